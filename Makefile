@@ -1,0 +1,54 @@
+# `make` alone lists the targets. What a target needs is set up and built first; a second run does not repeat it.
+SHELL := /bin/bash
+# rustup's folder, for shells that were open before Rust was installed.
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
+
+FLOPSMITH := target/release/flopsmith
+# What is given to the program behind its own arguments, e.g. make train ARGS="--budget 20m --seed 3"
+ARGS ?=
+# What is given to the test programs, e.g. make test TESTS="-p flopsmith-bench"
+TESTS ?= --workspace
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build train search report test starter bench lint format doctor clean distclean
+
+help: ## list the targets
+	@printf 'make TARGET [ARGS="..."]\n\n'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t d; do printf '  %-10s %s\n' "$$t" "$$d"; done
+
+setup: ## fetch what is missing: compiler, jail, libtorch, nats-server (seconds when all is there)
+	@scripts/setup.sh
+
+build: setup ## build target/release/flopsmith and the harness beside it
+	cargo build --release --workspace --locked
+
+train: build ## the main job: teach the starter model to write fast matrix multiplication (ten minutes; ARGS="--resume" goes on)
+	$(FLOPSMITH) train examples/dgemm.toml $(ARGS)
+
+search: build ## the same machinery without a model: the fastest verified dgemm in five minutes
+	$(FLOPSMITH) search --problem dgemm --budget 5m $(ARGS)
+
+doctor: build ## what is there, what is missing, how well this machine protects and times
+	$(FLOPSMITH) doctor $(ARGS)
+
+test: build ## build and run all tests, in the same profile as the program
+	@scripts/test.sh $(TESTS)
+
+starter: build ## make the starter model anew from its recipe
+	$(FLOPSMITH) sft models/starter/recipe.toml $(ARGS)
+
+bench: build ## measure Flopsmith itself: bus, evaluation, sampling, training
+	cargo bench --workspace --locked $(ARGS)
+
+lint: setup ## formatting and clippy, warnings are errors
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets --locked -- -D warnings
+
+format: ## format all Rust code
+	cargo fmt --all
+
+clean: ## remove what was built (target/), keep what was fetched and all runs
+	cargo clean
+
+distclean: clean ## remove also what the set-up fetched (.flopsmith/), keep all runs
+	rm -rf .flopsmith

@@ -1,0 +1,49 @@
+//! What a generator asks of a source of programs.
+
+use async_trait::async_trait;
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{ArtifactRef, PolicyVersion, Task};
+
+use crate::error::Error;
+
+/// What was sampled, token by token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampled {
+    /// Prompt token ids.
+    pub prompt: Vec<u32>,
+    /// Sampled token ids.
+    pub tokens: Vec<u32>,
+    /// Their log-probabilities under the sampling distribution.
+    pub logprobs: Vec<f32>,
+    /// Did the sample end by itself?
+    pub finished: bool,
+}
+
+/// One answer to a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The program; empty when none was found in the answer.
+    pub source: String,
+    /// The tokens, where a language model wrote it.
+    pub sampled: Option<Sampled>,
+}
+
+/// A source of programs: a policy, or the schedule space.
+#[async_trait]
+pub trait Source: Send + Sync + 'static {
+    /// The policy version in use; none where there is no policy.
+    fn version(&self) -> Option<PolicyVersion>;
+
+    /// Takes new weights.
+    async fn update(&mut self, version: PolicyVersion, weights: &ArtifactRef) -> Result<(), Error>;
+
+    /// `group_size` answers to each task, in the order of the tasks.
+    async fn answer(
+        &mut self,
+        problem: &Problem,
+        tasks: &[Task],
+    ) -> Result<Vec<Vec<Answer>>, Error>;
+
+    /// Hears how a program of the run did; sources that search learn from it.
+    fn heard(&mut self, _source: &str, _gflops: Option<f64>) {}
+}

@@ -1,0 +1,251 @@
+//! The node's processor cores, leased to its roles.
+//!
+//! Timing needs the machine to itself (a kernel's core and the supervisor's
+//! core), so a timer takes every core; a compile job takes one. Leases are
+//! granted in the order they were asked for. The ledger knows at any moment
+//! which role had the cores for how long, and how long nobody had any.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// The cores of this node.
+#[derive(Clone)]
+pub struct Cores {
+    total: u32,
+    permits: Arc<Semaphore>,
+    ledger: Arc<Mutex<Ledger>>,
+    changed: Arc<Notify>,
+}
+
+struct Ledger {
+    started: Instant,
+    since: Instant,
+    held: BTreeMap<&'static str, u32>,
+    waiting: u32,
+    last_single: Instant,
+    seconds: BTreeMap<&'static str, f64>,
+    idle: f64,
+}
+
+impl Ledger {
+    /// Books the time since the last change to whoever held cores in it.
+    fn settle(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.since).as_secs_f64();
+        self.since = now;
+        let held: u32 = self.held.values().sum();
+        if held == 0 {
+            self.idle += passed;
+            return;
+        }
+        for (role, cores) in &self.held {
+            *self.seconds.entry(role).or_default() += passed * f64::from(*cores) / f64::from(held);
+        }
+    }
+}
+
+/// Where the time went, as shares of the wall time since the node started.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Shares {
+    /// Share of wall time in which a role held cores; when two did, the time is divided between them.
+    pub by_role: BTreeMap<String, f64>,
+    /// Share of wall time in which no role held any core.
+    pub idle: f64,
+    /// Wall time, seconds.
+    pub seconds: f64,
+}
+
+/// Some cores, given back when dropped.
+pub struct Lease {
+    cores: Cores,
+    role: &'static str,
+    count: u32,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Cores {
+    /// A node with `total` cores (at least one).
+    pub fn new(total: u32) -> Self {
+        let now = Instant::now();
+        let total = total.max(1);
+        Self {
+            total,
+            permits: Arc::new(Semaphore::new(total as usize)),
+            ledger: Arc::new(Mutex::new(Ledger {
+                started: now,
+                since: now,
+                held: BTreeMap::new(),
+                waiting: 0,
+                last_single: now,
+                seconds: BTreeMap::new(),
+                idle: 0.0,
+            })),
+            changed: Arc::new(Notify::new()),
+        }
+    }
+
+    /// How many cores the node has.
+    pub fn total(&self) -> u32 {
+        self.total
+    }
+
+    /// One core for `role`.
+    pub async fn one(&self, role: &'static str) -> Lease {
+        self.take(role, 1).await
+    }
+
+    /// Every core for `role`.
+    pub async fn all(&self, role: &'static str) -> Lease {
+        self.take(role, self.total).await
+    }
+
+    /// Waits until no single cores were held or asked for during `calm`, or `limit` has passed.
+    ///
+    /// A timer that waited for this does not stop a half-built batch of
+    /// compile jobs, which would leave a core without work each time.
+    pub async fn quiet(&self, calm: Duration, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        loop {
+            let wait = {
+                let ledger = self.ledger();
+                let busy = ledger.waiting > 0 || !ledger.held.is_empty();
+                let rested = ledger.last_single.elapsed();
+                if !busy && rested >= calm {
+                    return;
+                }
+                if busy { calm } else { calm - rested }
+            };
+            if Instant::now() >= deadline {
+                return;
+            }
+            let changed = self.changed.notified();
+            let _ = tokio::time::timeout(wait, changed).await;
+        }
+    }
+
+    /// Where the time went so far.
+    pub fn shares(&self) -> Shares {
+        let mut ledger = self.ledger();
+        let now = Instant::now();
+        ledger.settle(now);
+        let seconds = now.duration_since(ledger.started).as_secs_f64().max(1e-9);
+        Shares {
+            by_role: ledger
+                .seconds
+                .iter()
+                .map(|(r, s)| ((*r).to_owned(), s / seconds))
+                .collect(),
+            idle: ledger.idle / seconds,
+            seconds,
+        }
+    }
+
+    async fn take(&self, role: &'static str, count: u32) -> Lease {
+        self.ledger().waiting += 1;
+        let waiting = Waiting(self);
+        let permit = Arc::clone(&self.permits)
+            .acquire_many_owned(count)
+            .await
+            .expect("the semaphore is never closed");
+        drop(waiting);
+        let mut ledger = self.ledger();
+        let now = Instant::now();
+        ledger.settle(now);
+        *ledger.held.entry(role).or_default() += count;
+        if count < self.total {
+            ledger.last_single = now;
+        }
+        drop(ledger);
+        Lease {
+            cores: self.clone(),
+            role,
+            count,
+            _permit: permit,
+        }
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        // The ledger holds only numbers: a panic elsewhere leaves them usable.
+        self.ledger
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+struct Waiting<'a>(&'a Cores);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.ledger().waiting -= 1;
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut ledger = self.cores.ledger();
+        let now = Instant::now();
+        ledger.settle(now);
+        if let Some(held) = ledger.held.get_mut(self.role) {
+            *held -= self.count;
+            if *held == 0 {
+                ledger.held.remove(self.role);
+            }
+        }
+        if self.count < self.cores.total {
+            ledger.last_single = now;
+        }
+        drop(ledger);
+        self.cores.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn all_cores_exclude_single_ones() {
+        let cores = Cores::new(2);
+        let one = cores.one("compile").await;
+        let wanted = cores.clone();
+        let all = tokio::spawn(async move { wanted.all("time").await });
+        tokio::task::yield_now().await;
+        assert!(!all.is_finished(), "a core is still held");
+        drop(one);
+        let lease = all.await.expect("the task ends");
+        assert_eq!(cores.permits.available_permits(), 0);
+        drop(lease);
+        assert_eq!(cores.permits.available_permits(), 2);
+    }
+
+    #[tokio::test]
+    async fn time_is_booked_to_the_holder_and_the_rest_is_idle() {
+        let cores = Cores::new(2);
+        {
+            let _a = cores.one("compile").await;
+            let _b = cores.one("verify").await;
+            let until = Instant::now() + Duration::from_millis(20);
+            while Instant::now() < until {
+                tokio::task::yield_now().await;
+            }
+        }
+        let shares = cores.shares();
+        let sum: f64 = shares.by_role.values().sum::<f64>() + shares.idle;
+        assert!((sum - 1.0).abs() < 1e-6, "{shares:?}");
+        assert!(shares.by_role["compile"] > 0.0 && shares.by_role["verify"] > 0.0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn quiet_ends_at_its_limit_even_when_cores_stay_busy() {
+        let cores = Cores::new(2);
+        let _held = cores.one("compile").await;
+        // `Instant` is the real clock here: the limit is what ends the wait.
+        tokio::time::resume();
+        cores
+            .quiet(Duration::from_millis(5), Duration::from_millis(20))
+            .await;
+        assert_eq!(cores.permits.available_permits(), 1);
+    }
+}

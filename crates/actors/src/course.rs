@@ -1,0 +1,190 @@
+//! The course of a run: evaluate, train while the budget lasts, evaluate again. Pure.
+
+use flopsmith_protocol::Purpose;
+use serde::{Deserialize, Serialize};
+
+/// What kind of run it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Job {
+    /// Evaluation, training, evaluation.
+    Train,
+    /// Search only.
+    Search,
+}
+
+/// Where a run stands. Saved with the archive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Course {
+    job: Job,
+    /// The current step and what it is for; none before the first and after the last.
+    current: Option<(u64, Purpose)>,
+    next_step: u64,
+    trained: u64,
+    finished: bool,
+    /// Seconds that steps took lately, newest last.
+    durations: Vec<f64>,
+    /// Seconds the evaluation at the start took.
+    evaluation: f64,
+}
+
+/// What limits a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Budget {
+    /// Seconds in all.
+    pub seconds: f64,
+    /// Training (or search) steps at most; 0 is no limit.
+    pub steps: u64,
+}
+
+/// Whether another step fits is judged by the median of this many steps before it.
+const MEMORY: usize = 8;
+
+impl Course {
+    /// The course of a new run.
+    pub fn new(job: Job) -> Self {
+        Self {
+            job,
+            current: None,
+            next_step: 0,
+            trained: 0,
+            finished: false,
+            durations: Vec::new(),
+            evaluation: 0.0,
+        }
+    }
+
+    /// The step that is under way.
+    pub fn current(&self) -> Option<(u64, Purpose)> {
+        self.current
+    }
+
+    /// Training steps done; also the policy version that the next step needs.
+    pub fn trained(&self) -> u64 {
+        self.trained
+    }
+
+    /// Is the run over?
+    pub fn finished(&self) -> bool {
+        self.finished
+    }
+
+    /// The current step took `seconds`; what comes next, `elapsed` seconds into the run?
+    pub fn advance(
+        &mut self,
+        elapsed: f64,
+        seconds: f64,
+        budget: Budget,
+        stop: bool,
+    ) -> Option<(u64, Purpose)> {
+        match self.current {
+            Some((_, Purpose::Train | Purpose::Search)) => {
+                self.trained += 1;
+                self.durations.push(seconds);
+                if self.durations.len() > MEMORY {
+                    self.durations.remove(0);
+                }
+            }
+            Some((_, Purpose::EvaluateStart)) => self.evaluation = seconds,
+            _ => {}
+        }
+        let next = match (self.job, self.current.map(|c| c.1)) {
+            (_, Some(Purpose::EvaluateEnd)) => None,
+            (Job::Train, None) if !self.finished => Some(Purpose::EvaluateStart),
+            (Job::Train, _) => {
+                let fits = self.fits(elapsed, budget, stop);
+                Some(if fits {
+                    Purpose::Train
+                } else {
+                    Purpose::EvaluateEnd
+                })
+            }
+            (Job::Search, _) => self.fits(elapsed, budget, stop).then_some(Purpose::Search),
+        };
+        self.current = next.map(|purpose| (self.next_step, purpose));
+        match next {
+            Some(_) => self.next_step += 1,
+            None => self.finished = true,
+        }
+        self.current
+    }
+
+    fn fits(&self, elapsed: f64, budget: Budget, stop: bool) -> bool {
+        if stop || (budget.steps > 0 && self.trained >= budget.steps) {
+            return false;
+        }
+        // The median of the latest steps: one that was held up (a busy disk, a sleeping laptop) must not end the run.
+        let mut sorted = self.durations.clone();
+        sorted.sort_by(f64::total_cmp);
+        let usual = sorted
+            .get(sorted.len() / 2)
+            .copied()
+            .unwrap_or(self.evaluation);
+        // Training makes programs correct, and correct programs take longer to evaluate: the last
+        // evaluation is reckoned like a step.
+        let after = if self.job == Job::Train { usual } else { 0.0 };
+        elapsed + usual + after <= budget.seconds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn run(job: Job, budget: Budget, mut seconds: impl FnMut(u64) -> f64) -> (Vec<Purpose>, f64) {
+        let mut course = Course::new(job);
+        let (mut elapsed, mut last, mut seen) = (0.0, 0.0, Vec::new());
+        while let Some((step, purpose)) = course.advance(elapsed, last, budget, false) {
+            assert_eq!(step, seen.len() as u64);
+            seen.push(purpose);
+            last = seconds(step);
+            elapsed += last;
+        }
+        assert!(course.finished());
+        (seen, elapsed)
+    }
+
+    proptest! {
+        #[test]
+        fn a_training_run_begins_and_ends_with_an_evaluation_and_keeps_its_budget(
+            budget in 10.0f64..1000.0, step in 0.5f64..20.0, most in 0u64..30
+        ) {
+            let (seen, elapsed) = run(Job::Train, Budget { seconds: budget, steps: most }, |_| step);
+            prop_assert_eq!(seen[0], Purpose::EvaluateStart);
+            prop_assert_eq!(*seen.last().expect("not empty"), Purpose::EvaluateEnd);
+            let trained = seen.iter().filter(|p| **p == Purpose::Train).count();
+            prop_assert_eq!(trained, seen.len() - 2);
+            prop_assert!(most == 0 || trained as u64 <= most);
+            prop_assert!(elapsed <= budget.max(2.0 * step) + 1e-9, "{} of {}", elapsed, budget);
+            if most == 0 {
+                prop_assert!(elapsed + step > budget - step, "no time is left unused");
+            }
+        }
+
+        #[test]
+        fn a_search_is_nothing_but_search(budget in 10.0f64..1000.0, step in 0.5f64..20.0) {
+            let (seen, elapsed) = run(Job::Search, Budget { seconds: budget, steps: 0 }, |_| step);
+            prop_assert!(seen.iter().all(|p| *p == Purpose::Search));
+            // The first step is always taken: how long it takes cannot be known before.
+            prop_assert!(elapsed <= budget.max(step) + 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_stop_leads_to_the_last_evaluation() {
+        let mut course = Course::new(Job::Train);
+        let budget = Budget {
+            seconds: 1e9,
+            steps: 0,
+        };
+        course.advance(0.0, 0.0, budget, false);
+        course.advance(1.0, 1.0, budget, false);
+        assert_eq!(
+            course.advance(2.0, 1.0, budget, true).map(|c| c.1),
+            Some(Purpose::EvaluateEnd)
+        );
+        assert_eq!(course.advance(3.0, 1.0, budget, true), None);
+        assert_eq!(course.trained(), 1);
+    }
+}

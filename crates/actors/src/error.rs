@@ -1,0 +1,75 @@
+//! What stops a role.
+
+use flopsmith_protocol::InfrastructureCause;
+
+/// A role's failure. The supervisor starts the role again with growing delays until its limit.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bus failed.
+    #[error("the message bus failed")]
+    Bus(#[from] flopsmith_bus::Error),
+    /// The store failed.
+    #[error("the artifact store failed")]
+    Store(#[from] flopsmith_store::Error),
+    /// A stage cannot work on this node.
+    #[error("{cause} failed: {detail}")]
+    Stage {
+        /// What failed.
+        cause: InfrastructureCause,
+        /// What to try.
+        detail: String,
+    },
+    /// The generator failed.
+    #[error("the generator failed: {0}")]
+    Generator(String),
+    /// The learner failed.
+    #[error("the learner failed: {0}")]
+    Learner(String),
+    /// A file of the run's folder failed.
+    #[error("cannot write {path}")]
+    File {
+        /// Which file.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// State that was saved cannot be read.
+    #[error("the saved state of the {role} is damaged: {detail}")]
+    Saved {
+        /// Whose state.
+        role: &'static str,
+        /// What is wrong.
+        detail: String,
+    },
+    /// A blocking task ended without an answer.
+    #[error("a worker thread of the {0} died")]
+    Thread(&'static str),
+    /// A role failed too often.
+    #[error("the {role} failed {times} times and was not started again; the last time: {last}")]
+    TooOften {
+        /// Which role.
+        role: &'static str,
+        /// How often.
+        times: usize,
+        /// Its last words.
+        last: String,
+    },
+    /// ractor could not start an actor.
+    #[error("an actor could not be started: {0}")]
+    Spawn(String),
+}
+
+impl From<flopsmith_bench::Failure> for Error {
+    fn from(failure: flopsmith_bench::Failure) -> Self {
+        match failure {
+            flopsmith_bench::Failure::Infrastructure { cause, detail } => {
+                Error::Stage { cause, detail }
+            }
+            other => Error::Stage {
+                cause: InfrastructureCause::Harness,
+                detail: other.to_string(),
+            },
+        }
+    }
+}

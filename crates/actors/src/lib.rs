@@ -1,0 +1,30 @@
+//! The roles of Flopsmith as supervised actors.
+//!
+//! Each role is a thin shell: it decodes a message, calls synchronous code of
+//! another crate, performs the effects and acknowledges. Decisions (what to try
+//! next, when a step is complete, which reward) are made by pure code and are
+//! tested there. Roles find each other only through the bus; two roles in one
+//! process share nothing but the node's processor cores ([`cores::Cores`]).
+//!
+//! Invariants:
+//! - a result is published and confirmed before the work it came from is acknowledged;
+//! - every effect is idempotent by id, so work that is done twice counts once;
+//! - nothing is timed while another role of this node uses a core;
+//! - drain order: stop pulling → finish or hand back → publish → acknowledge → leave.
+
+pub mod answer;
+pub mod cores;
+pub mod course;
+pub mod error;
+pub mod node;
+pub mod results;
+pub mod role;
+pub mod settings;
+pub mod source;
+pub mod steps;
+pub mod supervisor;
+
+pub use cores::Cores;
+pub use error::Error;
+pub use node::Node;
+pub use settings::Settings;

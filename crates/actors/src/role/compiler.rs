@@ -1,0 +1,223 @@
+//! Compiler: candidate → compiled, or an outcome.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use flopsmith_bench::Failure;
+use flopsmith_bench::compile::Compiler as Stage;
+use flopsmith_bus::{Delivery, ErrorClass, Worker};
+use flopsmith_protocol::{Candidate, CandidateFault, Compiled, Digest, Outcome, Verdict, subjects};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio_util::sync::CancellationToken;
+
+use super::Role;
+use crate::error::Error;
+use crate::node::{Context, Decided};
+use crate::results::{Lookup, Results};
+
+/// Compiles candidates, one per core at a time.
+pub struct Compiler {
+    context: Arc<Context>,
+    stage: Arc<Stage>,
+    results: Results,
+}
+
+impl Compiler {
+    /// A compiler for the node's problem.
+    pub fn new(context: Arc<Context>, stage: Arc<Stage>) -> Self {
+        Self {
+            context,
+            stage,
+            results: Results::default(),
+        }
+    }
+}
+
+/// Twins of a program that is under way wait here for its outcome.
+type Parked = HashMap<Digest, Vec<(Instant, Delivery<Candidate>)>>;
+
+/// A twin waits this long for the outcome of the program it equals.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn overdue(parked: &Parked) -> Vec<Digest> {
+    let late = |(since, _): &(Instant, _)| since.elapsed() > PATIENCE;
+    parked
+        .iter()
+        .filter(|(_, twins)| twins.iter().any(late))
+        .map(|(key, _)| key.clone())
+        .collect()
+}
+
+#[async_trait]
+impl Role for Compiler {
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
+        let context = Arc::clone(&self.context);
+        let slots = context.cores.total() as usize * 2;
+        // Twins keep a slot each while they wait, so more are asked for than can run.
+        let mut worker: Worker<Candidate> = context
+            .worker(&subjects::compile("cpu"), "compiler", slots + 64)
+            .await?;
+        let mut outcomes = context
+            .bus
+            .log::<Outcome>(&subjects::outcome(&context.run), 0)
+            .await?;
+        let mut patience = tokio::time::interval(Duration::from_secs(5));
+        let mut parked = Parked::new();
+        let mut running = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                outcome = outcomes.next() => {
+                    let (_, outcome) = outcome?;
+                    let key = context.key(&outcome.source, &outcome.candidate);
+                    self.results.note(&key, &outcome);
+                    for (_, twin) in parked.remove(&key).unwrap_or_default() {
+                        // What an outcome says of one does not always hold for its twin: look it up again.
+                        self.take(twin, &mut parked, &mut running).await?;
+                    }
+                }
+                // An outcome that never comes (its node is gone for good) must not hold its twins for ever.
+                _ = patience.tick(), if !parked.is_empty() => {
+                    for key in overdue(&parked) {
+                        self.results.give_up(&key);
+                        for (_, twin) in parked.remove(&key).unwrap_or_default() {
+                            self.take(twin, &mut parked, &mut running).await?;
+                        }
+                    }
+                }
+                Some(result) = running.next(), if !running.is_empty() => { let () = result?; }
+                delivery = worker.next(), if running.len() < slots => {
+                    let Some(delivery) = delivery else { break };
+                    self.take(delivery, &mut parked, &mut running).await?;
+                }
+            }
+        }
+        for (_, twin) in parked.into_values().flatten() {
+            twin.retry(ErrorClass::Shutdown).await?;
+        }
+        while let Some(result) = running.next().await {
+            let () = result?;
+        }
+        Ok(())
+    }
+}
+
+type Running = FuturesUnordered<futures::future::BoxFuture<'static, Result<(), Error>>>;
+
+impl Compiler {
+    async fn take(
+        &self,
+        delivery: Delivery<Candidate>,
+        parked: &mut Parked,
+        running: &mut Running,
+    ) -> Result<(), Error> {
+        let candidate = &delivery.message().candidate;
+        if delivery.message().source.trim().is_empty() {
+            let verdict = Verdict::Rejected {
+                fault: CandidateFault::Format,
+                detail: "no program was found in the answer".into(),
+            };
+            let decided = Decided {
+                candidate,
+                source: &delivery.message().source,
+                techniques: None,
+                verdict,
+                stage_seconds: [0.0; 3],
+            };
+            self.context.publish_outcome(decided).await?;
+            return Ok(delivery.done().await?);
+        }
+        let key = self.context.key(&delivery.message().source, candidate);
+        match self.results.look_up(&key, candidate) {
+            Lookup::Known(known) => {
+                let decided = Decided {
+                    candidate,
+                    source: &delivery.message().source,
+                    techniques: known.techniques,
+                    verdict: known.verdict,
+                    stage_seconds: [0.0; 3],
+                };
+                self.context.publish_outcome(decided).await?;
+                Ok(delivery.done().await?)
+            }
+            Lookup::UnderWay => {
+                parked
+                    .entry(key)
+                    .or_default()
+                    .push((Instant::now(), delivery));
+                Ok(())
+            }
+            Lookup::New => {
+                let context = Arc::clone(&self.context);
+                let stage = Arc::clone(&self.stage);
+                let results = self.results.clone();
+                running.push(Box::pin(compile(context, stage, results, delivery, key)));
+                Ok(())
+            }
+        }
+    }
+}
+
+async fn compile(
+    context: Arc<Context>,
+    stage: Arc<Stage>,
+    results: Results,
+    delivery: Delivery<Candidate>,
+    key: Digest,
+) -> Result<(), Error> {
+    let started = Instant::now();
+    let message = delivery.message().clone();
+    let lease = context.cores.one("compile").await;
+    let work = {
+        let problem = Arc::clone(&context.problem);
+        let (source, permitted) = (message.source.clone(), message.candidate.permitted);
+        tokio::task::spawn_blocking(move || stage.compile(&problem, &source, permitted))
+    };
+    let built = work.await.map_err(|_| Error::Thread("compiler"))?;
+    drop(lease);
+    let seconds = started.elapsed().as_secs_f32();
+    match built {
+        Ok(built) => {
+            let object = context.store.put(built.object).await?;
+            let compiled = Compiled {
+                candidate: message.candidate,
+                source: message.source,
+                object,
+                techniques: built.techniques,
+                toolchain: context.toolchain.clone(),
+                compile_seconds: built.seconds as f32,
+            };
+            context
+                .bus
+                .publish(&subjects::verify("cpu"), &compiled)
+                .await?;
+            delivery.done().await?;
+        }
+        Err(failure) => {
+            let verdict = match failure {
+                Failure::Infrastructure { cause, detail }
+                    if delivery.attempt() < context.attempts =>
+                {
+                    tracing::warn!(%cause, detail, candidate = %message.candidate.id, "compile stage failed; trying again");
+                    results.give_up(&key);
+                    return Ok(delivery.retry(ErrorClass::Infrastructure).await?);
+                }
+                other => other.into(),
+            };
+            let decided = Decided {
+                candidate: &message.candidate,
+                source: &message.source,
+                techniques: None,
+                verdict,
+                stage_seconds: [seconds, 0.0, 0.0],
+            };
+            context.publish_outcome(decided).await?;
+            delivery.done().await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Generator: task → rollouts and candidates.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use flopsmith_bus::{Delivery, ErrorClass, Worker};
+use flopsmith_protocol::{
+    Candidate, CandidateId, CandidateRef, Digest, Outcome, PolicyPublished, PolicyVersion, Purpose,
+    Rollout, Task, subjects,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::Role;
+use crate::answer::{Answer, Source};
+use crate::error::Error;
+use crate::node::Context;
+
+/// Tasks that are answered in one batch.
+const BATCH: usize = 16;
+
+/// Answers tasks with the programs of a source.
+pub struct Generator {
+    context: Arc<Context>,
+    source: Box<dyn Source>,
+    policy: &'static str,
+}
+
+impl Generator {
+    /// A generator for tasks addressed to `policy`.
+    pub fn new(context: Arc<Context>, source: Box<dyn Source>, policy: &'static str) -> Self {
+        Self {
+            context,
+            source,
+            policy,
+        }
+    }
+}
+
+#[async_trait]
+impl Role for Generator {
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
+        let context = Arc::clone(&self.context);
+        let mut worker: Worker<Task> = context
+            .worker(&subjects::generate(self.policy), "generator", BATCH)
+            .await?;
+        let mut versions = context
+            .bus
+            .log::<PolicyPublished>(&subjects::policy(&context.run), 0)
+            .await?;
+        let mut outcomes = context
+            .bus
+            .log::<Outcome>(&subjects::outcome(&context.run), 0)
+            .await?;
+        let mut newest: Option<PolicyPublished> = None;
+        let mut held: Vec<Delivery<Task>> = Vec::new();
+        loop {
+            let wanted = held
+                .iter()
+                .map(|d| d.message().tasks_in_step as usize)
+                .min()
+                .unwrap_or(usize::MAX);
+            let ready = !held.is_empty() && self.serves(&held);
+            let full = ready && held.len() >= wanted.min(BATCH);
+            if full {
+                self.answer(std::mem::take(&mut held)).await?;
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                published = versions.next() => {
+                    let (_, published) = published?;
+                    // A log that is read from its start offers old versions first: take the last that is at hand.
+                    if newest.as_ref().is_none_or(|n| n.version < published.version) {
+                        newest = Some(published);
+                    }
+                    if let Some(published) = &newest
+                        && self.source.version().is_none_or(|v| v < published.version)
+                        && held.iter().all(|d| d.message().min_policy <= published.version)
+                    {
+                        self.source.update(published.version, &published.weights).await?;
+                    }
+                }
+                outcome = outcomes.next() => {
+                    let (_, outcome) = outcome?;
+                    self.source.heard(&outcome.source, outcome.verdict.measurement().map(|m| m.gflops));
+                }
+                delivery = worker.next(), if held.len() < BATCH => {
+                    let Some(delivery) = delivery else { break };
+                    held.push(delivery);
+                }
+                // The rest of the step does not come (another node has it): begin with what is here.
+                () = tokio::time::sleep(Duration::from_millis(30)), if ready => {
+                    self.answer(std::mem::take(&mut held)).await?;
+                }
+            }
+        }
+        for delivery in held {
+            delivery.retry(ErrorClass::Shutdown).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Generator {
+    /// Is the source's policy new enough for every task?
+    fn serves(&self, held: &[Delivery<Task>]) -> bool {
+        let oldest = self.source.version();
+        held.iter().all(|d| {
+            d.message().purpose == Purpose::Search
+                || oldest.is_some_and(|v| d.message().min_policy <= v)
+        })
+    }
+
+    async fn answer(&mut self, deliveries: Vec<Delivery<Task>>) -> Result<(), Error> {
+        let tasks: Vec<Task> = deliveries.iter().map(|d| d.message().clone()).collect();
+        let lease = self.context.cores.all("generate").await;
+        let answers = self.source.answer(&self.context.problem, &tasks).await?;
+        drop(lease);
+        let version = self.source.version();
+        for ((delivery, task), answers) in deliveries.into_iter().zip(&tasks).zip(answers) {
+            self.publish(task, answers, version).await?;
+            delivery.done().await?;
+        }
+        Ok(())
+    }
+
+    async fn publish(
+        &self,
+        task: &Task,
+        answers: Vec<Answer>,
+        version: Option<PolicyVersion>,
+    ) -> Result<(), Error> {
+        let mut rollouts = Vec::new();
+        let mut candidates = Vec::with_capacity(answers.len());
+        for (sample, answer) in (0u32..).zip(answers) {
+            let candidate = candidate_ref(task, sample, version);
+            if let Some(sampled) = answer.sampled {
+                rollouts.push(Rollout {
+                    candidate: candidate.clone(),
+                    source: Digest::of(answer.source.as_bytes()),
+                    prompt_tokens: sampled.prompt,
+                    tokens: sampled.tokens,
+                    logprobs: sampled.logprobs,
+                    finished: sampled.finished,
+                });
+            }
+            candidates.push(Candidate {
+                candidate,
+                source: answer.source,
+            });
+        }
+        // The rollout goes first: an outcome never waits for tokens that were lost.
+        self.context
+            .bus
+            .publish_many(&subjects::rollout(&task.run), &rollouts)
+            .await?;
+        self.context
+            .bus
+            .publish_many(&subjects::compile("cpu"), &candidates)
+            .await?;
+        Ok(())
+    }
+}
+
+pub(crate) fn candidate_ref(
+    task: &Task,
+    sample: u32,
+    version: Option<PolicyVersion>,
+) -> CandidateRef {
+    CandidateRef {
+        id: CandidateId::of(&task.id, sample),
+        run: task.run.clone(),
+        task: task.id.clone(),
+        step: task.step,
+        tasks_in_step: task.tasks_in_step,
+        group: task.group.clone(),
+        group_size: task.group_size,
+        sample,
+        problem: task.problem.clone(),
+        stage: task.stage,
+        permitted: task.permitted,
+        purpose: task.purpose,
+        policy: version,
+        remeasures: None,
+        machine_class: task.machine_class.clone(),
+    }
+}

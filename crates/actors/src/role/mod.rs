@@ -1,0 +1,22 @@
+//! The roles. Each file is one.
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Error;
+
+pub mod archive;
+pub mod compiler;
+pub mod generator;
+#[cfg(feature = "torch")]
+pub mod learner;
+pub mod recorder;
+pub mod timer;
+pub mod verifier;
+
+/// One role: runs until it is told to stop and has drained, or fails.
+#[async_trait]
+pub trait Role: Send + 'static {
+    /// Works until `stop` is cancelled; then stops pulling, finishes or hands back what it holds, and returns.
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), Error>;
+}

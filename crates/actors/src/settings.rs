@@ -1,0 +1,190 @@
+//! What a run is: one TOML file, checked once.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// A run's settings after defaults, file, environment and flags.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// The problem, by name or by folder.
+    pub problem: String,
+    /// Seed of everything that is random in the run, except the verifier's secrets.
+    pub seed: u64,
+    /// How long the run may take, seconds, evaluation at its end included.
+    pub budget_seconds: f64,
+    /// Training steps at most; 0 means as many as the budget allows.
+    pub max_steps: u64,
+    /// Machines whose timings are comparable; elites are kept per class.
+    pub machine_class: String,
+    /// Threads a kernel is timed with.
+    pub threads: u32,
+    /// Tasks (prompts) per step.
+    pub tasks: u32,
+    /// Samples per task.
+    pub group_size: u32,
+    /// Tasks of the evaluations at start and end, each with `group_size` samples.
+    pub evaluate_tasks: u32,
+    /// Where programs come from.
+    pub generator: Generator,
+    /// Staged Quality-Diversity.
+    pub sqd: flopsmith_archive::Config,
+    /// The reward of an outcome.
+    pub reward: flopsmith_reward::Reward,
+    /// How rewards become advantages.
+    pub advantage: Advantage,
+    /// The learner.
+    pub learner: Learner,
+    /// How candidates are evaluated.
+    pub evaluate: Evaluate,
+    /// Artifact store: a folder or a URL (`s3://bucket/prefix`); empty means the run's folder.
+    pub store: String,
+    /// NATS server to join; empty means a private one for this run.
+    pub nats: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            problem: "dgemm".into(),
+            seed: 1,
+            budget_seconds: 600.0,
+            max_steps: 0,
+            machine_class: "local".into(),
+            threads: 1,
+            tasks: 8,
+            group_size: 8,
+            evaluate_tasks: 8,
+            generator: Generator::default(),
+            sqd: flopsmith_archive::Config::default(),
+            reward: flopsmith_reward::Reward::default(),
+            advantage: Advantage::default(),
+            learner: Learner::default(),
+            evaluate: Evaluate::default(),
+            store: String::new(),
+            nats: String::new(),
+        }
+    }
+}
+
+/// Where programs come from.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Generator {
+    /// `policy` (a language model) or `schedule` (the schedule space).
+    pub kind: GeneratorKind,
+    /// Folder of the model, in Hugging Face layout.
+    pub model: PathBuf,
+    /// Softmax temperature.
+    pub temperature: f32,
+    /// Nucleus share; 1 keeps everything.
+    pub top_p: f32,
+    /// Most likely tokens to keep; 0 keeps all.
+    pub top_k: u32,
+    /// New tokens at most.
+    pub max_tokens: u32,
+    /// `compact` prompts for the starter, `full` for chat models.
+    pub prompt: Prompt,
+}
+
+impl Default for Generator {
+    fn default() -> Self {
+        Self {
+            kind: GeneratorKind::Policy,
+            model: "models/starter".into(),
+            temperature: 1.0,
+            top_p: 1.0,
+            top_k: 0,
+            max_tokens: 320,
+            prompt: Prompt::Compact,
+        }
+    }
+}
+
+/// The kinds of generator.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum GeneratorKind {
+    /// A language model.
+    Policy,
+    /// The schedule space.
+    Schedule,
+}
+
+/// The prompt's style.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Prompt {
+    /// One line.
+    Compact,
+    /// The whole task in words.
+    Full,
+}
+
+/// How rewards become advantages.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Advantage {
+    /// Mean and deviation, leave-one-out, or measurement-aware (methods.md §5).
+    pub kind: flopsmith_reward::AdvantageKind,
+    /// What rewards are divided by.
+    pub scale: flopsmith_reward::Scale,
+}
+
+impl Default for Advantage {
+    fn default() -> Self {
+        Self {
+            kind: flopsmith_reward::AdvantageKind::MeasurementAware,
+            scale: flopsmith_reward::Scale::Group,
+        }
+    }
+}
+
+/// The learner's settings; the same names as in the learner's own configuration.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Default)]
+#[serde(transparent)]
+pub struct Learner(pub toml_table::Table);
+
+/// A free table that the learner reads itself, so that a build without libtorch can carry it.
+pub mod toml_table {
+    /// Keys and values.
+    pub type Table = serde_json::Map<String, serde_json::Value>;
+}
+
+/// How candidates are evaluated.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Evaluate {
+    /// C compiler: `gcc` or `clang`, or a path.
+    pub compiler: String,
+    /// Measure training samples to this standard.
+    pub purpose: Standard,
+    /// Measure a program once more to this standard before it counts as an elite.
+    pub again: Standard,
+    /// Run untrusted programs even where the jail gives less than its full protection.
+    pub allow_weaker_jail: bool,
+}
+
+impl Default for Evaluate {
+    fn default() -> Self {
+        Self {
+            compiler: "gcc".into(),
+            purpose: Standard::Screen,
+            again: Standard::Rank,
+            allow_weaker_jail: false,
+        }
+    }
+}
+
+/// The standards of measurement.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Standard {
+    /// Is it worth more time?
+    Screen,
+    /// Resolve the order within a group.
+    Rank,
+    /// A number to publish.
+    Certify,
+}

@@ -1,0 +1,116 @@
+//! A language model as a source.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use flopsmith_policy::chat::Message;
+use flopsmith_policy::{Handle, Request, Tokenizer};
+use flopsmith_problem::{Problem, prompt};
+use flopsmith_protocol::{ArtifactRef, PolicyVersion, Task};
+use flopsmith_store::Store;
+
+use crate::answer::{Answer, Sampled, Source};
+use crate::error::Error;
+use crate::settings::Prompt;
+
+/// Samples programs from a policy that lives on a thread of its own.
+pub struct PolicySource {
+    handle: Handle,
+    tokenizer: Arc<Tokenizer>,
+    store: Store,
+    style: prompt::Style,
+    version: Option<PolicyVersion>,
+}
+
+impl PolicySource {
+    /// A source of `handle`'s samples; weights come from `store`.
+    pub fn new(handle: Handle, tokenizer: Arc<Tokenizer>, store: Store, style: Prompt) -> Self {
+        let style = match style {
+            Prompt::Compact => prompt::Style::Compact,
+            Prompt::Full => prompt::Style::Full,
+        };
+        Self {
+            handle,
+            tokenizer,
+            store,
+            style,
+            version: None,
+        }
+    }
+}
+
+impl PolicySource {
+    /// A full prompt is a message to a chat model; a compact one is plain text.
+    fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
+        if self.style == prompt::Style::Full && self.tokenizer.has_chat_template() {
+            let message = Message::user(text);
+            return self.tokenizer.encode_chat(&[message]).map_err(failed);
+        }
+        self.tokenizer.encode(text).map_err(failed)
+    }
+}
+
+fn failed(error: impl std::error::Error) -> Error {
+    Error::Generator(crate::supervisor::words(&error))
+}
+
+#[async_trait]
+impl Source for PolicySource {
+    fn version(&self) -> Option<PolicyVersion> {
+        self.version
+    }
+
+    async fn update(&mut self, version: PolicyVersion, weights: &ArtifactRef) -> Result<(), Error> {
+        let bytes = self.store.get(weights).await?;
+        self.handle
+            .set_weights(version, bytes.to_vec())
+            .await
+            .map_err(failed)?;
+        self.version = Some(version);
+        Ok(())
+    }
+
+    async fn answer(
+        &mut self,
+        problem: &Problem,
+        tasks: &[Task],
+    ) -> Result<Vec<Vec<Answer>>, Error> {
+        let mut requests = Vec::new();
+        for task in tasks {
+            let text = prompt::render(problem, task.permitted, task.elite.as_ref(), self.style);
+            let ids = self.encode(&text)?;
+            for sample in 0..u64::from(task.group_size) {
+                requests.push(Request {
+                    prompt: ids.clone(),
+                    seed: task
+                        .seed
+                        .wrapping_add(sample.wrapping_mul(0xd134_2543_de82_ef95)),
+                    sampling: task.sampling.clone(),
+                });
+            }
+        }
+        let sampled = self.handle.sample(requests.clone()).await.map_err(failed)?;
+        let mut answers = requests
+            .into_iter()
+            .zip(sampled.samples)
+            .map(|(request, sample)| {
+                let text = self.tokenizer.decode(&sample.tokens).map_err(failed)?;
+                Ok(Answer {
+                    source: prompt::extract(&text, self.style).unwrap_or_default(),
+                    sampled: Some(Sampled {
+                        prompt: request.prompt,
+                        tokens: sample.tokens,
+                        logprobs: sample.logprobs,
+                        finished: sample.finished,
+                    }),
+                })
+            });
+        let mut groups = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            let group: Result<Vec<Answer>, Error> =
+                answers.by_ref().take(task.group_size as usize).collect();
+            groups.push(group?);
+        }
+        Ok(groups)
+    }
+}

@@ -1,0 +1,123 @@
+//! Which step is complete: counts outcomes by id, each once. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flopsmith_protocol::{CandidateId, CandidateRef, Purpose};
+
+/// The outcomes seen of each step that is still open.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Steps {
+    open: BTreeMap<u64, Step>,
+    /// Steps below this are done; what comes late for them is ignored.
+    first: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Step {
+    expected: u64,
+    seen: BTreeSet<CandidateId>,
+}
+
+impl Steps {
+    /// Steps below `first` are done already.
+    pub fn starting_at(first: u64) -> Self {
+        Self {
+            open: BTreeMap::new(),
+            first,
+        }
+    }
+
+    /// Notes an outcome. True when it is new and belongs to an open step.
+    pub fn note(&mut self, candidate: &CandidateRef) -> bool {
+        if candidate.step < self.first || candidate.purpose == Purpose::Certify {
+            return false;
+        }
+        let step = self.open.entry(candidate.step).or_default();
+        step.expected = u64::from(candidate.tasks_in_step) * u64::from(candidate.group_size);
+        step.seen.insert(candidate.id.clone())
+    }
+
+    /// Has `candidate` been noted already (or its step been closed)?
+    pub fn knows(&self, candidate: &CandidateRef) -> bool {
+        candidate.step < self.first
+            || self
+                .open
+                .get(&candidate.step)
+                .is_some_and(|s| s.seen.contains(&candidate.id))
+    }
+
+    /// Are all outcomes of `step` here?
+    pub fn complete(&self, step: u64) -> bool {
+        step < self.first
+            || self
+                .open
+                .get(&step)
+                .is_some_and(|s| s.seen.len() as u64 >= s.expected)
+    }
+
+    /// How many outcomes of `step` are here.
+    pub fn seen(&self, step: u64) -> usize {
+        self.open.get(&step).map_or(0, |s| s.seen.len())
+    }
+
+    /// Forgets `step` and everything before it.
+    pub fn close(&mut self, step: u64) {
+        self.first = self.first.max(step + 1);
+        self.open = self.open.split_off(&self.first);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use flopsmith_protocol::{GroupId, MachineClass, ProblemId, RunId, TaskId, TechniqueSet};
+    use proptest::prelude::*;
+
+    pub(crate) fn candidate(
+        step: u64,
+        group: u32,
+        sample: u32,
+        tasks: u32,
+        size: u32,
+    ) -> CandidateRef {
+        let run = RunId::new("r").expect("an id");
+        let task = TaskId::of(&run, step, group);
+        CandidateRef {
+            id: CandidateId::of(&task, sample),
+            group: GroupId::of(&task),
+            task,
+            run,
+            step,
+            tasks_in_step: tasks,
+            group_size: size,
+            sample,
+            problem: ProblemId::new("p").expect("an id"),
+            stage: 0,
+            permitted: TechniqueSet::EMPTY,
+            purpose: Purpose::Train,
+            policy: None,
+            remeasures: None,
+            machine_class: MachineClass::new("m").expect("an id"),
+        }
+    }
+
+    proptest! {
+        /// Whatever the order and however often each arrives, a step is complete exactly when every id was seen.
+        #[test]
+        fn duplicates_and_order_do_not_matter(
+            arrivals in proptest::collection::vec((0u32..3, 0u32..4), 0..60)
+        ) {
+            let mut steps = Steps::starting_at(1);
+            let mut oracle = std::collections::HashSet::new();
+            for (group, sample) in arrivals {
+                let c = candidate(1, group, sample, 3, 4);
+                prop_assert_eq!(steps.note(&c), oracle.insert((group, sample)));
+                prop_assert!(steps.knows(&c));
+                prop_assert_eq!(steps.complete(1), oracle.len() == 12);
+            }
+            steps.close(1);
+            prop_assert!(steps.complete(1));
+            prop_assert!(!steps.note(&candidate(1, 0, 0, 3, 4)), "late outcomes of a closed step do not count");
+        }
+    }
+}

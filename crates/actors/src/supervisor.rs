@@ -1,0 +1,461 @@
+//! Starts roles as ractor actors and starts them again when they fail.
+//!
+//! A role that fails is made anew after a delay that doubles with each failure
+//! in the window; one that fails too often ends the node with its last words.
+//! Roles hold no state that a restart would lose: what they know is on the bus
+//! and in the store.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Error;
+use crate::role::Role;
+
+/// Makes a role; called again for every restart.
+pub type Factory = Arc<dyn Fn() -> BoxFuture<'static, Result<Box<dyn Role>, Error>> + Send + Sync>;
+
+/// A role to supervise.
+#[derive(Clone)]
+pub struct Spec {
+    /// Its name in logs and reports.
+    pub name: &'static str,
+    /// How it is made.
+    pub factory: Factory,
+}
+
+/// How often a role may fail.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Failures within the window before the node gives up.
+    pub failures: usize,
+    /// The window.
+    pub window: Duration,
+    /// Delay before the first restart; doubles with each further failure in the window.
+    pub backoff: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            failures: 5,
+            window: Duration::from_secs(60),
+            backoff: Duration::from_millis(200),
+        }
+    }
+}
+
+impl Limits {
+    /// What to do after a failure at `now`: the delay before a restart, or none when it is over. Pure.
+    fn decide(&self, failures: &mut VecDeque<Instant>, now: Instant) -> Option<Duration> {
+        failures.push_back(now);
+        while failures
+            .front()
+            .is_some_and(|t| now.duration_since(*t) > self.window)
+        {
+            failures.pop_front();
+        }
+        if failures.len() > self.failures {
+            return None;
+        }
+        let doublings = u32::try_from(failures.len() - 1)
+            .unwrap_or(u32::MAX)
+            .min(16);
+        Some(self.backoff * 2u32.pow(doublings))
+    }
+}
+
+/// How the roles stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// At least one role runs.
+    Running,
+    /// Every role has drained.
+    Drained,
+    /// A role failed too often; the others were told to stop.
+    Failed(String),
+}
+
+/// A handle on supervised roles.
+pub struct Supervised {
+    standing: watch::Receiver<Standing>,
+    stop: CancellationToken,
+    actor: ActorRef<Message>,
+}
+
+impl Supervised {
+    /// Tells every role to drain.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits until every role has drained or one has failed too often.
+    pub async fn wait(&mut self) -> Standing {
+        let found = self.standing.wait_for(|s| *s != Standing::Running).await;
+        found.map(|s| s.clone()).unwrap_or(Standing::Drained)
+    }
+
+    /// Stops waiting for a role that does not drain within `grace`.
+    pub async fn close(mut self, grace: Duration) -> Standing {
+        self.stop();
+        let standing = tokio::time::timeout(grace, self.wait()).await;
+        self.actor.stop(None);
+        standing
+            .unwrap_or_else(|_| Standing::Failed(format!("a role did not drain within {grace:?}")))
+    }
+}
+
+/// Starts `specs` under one supervisor.
+pub async fn supervise(
+    specs: Vec<Spec>,
+    limits: Limits,
+    stop: CancellationToken,
+) -> Result<Supervised, Error> {
+    let (sender, standing) = watch::channel(Standing::Running);
+    let arguments = Arguments {
+        specs,
+        limits,
+        stop: stop.clone(),
+        standing: sender,
+    };
+    let (actor, _join) = Actor::spawn(None, Supervisor, arguments)
+        .await
+        .map_err(|e| Error::Spawn(e.to_string()))?;
+    Ok(Supervised {
+        standing,
+        stop,
+        actor,
+    })
+}
+
+struct Supervisor;
+
+struct Arguments {
+    specs: Vec<Spec>,
+    limits: Limits,
+    stop: CancellationToken,
+    standing: watch::Sender<Standing>,
+}
+
+struct State {
+    roles: Vec<Supervisee>,
+    limits: Limits,
+    stop: CancellationToken,
+    standing: watch::Sender<Standing>,
+}
+
+struct Supervisee {
+    spec: Spec,
+    actor: Option<ractor::ActorId>,
+    failures: VecDeque<Instant>,
+    drained: bool,
+}
+
+/// What the supervisor is told.
+#[derive(Debug)]
+pub enum Message {
+    /// Start the role with this index.
+    Start(usize),
+}
+
+impl Actor for Supervisor {
+    type Msg = Message;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Message>,
+        arguments: Arguments,
+    ) -> Result<State, ActorProcessingErr> {
+        for index in 0..arguments.specs.len() {
+            myself.cast(Message::Start(index))?;
+        }
+        Ok(State {
+            roles: arguments
+                .specs
+                .into_iter()
+                .map(|spec| Supervisee {
+                    spec,
+                    actor: None,
+                    failures: VecDeque::new(),
+                    drained: false,
+                })
+                .collect(),
+            limits: arguments.limits,
+            stop: arguments.stop,
+            standing: arguments.standing,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Message>,
+        Message::Start(index): Message,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        if state.stop.is_cancelled() {
+            state.roles[index].drained = true;
+            state.settle();
+            return Ok(());
+        }
+        let factory = Arc::clone(&state.roles[index].spec.factory);
+        let name = state.roles[index].spec.name;
+        let started = match factory().await {
+            Ok(role) => Actor::spawn_linked(
+                None,
+                RoleActor,
+                (role, state.stop.clone()),
+                myself.get_cell(),
+            )
+            .await
+            .map_err(|e| e.to_string()),
+            Err(e) => Err(words(&e)),
+        };
+        match started {
+            Ok((actor, _join)) => {
+                state.roles[index].actor = Some(actor.get_id());
+                actor.cast(Run)?;
+            }
+            Err(last) => state.failed(index, name, last, &myself),
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<Message>,
+        event: SupervisionEvent,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            SupervisionEvent::ActorTerminated(cell, _, _) => {
+                if let Some(index) = state.index_of(cell.get_id()) {
+                    state.roles[index].actor = None;
+                    state.roles[index].drained = true;
+                    state.settle();
+                }
+            }
+            SupervisionEvent::ActorFailed(cell, error) => {
+                if let Some(index) = state.index_of(cell.get_id()) {
+                    let name = state.roles[index].spec.name;
+                    state.roles[index].actor = None;
+                    state.failed(index, name, error.to_string(), &myself);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn index_of(&self, id: ractor::ActorId) -> Option<usize> {
+        self.roles.iter().position(|r| r.actor == Some(id))
+    }
+
+    fn failed(
+        &mut self,
+        index: usize,
+        name: &'static str,
+        last: String,
+        myself: &ActorRef<Message>,
+    ) {
+        let role = &mut self.roles[index];
+        match self.limits.decide(&mut role.failures, Instant::now()) {
+            Some(delay) => {
+                tracing::warn!(role = name, error = %last, delay_ms = delay.as_millis() as u64, "role failed; starting it again");
+                myself.send_after(delay, move || Message::Start(index));
+            }
+            None => {
+                let error = Error::TooOften {
+                    role: name,
+                    times: role.failures.len(),
+                    last,
+                };
+                tracing::error!(role = name, %error, "role gave up");
+                role.drained = true;
+                self.stop.cancel();
+                self.standing
+                    .send_replace(Standing::Failed(error.to_string()));
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        if self.roles.iter().all(|r| r.drained) {
+            self.standing.send_if_modified(|s| {
+                let running = *s == Standing::Running;
+                if running {
+                    *s = Standing::Drained;
+                }
+                running
+            });
+        }
+    }
+}
+
+struct RoleActor;
+
+#[derive(Debug)]
+struct Run;
+
+impl Actor for RoleActor {
+    type Msg = Run;
+    type State = (Box<dyn Role>, CancellationToken);
+    type Arguments = (Box<dyn Role>, CancellationToken);
+
+    async fn pre_start(
+        &self,
+        _myself: ActorRef<Run>,
+        arguments: Self::Arguments,
+    ) -> Result<Self::State, ActorProcessingErr> {
+        Ok(arguments)
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Run>,
+        Run: Run,
+        (role, stop): &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        role.run(stop.clone()).await.map_err(|e| words(&e))?;
+        myself.stop(None);
+        Ok(())
+    }
+}
+
+/// An error and its causes on one line.
+pub fn words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(e) = source {
+        text.push_str(": ");
+        text.push_str(&e.to_string());
+        source = e.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    struct Flaky {
+        runs: Arc<AtomicUsize>,
+        fail: usize,
+        panic: bool,
+    }
+
+    #[async_trait]
+    impl Role for Flaky {
+        async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
+            let run = self.runs.fetch_add(1, Ordering::SeqCst);
+            if run < self.fail {
+                assert!(!self.panic, "a role that panics is a role that failed");
+                return Err(Error::Learner(format!("failure {run}")));
+            }
+            stop.cancelled().await;
+            Ok(())
+        }
+    }
+
+    fn spec(runs: &Arc<AtomicUsize>, fail: usize, panic: bool) -> Spec {
+        let runs = Arc::clone(runs);
+        Spec {
+            name: "flaky",
+            factory: Arc::new(move || {
+                let runs = Arc::clone(&runs);
+                Box::pin(async move { Ok(Box::new(Flaky { runs, fail, panic }) as Box<dyn Role>) })
+            }),
+        }
+    }
+
+    fn quick() -> Limits {
+        Limits {
+            failures: 3,
+            window: Duration::from_secs(60),
+            backoff: Duration::from_millis(1),
+        }
+    }
+
+    async fn reached(runs: &AtomicUsize, count: usize) {
+        tokio::time::timeout(Duration::from_secs(10), async {
+            while runs.load(Ordering::SeqCst) < count {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .expect("the role is started again");
+    }
+
+    #[tokio::test]
+    async fn a_failed_role_is_started_again_and_drains() {
+        for panic in [false, true] {
+            let runs = Arc::new(AtomicUsize::new(0));
+            let all = supervise(
+                vec![spec(&runs, 2, panic)],
+                quick(),
+                CancellationToken::new(),
+            )
+            .await
+            .expect("starts");
+            reached(&runs, 3).await;
+            assert_eq!(all.close(Duration::from_secs(10)).await, Standing::Drained);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_role_that_fails_too_often_ends_the_node_with_its_last_words() {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let other = Arc::new(AtomicUsize::new(0));
+        let mut all = supervise(
+            vec![spec(&runs, usize::MAX, false), spec(&other, 0, false)],
+            quick(),
+            CancellationToken::new(),
+        )
+        .await
+        .expect("starts");
+        let standing = tokio::time::timeout(Duration::from_secs(10), all.wait())
+            .await
+            .expect("ends");
+        let Standing::Failed(text) = standing else {
+            panic!("{standing:?}")
+        };
+        assert!(
+            text.contains("flaky failed 4 times") && text.contains("failure 3"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn delays_double_and_old_failures_are_forgotten() {
+        let limits = Limits::default();
+        let mut failures = VecDeque::new();
+        let start = Instant::now();
+        let delays: Vec<_> = (0..6)
+            .map(|i| limits.decide(&mut failures, start + Duration::from_secs(i)))
+            .collect();
+        assert_eq!(
+            delays[..3],
+            [
+                Some(Duration::from_millis(200)),
+                Some(Duration::from_millis(400)),
+                Some(Duration::from_millis(800))
+            ]
+        );
+        assert_eq!(delays[5], None);
+        let later = start + Duration::from_secs(600);
+        assert_eq!(
+            limits.decide(&mut failures, later),
+            Some(Duration::from_millis(200))
+        );
+    }
+}

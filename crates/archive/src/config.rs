@@ -1,0 +1,364 @@
+//! The rules of Staged Quality-Diversity.
+
+use flopsmith_protocol::TechniqueSet;
+use serde::{Deserialize, Serialize};
+
+/// Why a configuration cannot be used. Each names the field as it stands in the file.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// No stage to be in.
+    #[error(
+        "`stages` is empty: give at least one stage, or set `enabled = false` for training without stages"
+    )]
+    NoStages,
+    /// Two stages of one name.
+    #[error("stage name `{0}` is used twice")]
+    StageName(String),
+    /// A stage asks for more techniques than the pool has.
+    #[error("stage `{stage}` permits sets of {size} techniques, but the pool has {pool} only")]
+    PoolTooSmall {
+        /// The stage.
+        stage: String,
+        /// Techniques in each of its sets.
+        size: usize,
+        /// Techniques in the pool.
+        pool: usize,
+    },
+    /// A share outside its range.
+    #[error("`{field}` is {value}: a share lies between 0 and 1")]
+    Share {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// A number that has to be above zero.
+    #[error("`{field}` is 0: it has to be at least 1")]
+    Zero {
+        /// The field.
+        field: &'static str,
+    },
+    /// Fixed steps do not match the stages.
+    #[error(
+        "`advance.steps` has {found} numbers for {stages} stages: give one for each stage but the last"
+    )]
+    FixedSteps {
+        /// Numbers given.
+        found: usize,
+        /// Stages there are.
+        stages: usize,
+    },
+    /// The limits of a stage contradict each other.
+    #[error(
+        "`advance.min_steps` is {min} and `advance.max_steps` is {max}: the least must not be above the most"
+    )]
+    StepLimits {
+        /// Least steps.
+        min: u64,
+        /// Most steps.
+        max: u64,
+    },
+    /// A stage would be left downwards as soon as it may be left upwards.
+    #[error(
+        "`demote.below` is {below} and `advance.threshold` is {threshold}: a stage is taken back at a lower success rate than it is left at"
+    )]
+    DemoteAboveAdvance {
+        /// The rate that demotes.
+        below: f64,
+        /// The rate that advances.
+        threshold: f64,
+    },
+}
+
+/// Which sets of techniques the tasks of a stage permit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PermitRule {
+    /// No technique at all.
+    None,
+    /// Each technique alone.
+    Singles,
+    /// Each two techniques.
+    Pairs,
+    /// Each three techniques.
+    Triples,
+    /// Each four techniques.
+    Quads,
+    /// The whole pool at once.
+    Unrestricted,
+}
+
+impl PermitRule {
+    /// How many techniques each permission set has; none for the whole pool.
+    pub fn size(self) -> Option<usize> {
+        match self {
+            PermitRule::None => Some(0),
+            PermitRule::Singles => Some(1),
+            PermitRule::Pairs => Some(2),
+            PermitRule::Triples => Some(3),
+            PermitRule::Quads => Some(4),
+            PermitRule::Unrestricted => None,
+        }
+    }
+
+    /// Every permission set of this rule, in the order of their bits.
+    pub fn sets(self, pool: TechniqueSet) -> Vec<TechniqueSet> {
+        match self.size() {
+            Some(size) => pool.subsets_of_size(size),
+            None => vec![pool],
+        }
+    }
+}
+
+/// One stage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageRule {
+    /// Its name in reports.
+    pub name: String,
+    /// What its tasks permit.
+    pub permitted: PermitRule,
+}
+
+/// When a stage is left for the next one. Steps count from the entry into the stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "rule", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Advance {
+    /// After so many steps.
+    FixedSteps {
+        /// Steps of each stage but the last.
+        steps: Vec<u64>,
+    },
+    /// When enough of the stage's latest candidates are correct.
+    SuccessRate {
+        /// Share of correct ones that suffices.
+        threshold: f64,
+        /// How many of the latest candidates are looked at; there must be that many.
+        window: usize,
+        /// Steps to stay at least.
+        min_steps: u64,
+        /// Steps to stay at most.
+        max_steps: u64,
+    },
+    /// When the stage's best speed no longer grows.
+    Plateau {
+        /// Steps without progress that suffice.
+        patience: u64,
+        /// Growth of the best ratio that counts as progress, as a share.
+        min_gain: f64,
+        /// Steps to stay at least.
+        min_steps: u64,
+        /// Steps to stay at most.
+        max_steps: u64,
+    },
+}
+
+/// When a stage is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Demote {
+    /// Share of correct candidates below which the policy counts as collapsed.
+    pub below: f64,
+    /// How many of the latest candidates are looked at; there must be that many.
+    pub window: usize,
+    /// How often a run may go back at most, so that it cannot swing for ever.
+    pub at_most: u32,
+}
+
+/// Settings of Staged Quality-Diversity.
+///
+/// The defaults are meant for runs of 40 to 60 steps with 8 tasks each: the
+/// restricted stages take 22 steps, the rest of the run has the whole pool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// False gives plain training: one unrestricted stage, no replay, no guidance, no hints. The archive is filled all the same.
+    pub enabled: bool,
+    /// The pool: techniques that may be permitted at all.
+    pub techniques: TechniqueSet,
+    /// Elites of a cell at most.
+    pub elites_per_cell: usize,
+    /// The stages in their order.
+    pub stages: Vec<StageRule>,
+    /// When to go on.
+    pub advance: Advance,
+    /// When to go back; never, if there is none.
+    pub demote: Option<Demote>,
+    /// Share of tasks that come from earlier stages.
+    pub replay_share: f64,
+    /// Share of tasks that are aimed at thin cells instead of any cell.
+    pub guidance: f64,
+    /// Share of tasks whose prompt shows an elite of a smaller set.
+    pub elite_hint_share: f64,
+    /// Speed-up over a full cell's last elite that is worth a second measurement, as a share.
+    pub min_gain: f64,
+    /// Share of the cell's best speed that an elite has to reach.
+    pub elite_floor: f64,
+    /// Second measurements in a step at most. A candidate that would be the best of its cell is measured in any case.
+    pub remeasures_per_step: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let stage = |name: &str, permitted| StageRule {
+            name: name.to_owned(),
+            permitted,
+        };
+        Self {
+            enabled: true,
+            techniques: TechniqueSet::all(),
+            elites_per_cell: 3,
+            stages: vec![
+                stage("plain", PermitRule::None),
+                stage("singles", PermitRule::Singles),
+                stage("pairs", PermitRule::Pairs),
+                stage("triples", PermitRule::Triples),
+                stage("unrestricted", PermitRule::Unrestricted),
+            ],
+            advance: Advance::FixedSteps {
+                steps: vec![2, 6, 7, 7],
+            },
+            demote: None,
+            replay_share: 0.2,
+            guidance: 0.5,
+            elite_hint_share: 0.0,
+            min_gain: 0.01,
+            elite_floor: 0.8,
+            remeasures_per_step: 8,
+        }
+    }
+}
+
+impl Config {
+    /// Plain training without stages, over the same pool.
+    #[must_use]
+    pub fn disabled(self) -> Self {
+        Self {
+            enabled: false,
+            ..self
+        }
+    }
+
+    /// The stages in effect.
+    pub fn stages(&self) -> Vec<StageRule> {
+        if self.enabled {
+            self.stages.clone()
+        } else {
+            vec![StageRule {
+                name: "unrestricted".to_owned(),
+                permitted: PermitRule::Unrestricted,
+            }]
+        }
+    }
+
+    /// Every permission set of a stage; none beyond the last stage.
+    pub fn stage_sets(&self, stage: u32) -> Vec<TechniqueSet> {
+        self.stages()
+            .get(stage as usize)
+            .map(|rule| rule.permitted.sets(self.techniques))
+            .unwrap_or_default()
+    }
+
+    /// Is everything in its range and consistent? The stages' rules are not looked at when they are disabled.
+    pub fn check(&self) -> Result<(), Error> {
+        let share = |field, value: f64| match value {
+            v if (0.0..=1.0).contains(&v) => Ok(()),
+            value => Err(Error::Share { field, value }),
+        };
+        let positive = |field, value: usize| match value {
+            0 => Err(Error::Zero { field }),
+            _ => Ok(()),
+        };
+        positive("elites_per_cell", self.elites_per_cell)?;
+        share("min_gain", self.min_gain)?;
+        share("elite_floor", self.elite_floor)?;
+        if !self.enabled {
+            return Ok(());
+        }
+        share("replay_share", self.replay_share)?;
+        share("guidance", self.guidance)?;
+        share("elite_hint_share", self.elite_hint_share)?;
+        self.check_stages()?;
+        if let Some(demote) = &self.demote {
+            share("demote.below", demote.below)?;
+            positive("demote.window", demote.window)?;
+        }
+        match &self.advance {
+            Advance::FixedSteps { steps } => {
+                if steps.len() + 1 != self.stages.len() {
+                    return Err(Error::FixedSteps {
+                        found: steps.len(),
+                        stages: self.stages.len(),
+                    });
+                }
+                for s in steps {
+                    positive("advance.steps", usize::try_from(*s).unwrap_or(usize::MAX))?;
+                }
+                Ok(())
+            }
+            Advance::SuccessRate {
+                threshold,
+                window,
+                min_steps,
+                max_steps,
+            } => {
+                share("advance.threshold", *threshold)?;
+                positive("advance.window", *window)?;
+                if let Some(demote) = &self.demote
+                    && demote.below >= *threshold
+                {
+                    return Err(Error::DemoteAboveAdvance {
+                        below: demote.below,
+                        threshold: *threshold,
+                    });
+                }
+                limits(*min_steps, *max_steps)
+            }
+            Advance::Plateau {
+                patience,
+                min_gain,
+                min_steps,
+                max_steps,
+            } => {
+                positive(
+                    "advance.patience",
+                    usize::try_from(*patience).unwrap_or(usize::MAX),
+                )?;
+                share("advance.min_gain", *min_gain)?;
+                limits(*min_steps, *max_steps)
+            }
+        }
+    }
+
+    fn check_stages(&self) -> Result<(), Error> {
+        if self.stages.is_empty() {
+            return Err(Error::NoStages);
+        }
+        for (i, stage) in self.stages.iter().enumerate() {
+            if self.stages[..i].iter().any(|s| s.name == stage.name) {
+                return Err(Error::StageName(stage.name.clone()));
+            }
+            let size = stage.permitted.size().unwrap_or(0);
+            if size > self.techniques.len() {
+                return Err(Error::PoolTooSmall {
+                    stage: stage.name.clone(),
+                    size,
+                    pool: self.techniques.len(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn limits(min: u64, max: u64) -> Result<(), Error> {
+    if max == 0 {
+        return Err(Error::Zero {
+            field: "advance.max_steps",
+        });
+    }
+    if min > max {
+        return Err(Error::StepLimits { min, max });
+    }
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! Staged Quality-Diversity: which techniques to train on next, and the best programs found for every set of techniques.
+//!
+//! The published work names Staged Quality-Diversity and says that it varies
+//! the permitted techniques problem by problem; stages, cells and rules as
+//! they stand here are our own.
+//!
+//! - [`Archive`]: a grid of cells, one per set of *detected* techniques, each
+//!   with a few elites and counts; archives merge;
+//! - [`Sqd`]: the stages of one problem on one machine class, task choice and
+//!   re-measurement: events in, effects out;
+//! - [`Config`]: the rules, checked once;
+//! - [`identity`]: when two sources are the same program text.
+//!
+//! This crate does no IO, knows no clock, and draws random numbers only from
+//! seeds it is given. It neither measures nor rewards; it asks its caller to
+//! measure again with [`Effect::Remeasure`].
+//!
+//! Invariants, each with a property test:
+//! - an elite is never replaced by one that is slower beyond noise, and none
+//!   counts before it was measured a second time;
+//! - a source counts once per cell, however often it is written;
+//! - merging archives is associative, commutative and idempotent;
+//! - every task's permission set belongs to its stage, and a replayed task's
+//!   stage is an earlier one;
+//! - an outcome that is delivered twice has no second effect;
+//! - the same state, step and seed give the same tasks.
+
+mod archive;
+mod config;
+mod draw;
+mod elite;
+pub mod identity;
+mod plan;
+mod progress;
+mod sqd;
+
+pub use archive::{Archive, Cell, Counts, Inserted, MergeError, Stats};
+pub use config::{Advance, Config, Demote, Error, PermitRule, StageRule};
+pub use elite::Elite;
+pub use plan::Plan;
+pub use sqd::{Effect, Pending, Sqd};

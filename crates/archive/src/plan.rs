@@ -1,0 +1,130 @@
+//! Task choice: stage, permission set and elite of each task of a step.
+
+use flopsmith_protocol::{EliteHint, TechniqueSet};
+use serde::{Deserialize, Serialize};
+
+use crate::archive::Archive;
+use crate::config::Config;
+use crate::draw::Draw;
+use crate::elite::Elite;
+
+/// One task to give out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The stage it belongs to.
+    pub stage: u32,
+    /// The techniques it permits: one of the permission sets of that stage.
+    pub permitted: TechniqueSet,
+    /// A program of a smaller set of techniques to build on.
+    pub elite: Option<EliteHint>,
+    /// Does it come from an earlier stage than the current one?
+    pub replay: bool,
+    /// Was it aimed at a thin cell?
+    pub guided: bool,
+}
+
+/// The tasks of one step. The same archive, stage, step and seed give the same tasks.
+pub(crate) fn plan(
+    config: &Config,
+    archive: &Archive,
+    current: u32,
+    step: u64,
+    tasks: usize,
+    seed: u64,
+) -> Vec<Plan> {
+    let mut draw = Draw::new(seed, step);
+    if !config.enabled {
+        return evaluation(config, tasks);
+    }
+    let replays = match current {
+        0 => 0,
+        _ => draw.round(config.replay_share * tasks as f64),
+    };
+    // Later stages hold more cells and are nearer to what is trained now.
+    let weights: Vec<f64> = (1..=current).map(f64::from).collect();
+    let mut stages: Vec<u32> = (0..tasks)
+        .map(|i| match draw.weighted(&weights) {
+            Some(earlier) if i < replays => earlier as u32,
+            _ => current,
+        })
+        .collect();
+    draw.shuffle(&mut stages);
+    let mut taken: Vec<TechniqueSet> = Vec::with_capacity(tasks);
+    stages
+        .into_iter()
+        .map(|stage| {
+            let sets = config.stage_sets(stage);
+            let guided = draw.chance(config.guidance);
+            let weights: Vec<f64> = sets
+                .iter()
+                .map(|set| {
+                    let base = if guided { thinness(archive, *set) } else { 1.0 };
+                    // One step should look at many cells; a second visit is possible and unlikely.
+                    let visits = taken.iter().filter(|t| *t == set).count();
+                    base * 0.1_f64.powi(visits.min(100) as i32)
+                })
+                .collect();
+            let permitted = draw
+                .weighted(&weights)
+                .or((!sets.is_empty()).then_some(0))
+                .map_or(config.techniques, |i| sets[i]);
+            taken.push(permitted);
+            let elite = draw
+                .chance(config.elite_hint_share)
+                .then(|| hint(archive, permitted, &mut draw))
+                .flatten();
+            Plan {
+                stage,
+                permitted,
+                elite,
+                replay: stage < current,
+                guided: guided && sets.len() > 1,
+            }
+        })
+        .collect()
+}
+
+/// Tasks that permit the whole pool and show nothing. They bear the number of the last stage.
+pub(crate) fn evaluation(config: &Config, tasks: usize) -> Vec<Plan> {
+    let last = config.stages().len().saturating_sub(1);
+    let plan = Plan {
+        stage: last as u32,
+        permitted: config.techniques,
+        elite: None,
+        replay: false,
+        guided: false,
+    };
+    vec![plan; tasks]
+}
+
+/// How much a cell deserves a visit: few correct programs so far, but not hopeless.
+///
+/// The square root of the (smoothed) success rate keeps a cell that was tried
+/// a hundred times in vain from taking every guided task for ever.
+fn thinness(archive: &Archive, set: TechniqueSet) -> f64 {
+    let (counts, elites) = archive
+        .cell(set)
+        .map(|c| (c.counts(), c.elites().len()))
+        .unwrap_or_default();
+    let success = (counts.hit + 1) as f64 / (counts.aimed + 2) as f64;
+    success.sqrt() / (1 + counts.correct + elites as u64) as f64
+}
+
+/// An elite of a strict subset of what is permitted: the fewer techniques are missing and the faster it is, the likelier.
+fn hint(archive: &Archive, permitted: TechniqueSet, draw: &mut Draw) -> Option<EliteHint> {
+    let elites: Vec<(TechniqueSet, &Elite)> = archive
+        .cells()
+        .filter(|(set, _)| set.is_subset(permitted) && *set != permitted)
+        .flat_map(|(set, cell)| cell.elites().iter().map(move |e| (set, e)))
+        .collect();
+    let weights: Vec<f64> = elites
+        .iter()
+        .map(|(set, e)| e.ratio * 0.25_f64.powi((permitted.len() - set.len()) as i32))
+        .collect();
+    let (techniques, elite) = elites[draw.weighted(&weights)?];
+    Some(EliteHint {
+        techniques,
+        source: elite.source.clone(),
+        gflops: elite.gflops,
+    })
+}

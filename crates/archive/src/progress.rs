@@ -1,0 +1,139 @@
+//! Where a problem stands in its stages, and when it moves.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Advance, Config};
+
+/// The clock and the windows of the current stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    pub(crate) stage: u32,
+    /// Steps that ended in this stage.
+    steps: u64,
+    /// Was each of the latest candidates of this stage correct? Oldest first.
+    latest: VecDeque<bool>,
+    /// Best ratio of this stage.
+    best: f64,
+    /// The best at the last progress, and how many steps ago that was.
+    mark: f64,
+    since_mark: u64,
+    demotions: u32,
+}
+
+/// A move to another stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Move {
+    pub(crate) to: u32,
+    pub(crate) reason: String,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        Self {
+            stage: 0,
+            steps: 0,
+            latest: VecDeque::new(),
+            best: 0.0,
+            mark: 0.0,
+            since_mark: 0,
+            demotions: 0,
+        }
+    }
+
+    /// A candidate of the current stage was decided; `ratio` is there if it was correct.
+    pub(crate) fn on_candidate(&mut self, config: &Config, ratio: Option<f64>) {
+        let advance = match &config.advance {
+            Advance::SuccessRate { window, .. } => *window,
+            Advance::FixedSteps { .. } | Advance::Plateau { .. } => 0,
+        };
+        let window = advance.max(config.demote.map_or(0, |d| d.window));
+        self.latest.push_back(ratio.is_some());
+        while self.latest.len() > window {
+            self.latest.pop_front();
+        }
+        if let Some(ratio) = ratio {
+            self.best = self.best.max(ratio);
+        }
+    }
+
+    /// A step ended. Moves the stage if a rule says so: back before on, one stage at a time.
+    pub(crate) fn on_step_end(&mut self, config: &Config) -> Option<Move> {
+        self.steps += 1;
+        if let Advance::Plateau { min_gain, .. } = &config.advance {
+            if self.best > self.mark * (1.0 + min_gain) {
+                self.mark = self.best;
+                self.since_mark = 0;
+            } else {
+                self.since_mark += 1;
+            }
+        }
+        if !config.enabled {
+            return None;
+        }
+        let moved = self.back(config).or_else(|| self.on(config))?;
+        let demotions = self.demotions + u32::from(moved.to < self.stage);
+        *self = Self {
+            stage: moved.to,
+            demotions,
+            ..Self::new()
+        };
+        Some(moved)
+    }
+
+    fn back(&self, config: &Config) -> Option<Move> {
+        let demote = config.demote?;
+        let rate = self.rate(demote.window)?;
+        (self.stage > 0 && self.demotions < demote.at_most && rate < demote.below).then(|| Move {
+            to: self.stage - 1,
+            reason: format!(
+                "only {rate:.2} of the last {} candidates were correct, less than {:.2}",
+                demote.window, demote.below
+            ),
+        })
+    }
+
+    fn on(&self, config: &Config) -> Option<Move> {
+        let next = self.stage + 1;
+        if next as usize >= config.stages.len() {
+            return None;
+        }
+        let at_limit =
+            |max: u64| (self.steps >= max).then(|| format!("{} steps are the most", self.steps));
+        let reason = match &config.advance {
+            Advance::FixedSteps { steps } => {
+                let fixed = *steps.get(self.stage as usize)?;
+                (self.steps >= fixed).then(|| format!("{fixed} steps are over"))
+            }
+            Advance::SuccessRate {
+                threshold,
+                window,
+                min_steps,
+                max_steps,
+            } => self
+                .rate(*window)
+                .filter(|rate| self.steps >= *min_steps && rate >= threshold)
+                .map(|rate| {
+                    format!("{rate:.2} of the last {window} candidates were correct, {threshold:.2} suffice")
+                })
+                .or_else(|| at_limit(*max_steps)),
+            Advance::Plateau {
+                patience,
+                min_steps,
+                max_steps,
+                ..
+            } => (self.steps >= *min_steps && self.since_mark >= *patience)
+                .then(|| format!("the best did not grow for {} steps", self.since_mark))
+                .or_else(|| at_limit(*max_steps)),
+        };
+        reason.map(|reason| Move { to: next, reason })
+    }
+
+    /// Share of correct ones among the latest `window` candidates, once there are so many.
+    fn rate(&self, window: usize) -> Option<f64> {
+        let from = self.latest.len().checked_sub(window)?;
+        let correct = self.latest.iter().skip(from).filter(|c| **c).count();
+        Some(correct as f64 / window as f64)
+    }
+}

@@ -1,0 +1,376 @@
+//! The stages, the archive and the re-measurements of one problem in one run: events in, effects out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flopsmith_protocol::{
+    CandidateId, CandidateRef, MachineClass, Measurement, Outcome, ProblemId, Purpose, RunId,
+    TaskId, TechniqueSet, Verdict,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::archive::{Archive, Counts, Inserted};
+use crate::config::{Config, Error, StageRule};
+use crate::elite::Elite;
+use crate::plan::{self, Plan};
+use crate::progress::Progress;
+
+/// A program that could not be measured again so often is forgotten.
+const REPETITIONS: u32 = 3;
+/// A second measurement that did not arrive within so many steps is lost; its place in the cell is given free.
+const PATIENCE_STEPS: u64 = 5;
+
+/// What the caller has to do or to report.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Compile, verify and time this candidate's source afresh, as
+    /// `candidate.remeasured(repetition)` with [`Purpose::Certify`], and hand in the outcome.
+    Remeasure {
+        /// The candidate that wrote it: the one of this outcome, or the one that this outcome had measured again.
+        candidate: CandidateId,
+        /// Counts from 1; above 1 the measurement before failed through nobody's fault.
+        repetition: u32,
+    },
+    /// A program is in the archive now.
+    EliteAccepted {
+        /// The candidate that wrote it.
+        candidate: CandidateId,
+        /// Its cell.
+        techniques: TechniqueSet,
+        /// Its speed by the second measurement, in GFLOPS.
+        gflops: f64,
+    },
+    /// Tasks come from another stage from now on.
+    StageChanged {
+        /// The step that ended.
+        step: u64,
+        /// Stage before.
+        from: u32,
+        /// Stage after.
+        to: u32,
+        /// The rule's words.
+        reason: String,
+    },
+}
+
+/// A program that waits for its second measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pending {
+    /// The candidate that wrote it.
+    pub candidate: CandidateRef,
+    /// Its cell.
+    pub techniques: TechniqueSet,
+    /// The program by its first measurement.
+    pub elite: Elite,
+    /// Which repetition is under way, from 1.
+    pub repetition: u32,
+    /// How many steps had ended when it was first asked for.
+    since: u64,
+}
+
+/// Staged Quality-Diversity for one problem on one machine class in one run.
+///
+/// The whole state is serde; MessagePack keeps every bit of it. A run with
+/// several problems holds one of these per problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sqd {
+    config: Config,
+    run: RunId,
+    archive: Archive,
+    progress: Progress,
+    /// Candidates awaiting their second measurement.
+    pending: BTreeMap<CandidateId, Pending>,
+    /// Which samples of which task have counted. A candidate's id is derived
+    /// from both, so this is the set of their ids in less space.
+    seen: BTreeMap<TaskId, BTreeSet<u32>>,
+    /// Best first measurement of each stage, in GFLOPS.
+    stage_best: BTreeMap<u32, f64>,
+    last_step_ended: Option<u64>,
+    steps_ended: u64,
+    remeasures_this_step: u32,
+}
+
+impl Sqd {
+    /// Begins in the first stage with an empty archive.
+    pub fn new(
+        config: Config,
+        run: RunId,
+        problem: ProblemId,
+        machine_class: MachineClass,
+    ) -> Result<Self, Error> {
+        config.check()?;
+        let archive = Archive::new(
+            problem,
+            machine_class,
+            config.techniques,
+            config.elites_per_cell,
+        );
+        Ok(Self {
+            config,
+            run,
+            archive,
+            progress: Progress::new(),
+            pending: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            stage_best: BTreeMap::new(),
+            last_step_ended: None,
+            steps_ended: 0,
+            remeasures_this_step: 0,
+        })
+    }
+
+    /// The rules.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The archive.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// The number of the current stage.
+    pub fn stage(&self) -> u32 {
+        self.progress.stage
+    }
+
+    /// The rule of the current stage.
+    pub fn stage_rule(&self) -> StageRule {
+        self.config
+            .stages()
+            .swap_remove(self.progress.stage as usize)
+    }
+
+    /// Best speed seen in a stage's own tasks, in GFLOPS: the scale of rewards that are relative to the stage's best.
+    pub fn stage_best_gflops(&self, stage: u32) -> Option<f64> {
+        self.stage_best.get(&stage).copied()
+    }
+
+    /// Programs that wait for their second measurement. After a restart the caller asks for each of them again.
+    pub fn pending(&self) -> impl Iterator<Item = &Pending> {
+        self.pending.values()
+    }
+
+    /// Takes elites of an earlier run into the archive.
+    pub fn adopt(&mut self, other: &Archive) -> Result<(), crate::archive::MergeError> {
+        self.archive.merge(other)
+    }
+
+    /// The tasks of one step. Depends on nothing but the state, the step and the seed.
+    pub fn plan(&self, step: u64, tasks: usize, seed: u64) -> Vec<Plan> {
+        plan::plan(&self.config, &self.archive, self.stage(), step, tasks, seed)
+    }
+
+    /// The tasks of an evaluation: everything is permitted and nothing is shown.
+    pub fn evaluation(&self, tasks: usize) -> Vec<Plan> {
+        plan::evaluation(&self.config, tasks)
+    }
+
+    /// A candidate was decided, for the first time or ([`Purpose::Certify`]) once more.
+    ///
+    /// Outcomes of other runs, problems or machine classes, outcomes that say
+    /// nothing about the candidate, and outcomes that have counted already
+    /// change nothing. Evaluation samples may enter the archive, since a
+    /// verified program is a program, but no stage moves because of them.
+    pub fn on_outcome(&mut self, outcome: &Outcome) -> Vec<Effect> {
+        let candidate = &outcome.candidate;
+        let ours = candidate.run == self.run
+            && candidate.problem == *self.archive.problem()
+            && outcome.machine_class == *self.archive.machine_class();
+        if !ours {
+            return Vec::new();
+        }
+        if candidate.purpose == Purpose::Certify {
+            return self.on_repetition(outcome);
+        }
+        if !outcome.verdict.counts() || !self.first_time(candidate) {
+            return Vec::new();
+        }
+        let measured = Elite::from_outcome(outcome);
+        self.count(outcome, measured.is_some());
+        if matches!(candidate.purpose, Purpose::Train | Purpose::Search) {
+            if candidate.stage == self.stage() {
+                let ratio = measured.as_ref().map(|e| e.ratio);
+                self.progress.on_candidate(&self.config, ratio);
+            }
+            if let Some(elite) = &measured {
+                let best = self.stage_best.entry(candidate.stage).or_insert(0.0);
+                *best = best.max(elite.gflops);
+            }
+        }
+        match (measured, outcome.techniques) {
+            (Some(elite), Some(techniques)) => self.consider(candidate, techniques, elite),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A program was measured again. Candidates that wait for nothing change nothing.
+    ///
+    /// A measurement that was only looked up is none; the program is forgotten.
+    pub fn confirm(&mut self, candidate: &CandidateId, measurement: &Measurement) -> Vec<Effect> {
+        let Some(pending) = self.pending.remove(candidate) else {
+            return Vec::new();
+        };
+        let techniques = pending.techniques;
+        let fresh = (!measurement.reused).then_some(pending.elite);
+        let Some(elite) = fresh.and_then(|e| e.measured_again(measurement)) else {
+            return Vec::new();
+        };
+        let too_slow = self
+            .archive
+            .cell(techniques)
+            .and_then(|c| c.best())
+            .is_some_and(|best| elite.ratio < self.config.elite_floor * best.ratio);
+        let gflops = elite.gflops;
+        if too_slow || !self.insert(techniques, elite).stayed() {
+            return Vec::new();
+        }
+        vec![Effect::EliteAccepted {
+            candidate: candidate.clone(),
+            techniques,
+            gflops,
+        }]
+    }
+
+    /// A program could not be measured again; it is forgotten. Another candidate with the same source may try anew.
+    pub fn refuse(&mut self, candidate: &CandidateId) {
+        self.pending.remove(candidate);
+    }
+
+    fn on_repetition(&mut self, outcome: &Outcome) -> Vec<Effect> {
+        let Some(original) = &outcome.candidate.remeasures else {
+            return Vec::new();
+        };
+        match &outcome.verdict {
+            Verdict::Measured { measurement } => self.confirm(original, measurement),
+            Verdict::Rejected { .. } => {
+                self.refuse(original);
+                Vec::new()
+            }
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => {
+                self.repeat(outcome, original)
+            }
+        }
+    }
+
+    /// A repetition failed through nobody's fault: once more, if it was the one that is waited for.
+    fn repeat(&mut self, outcome: &Outcome, original: &CandidateId) -> Vec<Effect> {
+        let Some(pending) = self
+            .pending
+            .get_mut(original)
+            .filter(|p| original.remeasured(p.repetition) == outcome.candidate.id)
+        else {
+            return Vec::new();
+        };
+        if pending.repetition >= REPETITIONS {
+            self.refuse(original);
+            return Vec::new();
+        }
+        pending.repetition += 1;
+        vec![Effect::Remeasure {
+            candidate: original.clone(),
+            repetition: pending.repetition,
+        }]
+    }
+
+    /// A step ended: every outcome of it that will ever come has been given to [`Sqd::on_outcome`]. A step ends once.
+    pub fn on_step_end(&mut self, step: u64) -> Vec<Effect> {
+        if self.last_step_ended.is_some_and(|last| step <= last) {
+            return Vec::new();
+        }
+        self.last_step_ended = Some(step);
+        self.steps_ended += 1;
+        self.remeasures_this_step = 0;
+        let now = self.steps_ended;
+        self.pending.retain(|_, p| now - p.since < PATIENCE_STEPS);
+        let from = self.stage();
+        self.progress
+            .on_step_end(&self.config)
+            .map(|moved| Effect::StageChanged {
+                step,
+                from,
+                to: moved.to,
+                reason: moved.reason,
+            })
+            .into_iter()
+            .collect()
+    }
+
+    /// Notes a candidate; false if it was noted before.
+    fn first_time(&mut self, candidate: &CandidateRef) -> bool {
+        self.seen
+            .entry(candidate.task.clone())
+            .or_default()
+            .insert(candidate.sample)
+    }
+
+    fn count(&mut self, outcome: &Outcome, correct: bool) {
+        let permitted = outcome.candidate.permitted;
+        let aimed = Counts {
+            aimed: 1,
+            hit: u64::from(correct && outcome.techniques == Some(permitted)),
+            ..Counts::default()
+        };
+        self.archive.count(permitted, &self.run, aimed);
+        if let Some(techniques) = outcome.techniques {
+            let tried = Counts {
+                tried: 1,
+                correct: u64::from(correct),
+                ..Counts::default()
+            };
+            self.archive.count(techniques, &self.run, tried);
+        }
+    }
+
+    fn insert(&mut self, techniques: TechniqueSet, elite: Elite) -> Inserted {
+        let (gain, floor) = (self.config.min_gain, self.config.elite_floor);
+        self.archive.insert(techniques, elite, gain, floor)
+    }
+
+    /// Asks for a second measurement of a program that could become an elite.
+    fn consider(
+        &mut self,
+        candidate: &CandidateRef,
+        techniques: TechniqueSet,
+        elite: Elite,
+    ) -> Vec<Effect> {
+        if self.insert(techniques, elite.clone()) != Inserted::NeedsRemeasure {
+            return Vec::new();
+        }
+        // Programs that wait count as if they were in the cell already. Otherwise
+        // all the programs of the step that opens a cell would be measured twice.
+        let waiting = self.pending.values().filter(|p| p.techniques == techniques);
+        let cell = self.archive.cell(techniques);
+        let mut rivals: Vec<&Elite> = cell
+            .into_iter()
+            .flat_map(|c| c.elites())
+            .chain(waiting.map(|p| &p.elite))
+            .collect();
+        rivals.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
+        let faster_than = |rival: &Elite| elite.clearly_faster_than(rival, self.config.min_gain);
+        let urgent = rivals.first().is_none_or(|best| faster_than(best));
+        let known = rivals.iter().any(|r| r.digest == elite.digest);
+        let has_place = rivals
+            .get(self.config.elites_per_cell - 1)
+            .is_none_or(|last| faster_than(last));
+        let near_best = rivals
+            .first()
+            .is_none_or(|best| elite.ratio >= self.config.elite_floor * best.ratio);
+        let affordable = urgent || self.remeasures_this_step < self.config.remeasures_per_step;
+        if known || !has_place || !near_best || !affordable {
+            return Vec::new();
+        }
+        self.remeasures_this_step += 1;
+        let pending = Pending {
+            candidate: candidate.clone(),
+            techniques,
+            elite,
+            repetition: 1,
+            since: self.steps_ended,
+        };
+        self.pending.insert(candidate.id.clone(), pending);
+        vec![Effect::Remeasure {
+            candidate: candidate.id.clone(),
+            repetition: 1,
+        }]
+    }
+}

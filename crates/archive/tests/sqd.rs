@@ -1,0 +1,257 @@
+//! Re-measurement and task choice, case by case.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod made;
+
+use std::collections::BTreeSet;
+
+use flopsmith_archive::*;
+use flopsmith_protocol::*;
+use made::*;
+
+#[test]
+fn a_new_best_counts_after_its_second_measurement() {
+    let mut s = sqd(Config::default());
+    let effects = s.on_outcome(&good(sample(0, 0), "a;", set("simd"), 5.0, 0.01));
+    let id = CandidateId::new("run-s0-g0-c0").unwrap();
+    assert_eq!(
+        effects,
+        vec![Effect::Remeasure {
+            candidate: id.clone(),
+            repetition: 1
+        }]
+    );
+    assert_eq!(s.archive().best(), None);
+    // Written again or unknown: nothing.
+    assert_eq!(
+        s.on_outcome(&good(sample(0, 1), "a ;", set("simd"), 5.1, 0.01)),
+        vec![]
+    );
+    let nobody = CandidateId::new("nobody").unwrap();
+    assert_eq!(s.confirm(&nobody, &measurement(5.0, 0.01)), vec![]);
+    // The second measurement is what counts.
+    let effects = s.confirm(&id, &measurement(4.0, 0.01));
+    let accepted = Effect::EliteAccepted {
+        candidate: id.clone(),
+        techniques: set("simd"),
+        gflops: 8.0,
+    };
+    assert_eq!(effects, vec![accepted]);
+    assert_eq!(s.archive().best().unwrap().1.ratio, 4.0);
+    assert_eq!(s.confirm(&id, &measurement(9.0, 0.01)), vec![], "once only");
+    let counts = s.archive().cell(set("simd")).unwrap().counts();
+    assert_eq!((counts.tried, counts.correct), (2, 2));
+}
+
+#[test]
+fn a_lucky_first_measurement_is_found_out() {
+    let mut s = sqd(Config {
+        elites_per_cell: 1,
+        ..Config::default()
+    });
+    s.on_outcome(&good(sample(0, 0), "a;", set("simd"), 5.0, 0.01));
+    answer(&mut s, 0, Some(1.0));
+    s.on_outcome(&good(sample(0, 1), "lucky;", set("simd"), 8.0, 0.01));
+    assert_eq!(answer(&mut s, 0, Some(0.5)), vec![]);
+    assert_eq!(s.archive().best().unwrap().1.source, "a;");
+    // A program that fails the second time is no elite, and a number that was looked up is no measurement.
+    s.on_outcome(&good(sample(0, 2), "unsteady;", set("simd"), 8.0, 0.01));
+    let waiting = s.pending().next().unwrap().candidate.clone();
+    let fault = CandidateFault::Nondeterministic;
+    let verdict = Verdict::Rejected {
+        fault,
+        detail: String::new(),
+    };
+    assert_eq!(s.on_outcome(&again(&waiting, 1, verdict)), vec![]);
+    s.on_outcome(&good(sample(0, 3), "known;", set("simd"), 8.0, 0.01));
+    let waiting = s.pending().next().unwrap().candidate.id.clone();
+    let looked_up = Measurement {
+        reused: true,
+        ..measurement(8.0, 0.01)
+    };
+    assert_eq!(s.confirm(&waiting, &looked_up), vec![]);
+    assert_eq!(s.pending().count(), 0);
+    assert_eq!(s.archive().best().unwrap().1.source, "a;");
+}
+
+#[test]
+fn a_second_measurement_that_fails_is_tried_again_and_then_given_up() {
+    let mut s = sqd(Config::default());
+    s.on_outcome(&good(sample(0, 0), "a;", set("simd"), 5.0, 0.01));
+    let waiting = s.pending().next().unwrap().candidate.clone();
+    let ask = |repetition| {
+        vec![Effect::Remeasure {
+            candidate: waiting.id.clone(),
+            repetition,
+        }]
+    };
+    assert_eq!(s.on_outcome(&again(&waiting, 1, lost())), ask(2));
+    assert_eq!(
+        s.on_outcome(&again(&waiting, 1, lost())),
+        vec![],
+        "delivered twice"
+    );
+    assert_eq!(s.on_outcome(&again(&waiting, 2, lost())), ask(3));
+    assert_eq!(s.on_outcome(&again(&waiting, 3, lost())), vec![]);
+    assert_eq!(s.pending().count(), 0);
+    // One that never comes back does not keep its place for ever.
+    s.on_outcome(&good(sample(0, 1), "b;", set("simd"), 5.0, 0.01));
+    for step in 0..4 {
+        s.on_step_end(step);
+        assert_eq!(s.pending().count(), 1);
+    }
+    s.on_step_end(4);
+    assert_eq!(s.pending().count(), 0);
+}
+
+#[test]
+fn second_measurements_are_limited_but_never_for_a_new_best() {
+    let mut s = sqd(Config {
+        remeasures_per_step: 2,
+        elites_per_cell: 3,
+        ..Config::default()
+    });
+    let mut asked = |n: u32, ratio: f64| {
+        let o = good(
+            sample(0, n),
+            &format!("int x{n};"),
+            set("simd"),
+            ratio,
+            0.001,
+        );
+        !s.on_outcome(&o).is_empty()
+    };
+    assert!(asked(0, 5.0), "opens the cell");
+    assert!(asked(1, 4.9), "room, and the budget allows it");
+    assert!(!asked(2, 4.8), "room, but no budget");
+    assert!(asked(3, 6.0), "would be the best");
+    assert!(!asked(4, 4.0), "three wait already, all faster");
+    assert!(asked(5, 7.0), "would be the best again");
+    s.on_step_end(0);
+    assert!(
+        !s.on_outcome(&good(sample(1, 0), "y;", set("simd"), 6.5, 0.001))
+            .is_empty()
+    );
+}
+
+#[test]
+fn guidance_goes_to_thin_cells_and_leaves_hopeless_ones() {
+    let config = |guidance| Config {
+        guidance,
+        replay_share: 0.0,
+        advance: Advance::FixedSteps {
+            steps: vec![1, 100, 1, 1],
+        },
+        ..Config::default()
+    };
+    let visits = |guidance: f64| {
+        let mut s = sqd(config(guidance));
+        s.on_step_end(0);
+        for i in 0..200 {
+            let at = |permitted| From {
+                permitted,
+                stage: 1,
+                group: i / 64,
+                ..sample(1, i)
+            };
+            s.on_outcome(&good(
+                at(set("simd")),
+                &format!("int x{i};"),
+                set("simd"),
+                2.0,
+                0.01,
+            ));
+            let from = From {
+                group: 9 + i / 64,
+                ..at(set("packing"))
+            };
+            s.on_outcome(&bad(from, CandidateFault::CompileError));
+        }
+        let count = |name: &str| {
+            (0..500)
+                .flat_map(|seed| s.plan(2, 4, seed))
+                .filter(|p| p.permitted == set(name))
+                .count()
+        };
+        (count("simd"), count("packing"), count("prefetch"))
+    };
+    let (well_known, hopeless, new) = visits(1.0);
+    assert!(well_known < 20, "{well_known}");
+    assert!(hopeless > 10 && 3 * hopeless < new, "{hopeless} {new}");
+    let (a, b, c) = visits(0.0);
+    assert!(a.min(b).min(c) * 10 > a.max(b).max(c) * 7, "{a} {b} {c}");
+}
+
+#[test]
+fn one_step_looks_at_many_cells() {
+    let mut s = sqd(Config {
+        replay_share: 0.0,
+        ..Config::default()
+    });
+    s.on_step_end(0);
+    s.on_step_end(1);
+    assert_eq!(s.stage(), 1);
+    let mean: f64 = (0..200)
+        .map(|seed| {
+            s.plan(2, 8, seed)
+                .iter()
+                .map(|p| p.permitted)
+                .collect::<BTreeSet<_>>()
+                .len() as f64
+        })
+        .sum::<f64>()
+        / 200.0;
+    assert!(mean > 6.5, "{mean} of 8 sets");
+}
+
+#[test]
+fn hints_come_from_smaller_sets() {
+    let mut s = sqd(Config {
+        elite_hint_share: 1.0,
+        replay_share: 0.0,
+        ..Config::default()
+    });
+    let found = [
+        ("{}", 1.0),
+        ("simd", 4.0),
+        ("packing", 0.9),
+        ("simd+unroll", 6.0),
+    ];
+    for (i, (cell, ratio)) in found.into_iter().enumerate() {
+        s.on_outcome(&good(
+            sample(0, i as u32),
+            &format!("int x{i};"),
+            set(cell),
+            ratio,
+            0.01,
+        ));
+        answer(&mut s, 0, Some(1.0));
+    }
+    assert!(
+        s.plan(1, 4, 0).iter().all(|p| p.elite.is_none()),
+        "nothing is smaller than the empty set"
+    );
+    for step in 0..8 {
+        s.on_step_end(step);
+    }
+    assert_eq!(s.stage_rule().name, "pairs");
+    for p in s.plan(9, 50, 3) {
+        let hint = p.elite.unwrap();
+        assert!(hint.techniques.len() < 2 && hint.techniques.is_subset(p.permitted));
+    }
+}
+
+#[test]
+fn an_earlier_run_can_be_adopted() {
+    let mut old = sqd(Config::default());
+    old.on_outcome(&good(sample(0, 0), "a;", set("simd"), 5.0, 0.01));
+    answer(&mut old, 0, Some(1.0));
+    let mut new = sqd(Config::default());
+    new.adopt(old.archive()).unwrap();
+    assert_eq!(new.archive().best().unwrap().1.source, "a;");
+    let other = sqd(Config {
+        elites_per_cell: 7,
+        ..Config::default()
+    });
+    assert!(new.adopt(other.archive()).is_err());
+}

@@ -1,0 +1,275 @@
+//! When a stage is left, and what a configuration may say.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod made;
+
+use flopsmith_archive::*;
+use flopsmith_protocol::*;
+use made::*;
+
+#[test]
+fn fixed_steps() {
+    let steps = vec![2, 1, 1, 3];
+    let mut s = sqd(Config {
+        advance: Advance::FixedSteps { steps },
+        ..Config::default()
+    });
+    let stages: Vec<u32> = (0..9)
+        .map(|step| {
+            s.on_step_end(step);
+            s.stage()
+        })
+        .collect();
+    assert_eq!(stages, [0, 1, 2, 3, 3, 3, 4, 4, 4]);
+    assert_eq!(s.on_step_end(8), vec![], "a step ends once");
+    assert_eq!(s.stage_rule().permitted, PermitRule::Unrestricted);
+    let evaluation = s.evaluation(3);
+    assert_eq!(evaluation.len(), 3);
+    assert!(
+        evaluation
+            .iter()
+            .all(|p| p.stage == 4 && p.permitted == TechniqueSet::all())
+    );
+}
+
+/// Ends a step in which the shares of correct and faulty candidates of the current stage are given.
+fn step(s: &mut Sqd, n: u64, right: u32, wrong: u32, ratio: f64) -> Vec<Effect> {
+    let stage = s.stage();
+    for i in 0..right {
+        let from = From {
+            stage,
+            ..sample(n, i)
+        };
+        s.on_outcome(&good(from, &format!("int x{n};"), set("simd"), ratio, 0.01));
+    }
+    for i in 0..wrong {
+        s.on_outcome(&bad(
+            From {
+                stage,
+                ..sample(n, right + i)
+            },
+            CandidateFault::Crash,
+        ));
+    }
+    s.on_step_end(n)
+}
+
+#[test]
+fn success_rate_gate_and_demotion() {
+    let mut s = sqd(Config {
+        advance: Advance::SuccessRate {
+            threshold: 0.75,
+            window: 8,
+            min_steps: 2,
+            max_steps: 4,
+        },
+        demote: Some(Demote {
+            below: 0.25,
+            window: 8,
+            at_most: 1,
+        }),
+        ..Config::default()
+    });
+    assert_eq!(
+        step(&mut s, 0, 8, 0, 1.0),
+        vec![],
+        "the rate suffices, the steps do not"
+    );
+    let moved = step(&mut s, 1, 6, 2, 1.0);
+    assert!(
+        matches!(&moved[0], Effect::StageChanged { from: 0, to: 1, reason, .. } if reason.contains("0.75")),
+        "{moved:?}"
+    );
+    assert_eq!(step(&mut s, 2, 5, 3, 1.0), vec![]);
+    let moved = step(&mut s, 3, 1, 7, 1.0);
+    assert!(
+        matches!(moved[0], Effect::StageChanged { from: 1, to: 0, .. }),
+        "{moved:?}"
+    );
+    // Windows begin anew, and the most steps lead on in any case.
+    for n in 4..7 {
+        assert_eq!(step(&mut s, n, 4, 4, 1.0), vec![]);
+    }
+    assert!(matches!(
+        step(&mut s, 7, 4, 4, 1.0)[0],
+        Effect::StageChanged { to: 1, .. }
+    ));
+    // Going back is limited.
+    assert_eq!(step(&mut s, 8, 0, 8, 1.0), vec![]);
+    // Replayed samples and evaluations say nothing about this stage.
+    let mut t = s.clone();
+    for i in 20..60 {
+        t.on_outcome(&bad(
+            From {
+                stage: 0,
+                ..sample(9, i)
+            },
+            CandidateFault::Crash,
+        ));
+        let purpose = Purpose::EvaluateEnd;
+        t.on_outcome(&bad(
+            From {
+                stage: 1,
+                purpose,
+                ..sample(10, i)
+            },
+            CandidateFault::Crash,
+        ));
+    }
+    assert_eq!(step(&mut s, 9, 8, 0, 1.0), step(&mut t, 9, 8, 0, 1.0));
+    assert_eq!(s.stage(), 2);
+}
+
+#[test]
+fn plateau_gate() {
+    let mut s = sqd(Config {
+        advance: Advance::Plateau {
+            patience: 2,
+            min_gain: 0.05,
+            min_steps: 1,
+            max_steps: 20,
+        },
+        ..Config::default()
+    });
+    for (n, ratio) in [1.0, 1.2, 1.21, 1.4, 1.42].into_iter().enumerate() {
+        assert_eq!(step(&mut s, n as u64, 1, 0, ratio), vec![], "{ratio}");
+    }
+    assert!(matches!(
+        step(&mut s, 5, 1, 0, 1.43)[0],
+        Effect::StageChanged { from: 0, to: 1, .. }
+    ));
+    assert_eq!(s.stage_best_gflops(0), Some(2.86));
+    assert_eq!(s.stage_best_gflops(1), None);
+}
+
+#[test]
+fn configuration_text_and_its_mistakes() {
+    assert_eq!(Config::default().check(), Ok(()));
+    let read = |text: &str| toml::from_str::<Config>(text);
+    let c = read(
+        "techniques = ['simd', 'unroll']\nreplay_share = 0.1\n\
+         stages = [{ name = 'one', permitted = 'singles' }, { name = 'all', permitted = 'unrestricted' }]\n\
+         [advance]\nrule = 'success_rate'\nthreshold = 0.6\nwindow = 64\nmin_steps = 2\nmax_steps = 6\n\
+         [demote]\nbelow = 0.1\nwindow = 64\nat_most = 2",
+    )
+    .unwrap();
+    assert_eq!(c.check(), Ok(()));
+    assert_eq!(c.stage_sets(0), [set("unroll"), set("simd")]);
+    assert_eq!(c.stage_sets(1), [set("simd+unroll")]);
+    assert_eq!(c.stage_sets(2), []);
+    assert_eq!(read(&toml::to_string(&c).unwrap()).unwrap(), c);
+    assert_eq!(
+        read(&toml::to_string(&Config::default()).unwrap()).unwrap(),
+        Config::default()
+    );
+    for typo in [
+        "replay = 0.1",
+        "stages = [{ name = 'x', permited = 'pairs' }]",
+        "advance = { rule = 'plateau', patients = 2 }",
+    ] {
+        assert!(read(typo).is_err(), "{typo}");
+    }
+    let d = Config::default;
+    let stage = |name: &str, permitted| StageRule {
+        name: name.to_owned(),
+        permitted,
+    };
+    let success = |threshold, min_steps, max_steps| Advance::SuccessRate {
+        threshold,
+        window: 9,
+        min_steps,
+        max_steps,
+    };
+    let wrong = [
+        (
+            Config {
+                stages: vec![],
+                ..d()
+            },
+            "`stages` is empty",
+        ),
+        (
+            Config {
+                stages: vec![stage("a", PermitRule::None), stage("a", PermitRule::Pairs)],
+                ..d()
+            },
+            "twice",
+        ),
+        (
+            Config {
+                techniques: set("simd"),
+                ..d()
+            },
+            "`pairs` permits sets of 2",
+        ),
+        (
+            Config {
+                replay_share: 1.5,
+                ..d()
+            },
+            "`replay_share` is 1.5",
+        ),
+        (
+            Config {
+                guidance: f64::NAN,
+                ..d()
+            },
+            "`guidance`",
+        ),
+        (
+            Config {
+                elites_per_cell: 0,
+                ..d()
+            },
+            "`elites_per_cell` is 0",
+        ),
+        (
+            Config {
+                advance: Advance::FixedSteps { steps: vec![1, 2] },
+                ..d()
+            },
+            "2 numbers for 5 stages",
+        ),
+        (
+            Config {
+                advance: success(0.5, 9, 3),
+                ..d()
+            },
+            "`advance.min_steps` is 9",
+        ),
+        (
+            Config {
+                advance: success(2.0, 1, 3),
+                ..d()
+            },
+            "`advance.threshold`",
+        ),
+        (
+            Config {
+                advance: success(0.5, 1, 3),
+                demote: Some(Demote {
+                    below: 0.6,
+                    window: 8,
+                    at_most: 1,
+                }),
+                ..d()
+            },
+            "`demote.below` is 0.6",
+        ),
+    ];
+    for (config, message) in wrong {
+        let e = Sqd::new(config, run(), problem(), class())
+            .unwrap_err()
+            .to_string();
+        assert!(e.contains(message), "{e}");
+    }
+    assert_eq!(
+        Config {
+            stages: vec![],
+            ..d()
+        }
+        .disabled()
+        .check(),
+        Ok(())
+    );
+}

@@ -1,0 +1,426 @@
+//! Declarations and loop heads.
+
+use tree_sitter::Node;
+
+use super::eval::Seen;
+use super::facts::{Origin, Place};
+use super::poly::Poly;
+use super::walk::{Pointer, Value, Walker};
+
+/// What a declarator declares.
+#[derive(Debug, Clone)]
+pub(super) struct Declared<'t> {
+    pub name: &'t str,
+    pub pointer: bool,
+    /// `(*x)[n]`.
+    pub points_to_array: bool,
+    pub array: bool,
+    /// Sizes of array extents, outermost first.
+    pub dims: Vec<Option<Node<'t>>>,
+    pub function: bool,
+    /// Parameters of a function declarator; none for an unnamed one.
+    pub parameters: Vec<Option<Declared<'t>>>,
+    /// Is the parameter's type an integer?
+    pub is_int: bool,
+}
+
+/// A change of a variable by a loop: `name += distance`.
+#[derive(Debug, Clone)]
+pub(super) struct Step<'t> {
+    pub name: &'t str,
+    /// None for ±1.
+    pub distance: Option<Node<'t>>,
+    pub down: bool,
+    /// It stands in a loop within the loop.
+    pub nested: bool,
+}
+
+impl<'t> Walker<'t> {
+    /// Takes a declarator apart.
+    pub fn declared(&self, declarator: Node<'t>) -> Option<Declared<'t>> {
+        let mut found = Declared {
+            name: "",
+            pointer: false,
+            points_to_array: false,
+            array: false,
+            dims: Vec::new(),
+            function: false,
+            parameters: Vec::new(),
+            is_int: false,
+        };
+        let mut node = declarator;
+        // From the outside in: extents come innermost first.
+        for _ in 0..64 {
+            match node.kind() {
+                "identifier" | "type_identifier" | "field_identifier" => {
+                    found.name = self.text(node);
+                    found.dims.reverse();
+                    return Some(found);
+                }
+                "pointer_declarator" => {
+                    found.points_to_array |= found.array;
+                    found.pointer = true;
+                }
+                "array_declarator" => {
+                    found.array = true;
+                    found.dims.push(node.child_by_field_name("size"));
+                }
+                "function_declarator" => {
+                    found.function = true;
+                    if let Some(list) = node.child_by_field_name("parameters") {
+                        found.parameters = self.parameters(list);
+                    }
+                }
+                _ => {}
+            }
+            node = node.child_by_field_name("declarator").or_else(|| {
+                (0..node.named_child_count())
+                    .filter_map(|i| node.named_child(i))
+                    .find(|c| c.kind().ends_with("declarator") || c.kind() == "identifier")
+            })?;
+        }
+        None
+    }
+
+    fn parameters(&self, list: Node<'t>) -> Vec<Option<Declared<'t>>> {
+        let mut cursor = list.walk();
+        list.named_children(&mut cursor)
+            .filter(|p| matches!(p.kind(), "parameter_declaration" | "identifier"))
+            .map(|p| {
+                // A definition in the old style names its parameters first.
+                if p.kind() == "identifier" {
+                    return self.declared(p);
+                }
+                let mut declared = self.declared(p.child_by_field_name("declarator")?)?;
+                declared.is_int = p
+                    .child_by_field_name("type")
+                    .is_some_and(|t| self.is_int(t));
+                Some(declared)
+            })
+            .collect()
+    }
+
+    /// Is this type an integer's?
+    pub fn is_int(&self, kind: Node<'t>) -> bool {
+        let text = self.text(kind);
+        let word = |w: &str| {
+            matches!(
+                w,
+                "int" | "long" | "short" | "char" | "unsigned" | "signed" | "size_t" | "ssize_t"
+            ) || matches!(w, "ptrdiff_t" | "_Bool" | "bool")
+                || ((w.starts_with("int") || w.starts_with("uint")) && w.ends_with("_t"))
+                || self.int_types.contains(w)
+        };
+        text.split_whitespace().any(word) && !text.contains("double")
+    }
+
+    pub fn declaration(&mut self, node: Node<'t>) {
+        let Some(kind) = node.child_by_field_name("type") else {
+            return;
+        };
+        if kind.kind() == "enum_specifier" {
+            self.enumeration(kind);
+        }
+        let is_int = self.is_int(kind);
+        let mut cursor = node.walk();
+        let declarators: Vec<Node<'t>> = node
+            .children_by_field_name("declarator", &mut cursor)
+            .collect();
+        for declarator in declarators {
+            let (inner, value) = match declarator.kind() {
+                "init_declarator" => (
+                    declarator.child_by_field_name("declarator"),
+                    declarator.child_by_field_name("value"),
+                ),
+                _ => (Some(declarator), None),
+            };
+            let Some(declared) = inner.and_then(|d| self.declared(d)) else {
+                continue;
+            };
+            if declared.function && !declared.pointer {
+                continue;
+            }
+            let seen = value.map(|v| self.eval(v));
+            self.declare(&declared, is_int, seen, declarator);
+        }
+    }
+
+    fn declare(
+        &mut self,
+        declared: &Declared<'t>,
+        is_int: bool,
+        seen: Option<Seen>,
+        node: Node<'t>,
+    ) {
+        let name = declared.name;
+        if declared.array && !declared.pointer {
+            let dims = declared
+                .dims
+                .iter()
+                .map(|d| {
+                    d.and_then(|d| self.eval(d).int)
+                        .and_then(|p| p.as_constant())
+                })
+                .collect();
+            let array = self.new_array(name, Origin::Local, dims);
+            if let Some(seen) = seen {
+                self.write(
+                    Place::Element(array, vec![Poly::default()]),
+                    false,
+                    &seen,
+                    node,
+                );
+            }
+            self.bind(
+                name,
+                Value::Pointer(Pointer {
+                    array,
+                    index: Vec::new(),
+                    strides: Vec::new(),
+                }),
+            );
+        } else if declared.pointer {
+            let value = match seen.and_then(|s| s.pointer) {
+                Some(mut pointer) => {
+                    if declared.points_to_array {
+                        pointer.strides = self.strides(&declared.dims);
+                    }
+                    Value::Pointer(pointer)
+                }
+                None => Value::Unknown,
+            };
+            self.bind(name, value);
+        } else if is_int {
+            let value = seen.and_then(|s| s.int).unwrap_or_else(|| self.opaque());
+            self.bind(name, Value::Int(value));
+        } else {
+            let scalar = self.new_scalar();
+            self.bind(name, Value::Number(scalar));
+            if let Some(seen) = seen {
+                self.write(Place::Scalar(scalar), false, &seen, node);
+            }
+        }
+    }
+
+    /// How far each subscript of an array with these extents steps, for all but the last.
+    pub fn strides(&mut self, dims: &[Option<Node<'t>>]) -> Vec<Poly> {
+        let sizes: Vec<Poly> = dims
+            .iter()
+            .map(|d| {
+                d.and_then(|d| self.eval(d).int)
+                    .unwrap_or_else(|| self.opaque())
+            })
+            .collect();
+        (0..sizes.len())
+            .map(|at| {
+                sizes[at..]
+                    .iter()
+                    .fold(Poly::constant(1), |product, size| product.times(size))
+            })
+            .collect()
+    }
+
+    pub fn type_definition(&mut self, node: Node<'t>) {
+        let Some(kind) = node.child_by_field_name("type") else {
+            return;
+        };
+        let mut cursor = node.walk();
+        let declarators: Vec<Node<'t>> = node
+            .children_by_field_name("declarator", &mut cursor)
+            .collect();
+        for declarator in declarators {
+            let Some(declared) = self.declared(declarator) else {
+                continue;
+            };
+            if !declared.pointer && !declared.array && self.is_int(kind) {
+                self.int_types.insert(declared.name.to_owned());
+            }
+            if !self.type_bytes.contains_key(declared.name)
+                && let Some(bytes) = self.type_size(self.text(kind))
+            {
+                self.type_bytes.insert(declared.name.to_owned(), bytes);
+            }
+        }
+    }
+
+    /// Bytes of a type by name.
+    pub fn type_size(&self, name: &str) -> Option<i64> {
+        let word = name.split_whitespace().next_back()?;
+        Some(match word {
+            "double" | "long" | "size_t" | "ptrdiff_t" | "int64_t" | "uint64_t" => 8,
+            "float" | "int" | "unsigned" | "int32_t" | "uint32_t" => 4,
+            "short" => 2,
+            "char" => 1,
+            "__m128d" | "__m128" | "__m128i" => 16,
+            "__m256d" | "__m256" | "__m256i" => 32,
+            "__m512d" | "__m512" | "__m512i" => 64,
+            other => return self.type_bytes.get(other).copied(),
+        })
+    }
+
+    pub fn enumeration(&mut self, node: Node<'t>) {
+        let Some(body) = node.child_by_field_name("body") else {
+            return;
+        };
+        let mut next = Poly::default();
+        let mut cursor = body.walk();
+        let all: Vec<Node<'t>> = body.named_children(&mut cursor).collect();
+        for one in all.into_iter().filter(|n| n.kind() == "enumerator") {
+            if let Some(value) = one
+                .child_by_field_name("value")
+                .and_then(|v| self.eval(v).int)
+            {
+                next = value;
+            }
+            if let Some(name) = one.child_by_field_name("name") {
+                self.bind(self.text(name), Value::Int(next.clone()));
+            }
+            next = next.add(&Poly::constant(1));
+        }
+    }
+
+    /// The variables that `node` steps by a distance.
+    pub fn steps(&mut self, node: Node<'t>, nested: bool, found: &mut Vec<Step<'t>>) {
+        if !self.enter() {
+            return;
+        }
+        let field = |name| node.child_by_field_name(name);
+        let is_name = |n: Node<'_>| n.kind() == "identifier";
+        match node.kind() {
+            "update_expression" => {
+                if let Some(argument) = field("argument").filter(|a| is_name(*a)) {
+                    let down = field("operator").is_some_and(|o| self.text(o) == "--");
+                    found.push(Step {
+                        name: self.text(argument),
+                        distance: None,
+                        down,
+                        nested,
+                    });
+                }
+            }
+            "assignment_expression" => {
+                let operator = field("operator").map_or("", |o| self.text(o));
+                if let (Some(left), Some(right)) =
+                    (field("left").filter(|l| is_name(*l)), field("right"))
+                {
+                    let name = self.text(left);
+                    if let "+=" | "-=" = operator {
+                        found.push(Step {
+                            name,
+                            distance: Some(right),
+                            down: operator == "-=",
+                            nested,
+                        });
+                    } else if operator == "="
+                        && right.kind() == "binary_expression"
+                        && let (Some(a), Some(b)) = (
+                            right.child_by_field_name("left"),
+                            right.child_by_field_name("right"),
+                        )
+                        && self.text(a) == name
+                    {
+                        let sign = right
+                            .child_by_field_name("operator")
+                            .map_or("", |o| self.text(o));
+                        if matches!(sign, "+" | "-") {
+                            found.push(Step {
+                                name,
+                                distance: Some(b),
+                                down: sign == "-",
+                                nested,
+                            });
+                        }
+                    }
+                    self.steps(right, nested, found);
+                }
+                if let Some(left) = field("left") {
+                    self.steps(left, nested, found);
+                }
+            }
+            kind => {
+                let nested =
+                    nested || matches!(kind, "for_statement" | "while_statement" | "do_statement");
+                let mut cursor = node.walk();
+                let children: Vec<Node<'t>> = node.named_children(&mut cursor).collect();
+                for child in children {
+                    self.steps(child, nested, found);
+                }
+            }
+        }
+        self.leave();
+    }
+
+    /// The distance of a step.
+    pub fn step_of(&mut self, step: &Step<'t>) -> Option<Poly> {
+        let distance = match step.distance {
+            None => Poly::constant(1),
+            Some(node) => self.eval(node).int?,
+        };
+        Some(if step.down {
+            distance.negated()
+        } else {
+            distance
+        })
+    }
+
+    /// Does `name` occur in the expression?
+    pub fn mentions(&self, node: Node<'t>, name: &str) -> bool {
+        crate::scan::token::tokens(self.text(node))
+            .iter()
+            .any(|t| t.text == name)
+    }
+
+    /// The bound that a condition sets for `name`; inclusive ones are moved by one.
+    pub fn limit(&mut self, condition: Node<'t>, name: &str) -> Option<Poly> {
+        if !self.enter() {
+            return None;
+        }
+        let found = self.limit_inside(condition, name);
+        self.leave();
+        found
+    }
+
+    fn limit_inside(&mut self, condition: Node<'t>, name: &str) -> Option<Poly> {
+        if condition.kind() == "parenthesized_expression" {
+            return self.limit(condition.named_child(0)?, name);
+        }
+        if condition.kind() != "binary_expression" {
+            return None;
+        }
+        let (left, right) = (
+            condition.child_by_field_name("left")?,
+            condition.child_by_field_name("right")?,
+        );
+        let operator = self.text(condition.child_by_field_name("operator")?);
+        if matches!(operator, "&&" | "||" | ",") {
+            return self.limit(left, name).or_else(|| self.limit(right, name));
+        }
+        let (variable, bound, operator) = if self.mentions(left, name) {
+            (left, right, operator)
+        } else if self.mentions(right, name) {
+            let turned = match operator {
+                "<" => ">",
+                "<=" => ">=",
+                ">" => "<",
+                ">=" => "<=",
+                other => other,
+            };
+            (right, left, turned)
+        } else {
+            return None;
+        };
+        // `k + 3 < n` bounds k by n - 3.
+        let now = match self.lookup(name) {
+            Some(Value::Int(now)) => now.clone(),
+            _ => return None,
+        };
+        let offset = self.eval(variable).int?.minus(&now);
+        let bound = self.eval(bound).int?.minus(&offset);
+        match operator {
+            "<" | ">" | "!=" => Some(bound),
+            "<=" => Some(bound.add(&Poly::constant(1))),
+            ">=" => Some(bound.add(&Poly::constant(-1))),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! Expressions: what they are as integers or pointers, and what they read.
+
+use std::collections::BTreeSet;
+
+use tree_sitter::Node;
+
+use super::facts::Place;
+use super::poly::Poly;
+use super::walk::{Pointer, Value, Walker};
+
+/// What an expression is and reads.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    pub int: Option<Poly>,
+    pub pointer: Option<Pointer>,
+    pub reads: Vec<Place>,
+    /// Inputs whose values are in it.
+    pub sources: BTreeSet<usize>,
+    /// Accumulators whose sums are in it.
+    pub accs: BTreeSet<Place>,
+}
+
+/// More reads than this in one expression are not told apart.
+const MOST_READS: usize = 64;
+
+impl Seen {
+    /// Adds what another part of the expression reads.
+    pub fn merge(&mut self, other: &Seen) {
+        let room = MOST_READS.saturating_sub(self.reads.len());
+        self.reads.extend(other.reads.iter().take(room).cloned());
+        self.sources.extend(&other.sources);
+        self.accs
+            .extend(other.accs.iter().take(MOST_READS).cloned());
+    }
+
+    fn of_int(poly: Poly) -> Self {
+        Seen {
+            int: Some(poly),
+            ..Seen::default()
+        }
+    }
+}
+
+impl<'t> Walker<'t> {
+    /// Evaluates an expression, with its effects.
+    pub fn eval(&mut self, node: Node<'t>) -> Seen {
+        if !self.enter() {
+            return Seen::default();
+        }
+        let seen = self.eval_inside(node);
+        self.charge(seen.reads.len() / 4 + seen.accs.len());
+        self.leave();
+        seen
+    }
+
+    fn eval_inside(&mut self, node: Node<'t>) -> Seen {
+        let field = |name| node.child_by_field_name(name);
+        match node.kind() {
+            "identifier" => self.name(self.text(node)),
+            "number_literal" => integer(self.text(node))
+                .map(|v| Seen::of_int(Poly::constant(v)))
+                .unwrap_or_default(),
+            "parenthesized_expression" => {
+                let inner = (0..node.named_child_count()).filter_map(|i| node.named_child(i));
+                inner
+                    .last()
+                    .map(|n| {
+                        if n.kind() == "compound_statement" {
+                            self.block(n)
+                        } else {
+                            self.eval(n)
+                        }
+                    })
+                    .unwrap_or_default()
+            }
+            "cast_expression" => field("value").map(|v| self.eval(v)).unwrap_or_default(),
+            "extension_expression" => node
+                .named_child(0)
+                .map(|v| self.eval(v))
+                .unwrap_or_default(),
+            "unary_expression" => {
+                let mut seen = field("argument").map(|a| self.eval(a)).unwrap_or_default();
+                let operator = field("operator").map_or("", |o| self.text(o));
+                seen.int = match (operator, seen.int.take()) {
+                    ("-", Some(poly)) => Some(poly.negated()),
+                    ("+", int) => int,
+                    (_, Some(_)) => Some(self.opaque()),
+                    (_, None) => None,
+                };
+                seen
+            }
+            "binary_expression" => self.binary(node),
+            "assignment_expression" => self.assignment(node),
+            "update_expression" => self.step(node),
+            "comma_expression" => {
+                if let Some(left) = field("left") {
+                    self.eval(left);
+                }
+                field("right").map(|r| self.eval(r)).unwrap_or_default()
+            }
+            "conditional_expression" => self.conditional(node),
+            "pointer_expression" => self.pointer(node),
+            "subscript_expression" => {
+                let base = field("argument").map(|a| self.eval(a)).unwrap_or_default();
+                let index = field("index").map(|i| self.eval(i)).unwrap_or_default();
+                let mut seen = self.element(base, index.int.clone());
+                seen.merge(&index);
+                seen
+            }
+            "call_expression" => self.call(node),
+            "field_expression" => field("argument").map(|a| self.eval(a)).unwrap_or_default(),
+            "sizeof_expression" => {
+                let bytes = field("type").or(field("value")).and_then(|t| {
+                    let name = self.text(t).trim_matches(['(', ')', ' ']);
+                    if name.contains('*') {
+                        Some(8)
+                    } else {
+                        self.type_size(name)
+                    }
+                });
+                Seen::of_int(match bytes {
+                    Some(bytes) => Poly::constant(bytes),
+                    None => self.opaque(),
+                })
+            }
+            "string_literal" | "char_literal" | "concatenated_string" | "type_descriptor" => {
+                Seen::default()
+            }
+            "compound_statement" => self.block(node),
+            _ => {
+                let mut seen = Seen::default();
+                let mut cursor = node.walk();
+                let children: Vec<Node<'t>> = node.named_children(&mut cursor).collect();
+                for child in children {
+                    let part = self.eval(child);
+                    seen.merge(&part);
+                }
+                seen
+            }
+        }
+    }
+
+    /// `({ … })`: the value is the last statement's.
+    fn block(&mut self, node: Node<'t>) -> Seen {
+        self.statement(node);
+        Seen::default()
+    }
+
+    fn name(&mut self, name: &str) -> Seen {
+        match self.lookup(name).cloned() {
+            Some(Value::Int(poly)) => Seen::of_int(poly),
+            Some(Value::Pointer(pointer)) => Seen {
+                pointer: Some(pointer),
+                ..Seen::default()
+            },
+            Some(Value::Number(scalar)) => self.read(Place::Scalar(scalar)),
+            _ => Seen::default(),
+        }
+    }
+
+    /// The value at a place.
+    pub fn read(&mut self, place: Place) -> Seen {
+        let mut seen = Seen::default();
+        match &place {
+            Place::Scalar(id) => {
+                let scalar = &self.facts.scalars[*id];
+                seen.sources.clone_from(&scalar.sources);
+                seen.accs.clone_from(&scalar.accs);
+                seen.reads.clone_from(&scalar.reads);
+            }
+            Place::Element(id, _) => seen.sources.clone_from(&self.facts.arrays[*id].sources),
+        }
+        if self.facts.accumulates(&place) {
+            seen.accs.insert(place.clone());
+        }
+        seen.reads.push(place);
+        seen
+    }
+
+    /// `base[index]`, or `*base` without one.
+    fn element(&mut self, base: Seen, index: Option<Poly>) -> Seen {
+        let Some(pointer) = base.pointer else {
+            // Lanes of a vector, or something unknown.
+            return Seen {
+                int: None,
+                pointer: None,
+                ..base
+            };
+        };
+        let index = index.unwrap_or_else(|| self.opaque());
+        let mut seen = match self.subscript(pointer, index) {
+            Ok(place) => self.read(place),
+            Err(pointer) => Seen {
+                pointer: Some(pointer),
+                ..Seen::default()
+            },
+        };
+        seen.merge(&Seen {
+            pointer: None,
+            int: None,
+            ..base
+        });
+        seen
+    }
+
+    /// One subscript: a place, or a pointer that wants more of them.
+    pub fn subscript(&self, mut pointer: Pointer, index: Poly) -> Result<Place, Pointer> {
+        let dims = self.facts.arrays[pointer.array].dims.len();
+        if pointer.index.len() < dims {
+            pointer.index.push(index);
+            if pointer.index.len() < dims {
+                return Err(pointer);
+            }
+        } else if pointer.strides.is_empty() {
+            pointer = pointer.plus(&index);
+        } else {
+            pointer = pointer.plus(&index);
+            pointer.strides.remove(0);
+            return Err(pointer);
+        }
+        Ok(Place::Element(pointer.array, pointer.index))
+    }
+
+    fn pointer(&mut self, node: Node<'t>) -> Seen {
+        let operator = node
+            .child_by_field_name("operator")
+            .map_or("", |o| self.text(o));
+        let Some(argument) = node.child_by_field_name("argument") else {
+            return Seen::default();
+        };
+        if operator == "*" {
+            let base = self.eval(argument);
+            return self.element(base, Some(Poly::default()));
+        }
+        match self.place(argument) {
+            Some(Target::Place(Place::Element(array, index))) => Seen {
+                pointer: Some(Pointer {
+                    array,
+                    index,
+                    strides: Vec::new(),
+                }),
+                ..Seen::default()
+            },
+            Some(Target::Part(pointer)) => Seen {
+                pointer: Some(pointer),
+                ..Seen::default()
+            },
+            _ => Seen::default(),
+        }
+    }
+
+    fn binary(&mut self, node: Node<'t>) -> Seen {
+        let side = |walker: &mut Self, name| {
+            node.child_by_field_name(name)
+                .map(|n| walker.eval(n))
+                .unwrap_or_default()
+        };
+        let (left, right) = (side(self, "left"), side(self, "right"));
+        let operator = node
+            .child_by_field_name("operator")
+            .map_or("", |o| self.text(o));
+        let mut seen = Seen::default();
+        seen.merge(&left);
+        seen.merge(&right);
+        match (left.pointer, right.pointer, operator) {
+            (Some(p), None, "+") => {
+                seen.pointer = right.int.as_ref().map(|d| p.plus(d)).or(Some(p))
+            }
+            (Some(p), None, "-") => {
+                seen.pointer = right.int.as_ref().map(|d| p.plus(&d.negated())).or(Some(p))
+            }
+            (None, Some(p), "+") => seen.pointer = left.int.as_ref().map(|d| p.plus(d)).or(Some(p)),
+            _ => {}
+        }
+        if let (Some(a), Some(b)) = (&left.int, &right.int) {
+            let constants = a.as_constant().zip(b.as_constant());
+            self.charge(a.terms() * b.terms());
+            seen.int = Some(match (operator, constants) {
+                ("+", _) => a.add(b),
+                ("-", _) => a.minus(b),
+                ("*", _) => a.times(b),
+                ("/", Some((x, y))) if y != 0 => Poly::constant(x.wrapping_div(y)),
+                ("%", Some((x, y))) if y != 0 => Poly::constant(x.wrapping_rem(y)),
+                ("<<", _) => match b.as_constant() {
+                    Some(bits @ 0..=40) => a.times(&Poly::constant(1 << bits)),
+                    _ => self.opaque(),
+                },
+                ("/", None) if b.as_constant() == Some(1) => a.clone(),
+                _ => self.opaque(),
+            });
+        }
+        seen
+    }
+
+    /// Minimum and maximum are mostly written so: the branch that moves with a loop is the plain one.
+    fn conditional(&mut self, node: Node<'t>) -> Seen {
+        let mut seen = Seen::default();
+        for part in ["condition", "consequence", "alternative"] {
+            let Some(child) = node.child_by_field_name(part) else {
+                continue;
+            };
+            let value = self.eval(child);
+            seen.merge(&value);
+            if part == "condition" {
+                continue;
+            }
+            seen.int = self.plainer(seen.int.take(), value.int);
+            seen.pointer = seen.pointer.take().or(value.pointer);
+        }
+        seen
+    }
+
+    pub fn plainer(&self, a: Option<Poly>, b: Option<Poly>) -> Option<Poly> {
+        let moves = |p: &Poly| p.symbols().any(|s| self.facts.is_loop(s));
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if !moves(&a) && moves(&b) { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn step(&mut self, node: Node<'t>) -> Seen {
+        let Some(argument) = node.child_by_field_name("argument") else {
+            return Seen::default();
+        };
+        let before = self.eval(argument);
+        let down = node
+            .child_by_field_name("operator")
+            .is_some_and(|o| self.text(o) == "--");
+        let one = Poly::constant(if down { -1 } else { 1 });
+        if argument.kind() == "identifier" {
+            self.set(
+                self.text(argument),
+                before.int.as_ref().map(|p| p.add(&one)),
+                before.pointer.as_ref().map(|p| p.plus(&one)),
+            );
+        }
+        before
+    }
+
+    /// Gives an integer or a pointer a new value, unless it counts a loop.
+    pub fn set(&mut self, name: &str, int: Option<Poly>, pointer: Option<Pointer>) {
+        if self.active.iter().any(|a| a == name) {
+            return;
+        }
+        if let Some(value) = self.lookup_mut(name) {
+            match (&value, int, pointer) {
+                (Value::Int(_), Some(int), _) => *value = Value::Int(int),
+                (Value::Pointer(_) | Value::Unknown, _, Some(pointer)) => {
+                    *value = Value::Pointer(pointer)
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn assignment(&mut self, node: Node<'t>) -> Seen {
+        let (Some(left), Some(right)) = (
+            node.child_by_field_name("left"),
+            node.child_by_field_name("right"),
+        ) else {
+            return Seen::default();
+        };
+        let operator = node
+            .child_by_field_name("operator")
+            .map_or("", |o| self.text(o));
+        let value = self.eval(right);
+        match self.place(left) {
+            Some(Target::Place(place)) => {
+                self.write(place, matches!(operator, "+=" | "-="), &value, node)
+            }
+            Some(Target::Name(name)) => {
+                let now = self.lookup(name).cloned();
+                let (int, pointer) = match (now, operator) {
+                    (_, "=") => (
+                        Some(value.int.clone().unwrap_or_else(|| self.opaque())),
+                        value.pointer.clone(),
+                    ),
+                    (Some(Value::Int(now)), "+=") => (value.int.as_ref().map(|d| now.add(d)), None),
+                    (Some(Value::Int(now)), "-=") => {
+                        (value.int.as_ref().map(|d| now.minus(d)), None)
+                    }
+                    (Some(Value::Int(now)), "*=") => {
+                        (value.int.as_ref().map(|d| now.times(d)), None)
+                    }
+                    (Some(Value::Int(_)), _) => (Some(self.opaque()), None),
+                    (Some(Value::Pointer(now)), "+=") => {
+                        (None, value.int.as_ref().map(|d| now.plus(d)))
+                    }
+                    (Some(Value::Pointer(now)), "-=") => {
+                        (None, value.int.as_ref().map(|d| now.plus(&d.negated())))
+                    }
+                    _ => (None, None),
+                };
+                // Under a condition it is a clamp or a special case: the usual value stays.
+                if self.conditional == 0 || matches!(self.lookup(name), Some(Value::Unknown)) {
+                    self.set(name, int, pointer);
+                }
+            }
+            _ => {}
+        }
+        value
+    }
+
+    /// What stands on the left of an assignment or behind `&`.
+    fn place(&mut self, node: Node<'t>) -> Option<Target<'t>> {
+        if !self.enter() {
+            return None;
+        }
+        let found = self.place_inside(node);
+        self.leave();
+        found
+    }
+
+    fn place_inside(&mut self, node: Node<'t>) -> Option<Target<'t>> {
+        match node.kind() {
+            "parenthesized_expression" => self.place(node.named_child(0)?),
+            "identifier" => {
+                let name = self.text(node);
+                match self.lookup(name) {
+                    Some(Value::Number(scalar)) => Some(Target::Place(Place::Scalar(*scalar))),
+                    Some(Value::Pointer(p))
+                        if p.index.len() < self.facts.arrays[p.array].dims.len() =>
+                    {
+                        Some(Target::Part(p.clone()))
+                    }
+                    _ => Some(Target::Name(name)),
+                }
+            }
+            "subscript_expression" => {
+                let argument = node.child_by_field_name("argument")?;
+                let index = node
+                    .child_by_field_name("index")
+                    .and_then(|i| self.eval(i).int);
+                let index = index.unwrap_or_else(|| self.opaque());
+                let base = self.eval(argument);
+                match base.pointer {
+                    Some(pointer) => Some(match self.subscript(pointer, index) {
+                        Ok(place) => Target::Place(place),
+                        Err(part) => Target::Part(part),
+                    }),
+                    // A lane of a vector.
+                    None => self.place(argument),
+                }
+            }
+            "pointer_expression"
+                if node
+                    .child_by_field_name("operator")
+                    .is_some_and(|o| self.text(o) == "*") =>
+            {
+                let pointer = self.eval(node.child_by_field_name("argument")?).pointer?;
+                Some(match self.subscript(pointer, Poly::default()) {
+                    Ok(place) => Target::Place(place),
+                    Err(part) => Target::Part(part),
+                })
+            }
+            "cast_expression" => self.place(node.child_by_field_name("value")?),
+            "field_expression" => self.place(node.child_by_field_name("argument")?),
+            _ => None,
+        }
+    }
+}
+
+/// What can be assigned to.
+enum Target<'t> {
+    Place(Place),
+    /// An integer, a pointer or a name that is not known.
+    Name(&'t str),
+    /// An array or a row of one.
+    Part(Pointer),
+}
+
+/// An integer literal's value.
+fn integer(text: &str) -> Option<i64> {
+    let digits = text.trim_end_matches(['u', 'U', 'l', 'L']);
+    if let Some(hex) = digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
+        return i64::from_str_radix(hex, 16).ok();
+    }
+    if digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()) {
+        return i64::from_str_radix(digits, 8).ok();
+    }
+    digits.parse().ok()
+}

@@ -1,0 +1,311 @@
+//! Which techniques a source uses.
+//!
+//! Words and pragmas tell of vectors, threads, prefetching and unrolling; a walk
+//! through the syntax tree tells of the loop nest. The latter is a heuristic
+//! over arbitrary programs: it follows what people and models write, not what
+//! could be written to deceive it, and a wrong answer costs a program its cell
+//! in the archive, never anybody's safety.
+
+mod call;
+mod declare;
+mod eval;
+mod facts;
+mod judge;
+mod normal;
+mod poly;
+mod record;
+mod walk;
+
+use std::collections::BTreeMap;
+
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{CandidateFault, InfrastructureCause, Technique, TechniqueSet};
+
+use crate::failure::Failure;
+use crate::scan::token::{Kind, Token, tokens};
+use crate::scan::{Pragma, UserText};
+
+/// A technique, where it was seen and what was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub technique: Technique,
+    /// Line of the source; 0 if it was not seen in the source.
+    pub line: u32,
+    pub what: String,
+}
+
+/// Everything that was seen, each technique once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Detected {
+    pub seen: Vec<Seen>,
+}
+
+impl Detected {
+    /// Notes a technique, unless it was noted before.
+    pub fn note(&mut self, technique: Technique, line: u32, what: impl Into<String>) {
+        if self.seen.iter().all(|s| s.technique != technique) {
+            self.seen.push(Seen {
+                technique,
+                line,
+                what: what.into(),
+            });
+        }
+    }
+
+    /// The techniques.
+    pub fn techniques(&self) -> TechniqueSet {
+        self.seen.iter().map(|s| s.technique).collect()
+    }
+}
+
+/// Looks at a preprocessed source whose pragmas were taken out.
+pub(crate) fn detect(
+    user: &UserText,
+    pragmas: &[Pragma],
+    problem: &Problem,
+) -> Result<Detected, Failure> {
+    let mut found = Detected::default();
+    let all = tokens(&user.text);
+    in_words(user, &all, &mut found);
+    in_pragmas(pragmas, &mut found);
+
+    let plain = without_attributes(&user.text, &all);
+    let mut parser = tree_sitter::Parser::new();
+    let tree = parser
+        .set_language(&tree_sitter_c::LANGUAGE.into())
+        .ok()
+        .and_then(|()| parser.parse(&plain, None));
+    let Some(tree) = tree else {
+        return Err(Failure::infrastructure(
+            InfrastructureCause::Compiler,
+            "the C grammar could not be loaded",
+        ));
+    };
+    let lines = |row: usize| user.source_line(row);
+    let facts = walk::facts(
+        tree.root_node(),
+        &plain,
+        &lines,
+        vector_types(&all),
+        problem,
+    );
+    if facts.too_deep {
+        return Err(Failure::candidate(
+            CandidateFault::ForbiddenConstruct,
+            "the source nests deeper than 200 levels",
+        ));
+    }
+    judge::judge(&facts, &mut found);
+    Ok(found)
+}
+
+fn in_words(user: &UserText, all: &[Token<'_>], found: &mut Detected) {
+    for token in all.iter().filter(|t| t.kind == Kind::Word) {
+        let word = token.text;
+        let technique = if word == "__builtin_prefetch"
+            || word.starts_with("_mm_prefetch")
+            || word.starts_with("__builtin_ia32_prefetch")
+        {
+            Technique::Prefetch
+        } else if word == "vector_size"
+            || word == "__vector_size__"
+            || word == "ext_vector_type"
+            || is_vector_type(word)
+            || word.starts_with("_mm")
+            || word.starts_with("__builtin_ia32_")
+        {
+            Technique::Simd
+        } else if word.starts_with("omp_get_") || word == "omp_in_parallel" {
+            Technique::Openmp
+        } else {
+            continue;
+        };
+        found.note(technique, user.line_at(token.at), format!("`{word}`"));
+    }
+}
+
+fn is_vector_type(word: &str) -> bool {
+    [
+        "__m64", "__m128", "__m256", "__m512", "__v2df", "__v4df", "__v8df", "__v4sf", "__v8sf",
+    ]
+    .iter()
+    .any(|p| word.starts_with(p))
+}
+
+fn in_pragmas(pragmas: &[Pragma], found: &mut Detected) {
+    const SHARING: [&str; 10] = [
+        "parallel",
+        "for",
+        "sections",
+        "section",
+        "task",
+        "taskloop",
+        "single",
+        "teams",
+        "distribute",
+        "loop",
+    ];
+    for pragma in pragmas {
+        let text = || format!("`#pragma {}`", pragma.words.join(" "));
+        let has = |word: &str| pragma.words.iter().any(|w| w == word);
+        if pragma.starts_with(&["omp"]) {
+            // What an option's parentheses hold is no directive.
+            let directive: Vec<&str> = pragma.words[1..]
+                .iter()
+                .map(String::as_str)
+                .take_while(|w| *w != "(")
+                .collect();
+            if directive.iter().any(|w| SHARING.contains(w)) {
+                found.note(Technique::Openmp, pragma.line, text());
+            }
+            if directive.contains(&"simd") {
+                found.note(Technique::Simd, pragma.line, text());
+            }
+        }
+        let by = |at: usize| {
+            pragma
+                .words
+                .iter()
+                .skip(at)
+                .find_map(|w| w.parse::<u64>().ok())
+        };
+        let unrolls = if pragma.starts_with(&["GCC", "unroll"]) {
+            by(2).unwrap_or(2) > 1
+        } else if pragma.starts_with(&["unroll"]) {
+            by(1).unwrap_or(2) > 1
+        } else {
+            has("unroll") || has("unroll_count") || pragma.starts_with(&["omp", "unroll"])
+        };
+        if unrolls {
+            found.note(Technique::Unroll, pragma.line, text());
+        }
+    }
+}
+
+/// Sizes in bytes of the vector types a program defines.
+fn vector_types(all: &[Token<'_>]) -> BTreeMap<String, i64> {
+    let mut sizes = BTreeMap::new();
+    let mut rest = all;
+    while let Some(start) = rest.iter().position(|t| t.text == "typedef") {
+        rest = &rest[start + 1..];
+        let end = rest
+            .iter()
+            .position(|t| t.text == ";")
+            .unwrap_or(rest.len());
+        let definition = &rest[..end];
+        let mut name = "";
+        let mut bytes = None;
+        let (mut depth, mut attribute) = (0, false);
+        for (at, token) in definition.iter().enumerate() {
+            match token.text {
+                "(" => depth += 1,
+                ")" => {
+                    depth -= 1;
+                    attribute &= depth > 0;
+                }
+                "__attribute__" | "__attribute" => attribute = true,
+                "vector_size" | "__vector_size__" => {
+                    let inside = definition[at + 1..].iter().take_while(|t| t.text != ")");
+                    let product = inside.filter_map(|t| t.text.parse::<i64>().ok());
+                    bytes = product.fold(None, |p: Option<i64>, n| {
+                        Some(p.unwrap_or(1).saturating_mul(n))
+                    });
+                }
+                word if depth == 0 && !attribute && token.kind == Kind::Word => name = word,
+                _ => {}
+            }
+        }
+        if let Some(bytes) = bytes {
+            sizes.insert(name.to_owned(), bytes);
+        }
+        rest = &rest[end.min(rest.len())..];
+    }
+    sizes
+}
+
+/// The text with attributes and GNU spellings blanked, which the grammar does not know everywhere.
+fn without_attributes(text: &str, all: &[Token<'_>]) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut blank = |from: usize, to: usize| {
+        for byte in &mut bytes[from..to] {
+            if *byte != b'\n' {
+                *byte = b' ';
+            }
+        }
+    };
+    let mut at = 0;
+    while let Some(token) = all.get(at) {
+        match token.text {
+            "__attribute__" | "__attribute" | "_Alignas" | "alignas" | "__typeof__" => {
+                let mut depth = 0;
+                let mut end = at + 1;
+                while let Some(inner) = all.get(end) {
+                    match inner.text {
+                        "(" => depth += 1,
+                        ")" => depth -= 1,
+                        _ => {}
+                    }
+                    end += 1;
+                    if depth <= 0 {
+                        break;
+                    }
+                }
+                // A type stands in the place of `typeof`; it is unknown, not absent.
+                if token.text != "__typeof__" {
+                    let last = &all[end - 1];
+                    blank(token.at, last.at + last.text.len());
+                    at = end;
+                    continue;
+                }
+            }
+            "__restrict" | "__restrict__" | "restrict" | "__extension__" | "__inline"
+            | "__inline__" | "__const" | "__volatile__" | "_Noreturn" => {
+                blank(token.at, token.at + token.text.len())
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    // Whole tokens were blanked, so no character was cut.
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_generator::schedule::Space;
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+
+    use super::*;
+
+    fn problem() -> Problem {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        Problem::load(&root).unwrap()
+    }
+
+    proptest! {
+        /// What a half-trained model writes: programs with pieces missing, doubled and out of place.
+        #[test]
+        fn broken_programs_are_looked_at_without_panic(
+            seed: u64,
+            cuts in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0u8..3), 1..6),
+        ) {
+            let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+            let program = Space::dgemm().sample(&mut rng, TechniqueSet::all()).render();
+            let mut words: Vec<&str> = tokens(&program).iter().map(|t| t.text).collect();
+            for (from, to, what) in &cuts {
+                let (a, b) = (from.index(words.len()), to.index(words.len()));
+                match what {
+                    0 => words.swap(a, b),
+                    1 => { words.remove(a); }
+                    _ => words.insert(b, words[a]),
+                }
+            }
+            let text = words.join(" ");
+            let user = UserText { lines: vec![1; text.lines().count()], text };
+            let found = detect(&user, &[], &problem());
+            prop_assert!(found.is_ok());
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Integer expressions as polynomials: what subscripts and loop bounds are made of.
+
+use std::collections::BTreeMap;
+
+/// A name in a polynomial: a loop's variable, a parameter, or something that is not understood further.
+pub(super) type Symbol = u32;
+
+/// Largest number of terms that is followed; a longer expression is not a subscript worth understanding.
+const MOST_TERMS: usize = 24;
+
+/// A sum of products of symbols with integer coefficients.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct Poly(BTreeMap<Vec<Symbol>, i64>);
+
+impl Poly {
+    pub fn constant(value: i64) -> Self {
+        Poly(if value == 0 {
+            BTreeMap::new()
+        } else {
+            [(Vec::new(), value)].into()
+        })
+    }
+
+    pub fn symbol(symbol: Symbol) -> Self {
+        Poly([(vec![symbol], 1)].into())
+    }
+
+    /// The value, if no symbol is in it.
+    pub fn as_constant(&self) -> Option<i64> {
+        match self.0.len() {
+            0 => Some(0),
+            1 => self.0.get(&Vec::new()).copied(),
+            _ => None,
+        }
+    }
+
+    pub fn add(&self, other: &Poly) -> Poly {
+        let mut sum = self.0.clone();
+        for (factors, coefficient) in &other.0 {
+            let entry = sum.entry(factors.clone()).or_insert(0);
+            *entry = entry.wrapping_add(*coefficient);
+            if *entry == 0 {
+                sum.remove(factors);
+            }
+        }
+        Self::truncated(sum)
+    }
+
+    pub fn negated(&self) -> Poly {
+        Poly(
+            self.0
+                .iter()
+                .map(|(f, c)| (f.clone(), c.wrapping_neg()))
+                .collect(),
+        )
+    }
+
+    pub fn minus(&self, other: &Poly) -> Poly {
+        self.add(&other.negated())
+    }
+
+    pub fn times(&self, other: &Poly) -> Poly {
+        let mut product: BTreeMap<Vec<Symbol>, i64> = BTreeMap::new();
+        for (a, x) in &self.0 {
+            for (b, y) in &other.0 {
+                let mut factors = [a.as_slice(), b.as_slice()].concat();
+                factors.sort_unstable();
+                let entry = product.entry(factors).or_insert(0);
+                *entry = entry.wrapping_add(x.wrapping_mul(*y));
+            }
+        }
+        product.retain(|_, coefficient| *coefficient != 0);
+        Self::truncated(product)
+    }
+
+    /// How many terms the sum has.
+    pub fn terms(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn contains(&self, symbol: Symbol) -> bool {
+        self.0.keys().any(|factors| factors.contains(&symbol))
+    }
+
+    pub fn symbols(&self) -> impl Iterator<Item = Symbol> {
+        self.0.keys().flatten().copied()
+    }
+
+    /// The other factors of the terms in which `symbol` stands.
+    pub fn cofactors(&self, symbol: Symbol) -> impl Iterator<Item = Vec<Symbol>> {
+        self.0.keys().filter_map(move |factors| {
+            let at = factors.iter().position(|f| *f == symbol)?;
+            let mut rest = factors.clone();
+            rest.remove(at);
+            Some(rest)
+        })
+    }
+
+    /// The coefficient of the term that is `symbol` times `cofactor`.
+    pub fn coefficient(&self, symbol: Symbol, cofactor: &[Symbol]) -> i64 {
+        let mut factors = cofactor.to_vec();
+        factors.push(symbol);
+        factors.sort_unstable();
+        self.0.get(&factors).copied().unwrap_or(0)
+    }
+
+    /// A map of coefficients cannot overflow memory when hostile products are cut.
+    fn truncated(mut sum: BTreeMap<Vec<Symbol>, i64>) -> Poly {
+        while sum.len() > MOST_TERMS {
+            sum.pop_last();
+        }
+        sum.retain(|factors, _| factors.len() <= 8);
+        Poly(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn value(poly: &Poly, at: &[i64; 3]) -> i64 {
+        poly.0
+            .iter()
+            .map(|(factors, c)| {
+                factors
+                    .iter()
+                    .fold(*c, |product, f| product.wrapping_mul(at[*f as usize]))
+            })
+            .fold(0, i64::wrapping_add)
+    }
+
+    fn polys() -> impl Strategy<Value = Poly> {
+        proptest::collection::vec((proptest::collection::vec(0u32..3, 0..2), -9i64..9), 0..4)
+            .prop_map(|terms| {
+                terms
+                    .into_iter()
+                    .fold(Poly::default(), |sum, (factors, c)| {
+                        let term = factors
+                            .iter()
+                            .fold(Poly::constant(c), |p, f| p.times(&Poly::symbol(*f)));
+                        sum.add(&term)
+                    })
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn arithmetic_agrees_with_numbers(a in polys(), b in polys(), at: [i16; 3]) {
+            let at = at.map(i64::from);
+            prop_assert_eq!(value(&a.add(&b), &at), value(&a, &at).wrapping_add(value(&b, &at)));
+            prop_assert_eq!(value(&a.times(&b), &at), value(&a, &at).wrapping_mul(value(&b, &at)));
+            prop_assert_eq!(a.minus(&a).as_constant(), Some(0));
+        }
+    }
+
+    #[test]
+    fn cofactors_show_the_stride() {
+        let (i, n, k) = (Poly::symbol(0), Poly::symbol(1), Poly::symbol(2));
+        let index = i.add(&Poly::constant(1)).times(&n).add(&k);
+        assert_eq!(index.cofactors(0).collect::<Vec<_>>(), [vec![1]]);
+        assert_eq!(index.cofactors(2).collect::<Vec<_>>(), [Vec::<u32>::new()]);
+        assert!(index.contains(1) && !index.contains(7));
+    }
+}

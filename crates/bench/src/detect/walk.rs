@@ -1,0 +1,453 @@
+//! Walks through the entry function as it would run, calls included, with every loop taken once.
+//!
+//! Integers are followed as polynomials of loop variables and parameters, pointers as an array and an
+//! offset, numbers only as "which inputs went in" and "which accumulators went in". It is a heuristic:
+//! what is not understood is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flopsmith_problem::{ArgKind, Problem, Role};
+use tree_sitter::Node;
+
+use super::declare::Declared;
+use super::facts::{Array, Facts, Loop, LoopId, Meaning, Origin, Scalar};
+use super::poly::Poly;
+
+/// Deeper syntax is refused: no person writes it, and every level costs stack.
+const DEEPEST: u32 = 200;
+
+/// Nodes that are visited at most; calls are followed, so a small source can be a large walk.
+const BUDGET: u32 = 400_000;
+
+/// Loops that are followed into each other.
+const MOST_LOOPS: usize = 24;
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    Int(Poly),
+    Pointer(Pointer),
+    Number(usize),
+    Unknown,
+}
+
+/// A place in an array, or a part of its subscripts.
+#[derive(Debug, Clone)]
+pub(super) struct Pointer {
+    pub array: usize,
+    /// One polynomial for each subscript so far.
+    pub index: Vec<Poly>,
+    /// Elements that further subscripts step over, outermost first; none for a plain pointer.
+    pub strides: Vec<Poly>,
+}
+
+/// The walk's state.
+pub(super) struct Walker<'t> {
+    pub source: &'t str,
+    pub lines: &'t dyn Fn(usize) -> u32,
+    pub functions: BTreeMap<&'t str, Node<'t>>,
+    pub scopes: Vec<BTreeMap<String, Value>>,
+    pub facts: Facts,
+    pub stack: Vec<LoopId>,
+    /// Loop variables that stand for their symbol until the loop ends, whatever clamps them.
+    pub active: Vec<String>,
+    pub conditional: u32,
+    pub calls: Vec<&'t str>,
+    pub returned: super::eval::Seen,
+    pub sizes: Vec<String>,
+    pub type_bytes: BTreeMap<String, i64>,
+    pub int_types: BTreeSet<String>,
+    depth: u32,
+    budget: u32,
+}
+
+/// Walks the whole program from its entry function.
+pub(super) fn facts<'t>(
+    root: Node<'t>,
+    source: &'t str,
+    lines: &'t dyn Fn(usize) -> u32,
+    type_bytes: BTreeMap<String, i64>,
+    problem: &Problem,
+) -> Facts {
+    let mut walker = Walker {
+        source,
+        lines,
+        functions: BTreeMap::new(),
+        scopes: vec![BTreeMap::new()],
+        facts: Facts::default(),
+        stack: Vec::new(),
+        active: Vec::new(),
+        conditional: 0,
+        calls: Vec::new(),
+        returned: super::eval::Seen::default(),
+        sizes: Vec::new(),
+        type_bytes,
+        int_types: BTreeSet::new(),
+        depth: 0,
+        budget: BUDGET,
+    };
+    walker.top_level(root);
+    walker.entry(problem);
+    walker.facts
+}
+
+impl<'t> Walker<'t> {
+    pub fn text(&self, node: Node<'_>) -> &'t str {
+        self.source.get(node.byte_range()).unwrap_or_default()
+    }
+
+    pub fn line(&self, node: Node<'_>) -> u32 {
+        (self.lines)(node.start_position().row)
+    }
+
+    /// One level deeper, if the depth and the budget allow.
+    pub fn enter(&mut self) -> bool {
+        if self.depth >= DEEPEST {
+            self.facts.too_deep = true;
+            return false;
+        }
+        if self.budget == 0 {
+            return false;
+        }
+        self.budget -= 1;
+        self.depth += 1;
+        true
+    }
+
+    /// Counts work beyond a node's own, so that no source makes the walk long.
+    pub fn charge(&mut self, work: usize) {
+        self.budget = self
+            .budget
+            .saturating_sub(u32::try_from(work).unwrap_or(u32::MAX));
+    }
+
+    pub fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    fn top_level(&mut self, root: Node<'t>) {
+        let mut cursor = root.walk();
+        for node in root.named_children(&mut cursor) {
+            match node.kind() {
+                "function_definition" => {
+                    if let Some(name) = node
+                        .child_by_field_name("declarator")
+                        .and_then(|d| self.declared(d))
+                    {
+                        self.functions.insert(name.name, node);
+                    }
+                }
+                // Recovered parts of a text that the grammar does not know in full.
+                "ERROR" | "linkage_specification" | "declaration_list" => self.top_level(node),
+                _ => self.statement(node),
+            }
+        }
+    }
+
+    fn entry(&mut self, problem: &Problem) {
+        let Some(function) = self.functions.get(problem.entry.name.as_str()).copied() else {
+            return;
+        };
+        let Some(declared) = function
+            .child_by_field_name("declarator")
+            .and_then(|d| self.declared(d))
+        else {
+            return;
+        };
+        self.scopes.push(BTreeMap::new());
+        let mut inputs = 0;
+        for (parameter, arg) in declared.parameters.iter().zip(&problem.entry.args) {
+            let Some(name) = parameter.as_ref().map(|p| p.name) else {
+                continue;
+            };
+            let value = match &arg.kind {
+                ArgKind::Int { .. } => {
+                    self.sizes.push(name.to_owned());
+                    Value::Int(Poly::symbol(self.facts.new_symbol(Meaning::Size)))
+                }
+                ArgKind::Array { role, .. } => {
+                    let origin = match role {
+                        Role::Input => Origin::Input(inputs),
+                        Role::Output => Origin::Output,
+                    };
+                    inputs += usize::from(*role == Role::Input);
+                    let sources = match origin {
+                        Origin::Input(n) => [n].into(),
+                        _ => BTreeSet::new(),
+                    };
+                    let array = self.new_array(name, origin, vec![None]);
+                    self.facts.arrays[array].sources = sources;
+                    Value::Pointer(Pointer {
+                        array,
+                        index: vec![Poly::default()],
+                        strides: Vec::new(),
+                    })
+                }
+            };
+            self.bind(name, value);
+        }
+        // `const double A[n][n]`: later subscripts step over rows.
+        for parameter in declared.parameters.iter().flatten() {
+            self.parameter_strides(parameter);
+        }
+        self.calls.push(declared.name);
+        if let Some(body) = function.child_by_field_name("body") {
+            self.statement(body);
+        }
+    }
+
+    /// A pointer parameter that is declared with extents.
+    pub fn parameter_strides(&mut self, parameter: &Declared<'t>) {
+        if parameter.dims.len() < 2 && !parameter.points_to_array {
+            return;
+        }
+        let from = usize::from(!parameter.points_to_array);
+        let strides = self.strides(&parameter.dims[from.min(parameter.dims.len())..]);
+        if let Some(Value::Pointer(pointer)) = self.lookup_mut(parameter.name) {
+            pointer.strides = strides;
+        }
+    }
+
+    pub fn new_array(&mut self, name: &str, origin: Origin, dims: Vec<Option<i64>>) -> usize {
+        self.facts.arrays.push(Array {
+            origin,
+            name: name.to_owned(),
+            dims,
+            declared: self.stack.clone(),
+            sources: BTreeSet::new(),
+            accumulates: false,
+        });
+        self.facts.arrays.len() - 1
+    }
+
+    /// Memory of the program's own behind a pointer.
+    pub fn new_memory(&mut self, name: &str) -> Value {
+        let array = self.new_array(name, Origin::Local, vec![None]);
+        Value::Pointer(Pointer {
+            array,
+            index: vec![Poly::default()],
+            strides: Vec::new(),
+        })
+    }
+
+    pub fn new_scalar(&mut self) -> usize {
+        let declared = self.stack.clone();
+        self.facts.scalars.push(Scalar {
+            declared,
+            ..Scalar::default()
+        });
+        self.facts.scalars.len() - 1
+    }
+
+    pub fn opaque(&mut self) -> Poly {
+        Poly::symbol(self.facts.new_symbol(Meaning::Size))
+    }
+
+    pub fn bind(&mut self, name: &str, value: Value) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.to_owned(), value);
+        }
+    }
+
+    pub fn lookup(&self, name: &str) -> Option<&Value> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name))
+    }
+
+    pub fn lookup_mut(&mut self, name: &str) -> Option<&mut Value> {
+        self.scopes
+            .iter_mut()
+            .rev()
+            .find_map(|scope| scope.get_mut(name))
+    }
+
+    /// Takes a statement or a declaration.
+    pub fn statement(&mut self, node: Node<'t>) {
+        if !self.enter() {
+            return;
+        }
+        match node.kind() {
+            "compound_statement" => {
+                self.scopes.push(BTreeMap::new());
+                self.children(node);
+                self.scopes.pop();
+            }
+            "declaration" => self.declaration(node),
+            "type_definition" => self.type_definition(node),
+            "for_statement" | "while_statement" | "do_statement" => self.loop_statement(node),
+            "if_statement" => {
+                if let Some(condition) = node.child_by_field_name("condition") {
+                    self.eval(condition);
+                }
+                self.conditional += 1;
+                for part in ["consequence", "alternative"] {
+                    if let Some(part) = node.child_by_field_name(part) {
+                        self.statement(part);
+                    }
+                }
+                self.conditional -= 1;
+            }
+            "return_statement" => {
+                if let Some(value) = node.named_child(0) {
+                    let seen = self.eval(value);
+                    self.returned.merge(&seen);
+                    self.returned.int = self.returned.int.take().or(seen.int);
+                    self.returned.pointer = self.returned.pointer.take().or(seen.pointer);
+                }
+            }
+            "expression_statement" => {
+                if let Some(expression) = node.named_child(0) {
+                    self.eval(expression);
+                }
+            }
+            "function_definition" | "comment" => {}
+            kind if kind.ends_with("_statement") || matches!(kind, "else_clause" | "ERROR") => {
+                self.children(node);
+            }
+            "enum_specifier" => self.enumeration(node),
+            kind if kind.ends_with("_expression") => {
+                self.eval(node);
+            }
+            _ => {}
+        }
+        self.leave();
+    }
+
+    fn children(&mut self, node: Node<'t>) {
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            self.statement(child);
+        }
+    }
+
+    fn loop_statement(&mut self, node: Node<'t>) {
+        if self.stack.len() >= MOST_LOOPS {
+            return;
+        }
+        let field = |name| node.child_by_field_name(name);
+        self.scopes.push(BTreeMap::new());
+        if let Some(start) = field("initializer") {
+            self.statement(start);
+        }
+        let (condition, body) = (field("condition"), field("body"));
+        let mut steps = Vec::new();
+        if let Some(update) = field("update") {
+            self.steps(update, false, &mut steps);
+        }
+        let mut inside = Vec::new();
+        if let Some(body) = body {
+            self.steps(body, false, &mut inside);
+        }
+        let named = |name: &str| condition.is_some_and(|c| self.mentions(c, name));
+        // A `while` steps its variable in its body.
+        let variable = steps
+            .iter()
+            .find(|s| named(s.name))
+            .or(steps.first())
+            .or_else(|| inside.iter().find(|s| !s.nested && named(s.name)))
+            .cloned();
+        let symbol = self.facts.new_symbol(Meaning::Loop);
+        let mut round = Loop {
+            symbol,
+            start: Poly::default(),
+            limit: None,
+            extent: None,
+            step: None,
+            line: self.line(node),
+        };
+        if let Some(variable) = &variable {
+            round.step = self.step_of(variable).and_then(|p| p.as_constant());
+            match self.lookup(variable.name).cloned() {
+                Some(Value::Int(start)) => {
+                    round.limit = condition.and_then(|c| self.limit(c, variable.name));
+                    round.extent = round.limit.as_ref().and_then(|limit| {
+                        let distance = limit.minus(&start).as_constant()?;
+                        Some(if round.step.unwrap_or(1) < 0 {
+                            distance.wrapping_neg()
+                        } else {
+                            distance
+                        })
+                    });
+                    round.start = start;
+                    self.bind(variable.name, Value::Int(Poly::symbol(symbol)));
+                }
+                Some(Value::Pointer(_)) => inside.push(variable.clone()),
+                _ => {}
+            }
+        }
+        let id = self.facts.loops.len();
+        self.facts.loops.push(round);
+
+        // What else moves with the loop moves as its variable does.
+        let name = variable.as_ref().map(|v| v.name);
+        let mut saved = Vec::new();
+        for step in steps.iter().chain(&inside) {
+            let counted =
+                Some(step.name) == name && matches!(self.lookup(step.name), Some(Value::Int(_)));
+            if counted || saved.iter().any(|(n, _)| *n == step.name) {
+                continue;
+            }
+            let Some(before) = self.lookup(step.name).cloned() else {
+                continue;
+            };
+            let distance = if step.nested {
+                None
+            } else {
+                self.step_of(step)
+            };
+            let distance = distance.unwrap_or_else(|| self.opaque());
+            let moved = distance.times(&Poly::symbol(symbol));
+            let after = match &before {
+                Value::Int(at) => Value::Int(at.add(&moved)),
+                Value::Pointer(at) => Value::Pointer(at.plus(&moved)),
+                _ => continue,
+            };
+            saved.push((step.name, before));
+            if let Some(value) = self.lookup_mut(step.name) {
+                *value = after;
+            }
+        }
+        self.stack.push(id);
+        self.active.extend(name.map(str::to_owned));
+        if let Some(condition) = condition {
+            self.eval(condition);
+        }
+        if let Some(body) = body {
+            self.statement(body);
+        }
+        self.active
+            .truncate(self.active.len() - usize::from(name.is_some()));
+        self.stack.pop();
+        for (name, before) in saved {
+            if let Some(value) = self.lookup_mut(name) {
+                *value = before;
+            }
+        }
+        self.scopes.pop();
+        // A variable that was declared outside goes on from where the loop stopped.
+        if let Some(name) = name
+            && matches!(self.lookup(name), Some(Value::Int(_)))
+        {
+            let after = self.facts.loops[id].limit.clone();
+            let after = after.unwrap_or_else(|| self.opaque());
+            if let Some(value) = self.lookup_mut(name) {
+                *value = Value::Int(after);
+            }
+        }
+    }
+}
+
+impl Pointer {
+    /// This pointer moved by `distance` elements.
+    pub fn plus(&self, distance: &Poly) -> Pointer {
+        let mut moved = self.clone();
+        let distance = match self.strides.first() {
+            Some(stride) => stride.times(distance),
+            None => distance.clone(),
+        };
+        match moved.index.last_mut() {
+            Some(last) => *last = last.add(&distance),
+            None => moved.index.push(distance),
+        }
+        moved
+    }
+}

@@ -1,0 +1,28 @@
+//! Compiles, verifies and times candidates.
+//!
+//! The three stages are separate calls because they are separate jobs on
+//! separate nodes; none of them trusts anything the candidate's process says.
+//! The clock, the seeds, the reference and every verdict live in the
+//! supervisor, outside the jail. This crate knows nothing of the bus, of
+//! learning or of archives.
+
+pub mod attest;
+pub mod compile;
+mod detect;
+pub mod failure;
+mod object_audit;
+pub mod openblas;
+pub mod peak;
+pub mod pinning;
+mod scan;
+pub mod stats;
+mod supervise;
+pub mod time;
+pub mod toolchain;
+pub mod verify;
+
+pub use compile::{Built, Compiler};
+pub use failure::Failure;
+pub use time::{Chain, Cores, Limits, Purpose, Timed, Timer};
+pub use toolchain::Toolchain;
+pub use verify::{Report, Verifier};

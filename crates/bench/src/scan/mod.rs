@@ -1,0 +1,61 @@
+//! Reads a candidate's source for what no plain kernel needs, before any compiler sees it.
+//!
+//! Two looks: at the raw lines, for directives that reach other files or bend
+//! line numbers; and at the user's own text after preprocessing, token by token
+//! and not by grammar, since what does not parse may still compile. What is
+//! refused here could not be told from an honest program in the object. What
+//! can (libraries, constructors, machine code) is the object audit's business.
+
+mod constructs;
+mod pragmas;
+mod preprocessed;
+mod raw;
+mod simple;
+mod text;
+pub(crate) mod token;
+
+use flopsmith_protocol::CandidateFault;
+
+use crate::failure::Failure;
+
+pub(crate) use constructs::check as check_constructs;
+pub(crate) use pragmas::{Pragma, split as split_pragmas};
+pub(crate) use preprocessed::{Preprocessed, split as split_preprocessed};
+pub(crate) use raw::{Raw, check as check_raw};
+pub(crate) use simple::preprocess as preprocess_simple;
+
+/// The candidate's own text after preprocessing: no comments, no directives but pragmas, no text of headers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct UserText {
+    /// The text.
+    pub text: String,
+    /// For each line of `text`, the line of the source that it comes from.
+    pub lines: Vec<u32>,
+}
+
+impl UserText {
+    fn push(&mut self, line: u32, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
+        self.lines.push(line);
+    }
+
+    /// The source line of line `row` (from 0) of the text.
+    pub fn source_line(&self, row: usize) -> u32 {
+        self.lines
+            .get(row)
+            .or(self.lines.last())
+            .copied()
+            .unwrap_or(1)
+    }
+
+    /// The source line of the byte at `offset`.
+    pub fn line_at(&self, offset: usize) -> u32 {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        self.source_line(before.iter().filter(|b| **b == b'\n').count())
+    }
+}
+
+fn refused(fault: CandidateFault, line: u32, what: impl std::fmt::Display) -> Failure {
+    Failure::candidate(fault, format!("line {line}: {what}"))
+}

@@ -1,0 +1,163 @@
+//! The first phases of translation: joined lines, comments gone, directives apart.
+
+/// A line as the preprocessor sees it: continuation lines joined, each comment a space.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// Where it begins in the file, from 1.
+    pub number: u32,
+    /// Its text.
+    pub text: String,
+}
+
+impl Line {
+    /// The text after `#` (or its other spelling `%:`) if this line is a directive.
+    pub fn directive(&self) -> Option<&str> {
+        let text = self.text.trim_start();
+        text.strip_prefix('#')
+            .or_else(|| text.strip_prefix("%:"))
+            .map(str::trim_start)
+    }
+}
+
+/// Splits a source into logical lines.
+pub(crate) fn lines(source: &str) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut line = Line {
+        number: 1,
+        text: String::new(),
+    };
+    let mut number = 1;
+    let mut rest = Splicer {
+        text: source,
+        number: &mut number,
+    };
+    while let Some(c) = rest.next() {
+        match c {
+            '\n' => {
+                let next = Line {
+                    number: *rest.number,
+                    text: String::new(),
+                };
+                lines.push(std::mem::replace(&mut line, next));
+            }
+            '/' if rest.peek() == Some('*') => {
+                rest.next();
+                let mut last = ' ';
+                while let Some(c) = rest.next() {
+                    if last == '*' && c == '/' {
+                        break;
+                    }
+                    last = c;
+                }
+                line.text.push(' ');
+            }
+            '/' if rest.peek() == Some('/') => {
+                while rest.peek().is_some_and(|c| c != '\n') {
+                    rest.next();
+                }
+                line.text.push(' ');
+            }
+            '"' | '\'' => {
+                line.text.push(c);
+                while let Some(inner) = rest.peek() {
+                    if inner == '\n' {
+                        break;
+                    }
+                    rest.next();
+                    line.text.push(inner);
+                    if inner == c {
+                        break;
+                    }
+                    if inner == '\\'
+                        && let Some(escaped) = rest.peek()
+                        && escaped != '\n'
+                    {
+                        rest.next();
+                        line.text.push(escaped);
+                    }
+                }
+            }
+            '\r' | '\x0b' | '\x0c' => line.text.push(' '),
+            c => line.text.push(c),
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+/// Characters with continuation lines joined.
+struct Splicer<'a, 'n> {
+    text: &'a str,
+    number: &'n mut u32,
+}
+
+impl Splicer<'_, '_> {
+    /// Skips a backslash, blanks and a line end: compilers join even with blanks between.
+    fn splice(&mut self) {
+        while let Some(after) = self.text.strip_prefix('\\') {
+            let end = after.trim_start_matches([' ', '\t', '\r', '\x0b', '\x0c']);
+            let Some(next) = end.strip_prefix('\n') else {
+                return;
+            };
+            self.text = next;
+            *self.number += 1;
+        }
+    }
+
+    fn peek(&mut self) -> Option<char> {
+        self.splice();
+        self.text.chars().next()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.text = &self.text[c.len_utf8()..];
+        if c == '\n' {
+            *self.number += 1;
+        }
+        Some(c)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(source: &str) -> Vec<(u32, String)> {
+        lines(source)
+            .into_iter()
+            .map(|l| (l.number, l.text))
+            .collect()
+    }
+
+    #[test]
+    fn comments_and_continuations_go() {
+        let source = "a/*x\ny*/b\n#def\\\nine X \"/*no*/\" // t\\\nt\nc";
+        let expected =
+            [(1, "a b"), (3, "#define X \"/*no*/\"  "), (6, "c")].map(|(n, t)| (n, t.to_owned()));
+        assert_eq!(texts(source), expected);
+    }
+
+    #[test]
+    fn directives_hide_behind_comments_and_digraphs() {
+        for source in [
+            "/* a\n*/ # include <x>",
+            " %: include <x>",
+            "\\\n#include <x>",
+            "\\  \n#include <x>",
+        ] {
+            let found = lines(source);
+            let directive = found.iter().find_map(Line::directive).map(str::to_owned);
+            assert_eq!(directive.as_deref(), Some("include <x>"), "{source}");
+        }
+        assert_eq!(lines("x # include <y>")[0].directive(), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_split_without_panic(source in "[ -~\\n\\\\\"'/*#]{0,80}") {
+            let found = lines(&source);
+            proptest::prop_assert!(found.windows(2).all(|w| w[0].number < w[1].number));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Whose fault it is that a harness process is gone.
+
+use flopsmith_protocol::{CandidateFault, InfrastructureCause};
+use flopsmith_sandbox::{Exit, Finished};
+
+use crate::Failure;
+
+/// Before a candidate's first instruction ran, nothing can be its fault.
+pub fn before_first_call(finished: &Finished) -> Failure {
+    Failure::infrastructure(
+        InfrastructureCause::Harness,
+        format!(
+            "the harness ended before the first call: {:?} {}",
+            finished.exit,
+            excerpt(&finished.stderr)
+        ),
+    )
+}
+
+/// The end of a process whose candidate had been called.
+pub fn of_candidate(finished: &Finished, memory_bytes: u64) -> Failure {
+    // A program that touches memory it did not get dies like any other wild pointer.
+    let starved = finished.max_rss_bytes > memory_bytes / 2;
+    let memory = "the program used all the memory it may have".to_owned();
+    let (fault, what) = match finished.exit {
+        Exit::Code(code) => (
+            CandidateFault::Exited,
+            format!("the program ended its process with code {code}"),
+        ),
+        Exit::Signal(_) if starved => (CandidateFault::MemoryLimit, memory),
+        Exit::MemoryLimit => (CandidateFault::MemoryLimit, memory),
+        Exit::Signal(signal) => (
+            CandidateFault::Crash,
+            format!("the program died from {}", signal_name(signal)),
+        ),
+        Exit::WallTimeout | Exit::CpuTimeout => (
+            CandidateFault::Timeout,
+            "the program's processor time was up".to_owned(),
+        ),
+        Exit::OutputLimit => (
+            CandidateFault::ForbiddenSyscall,
+            "the program flooded its output".to_owned(),
+        ),
+        Exit::ForbiddenSyscall => (
+            CandidateFault::ForbiddenSyscall,
+            "the program made a system call that no kernel needs (starting threads or processes, opening files, …)"
+                .to_owned(),
+        ),
+    };
+    let said = excerpt(&finished.stderr);
+    let detail = if said.is_empty() {
+        what
+    } else {
+        format!("{what}: {said}")
+    };
+    Failure::candidate(fault, detail)
+}
+
+/// An error with its causes.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+fn excerpt(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    text.trim().chars().take(400).collect()
+}
+
+fn signal_name(number: i32) -> String {
+    nix::sys::signal::Signal::try_from(number)
+        .map_or_else(|_| format!("signal {number}"), |signal| signal.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn finished(exit: Exit, rss: u64) -> Finished {
+        Finished {
+            exit,
+            stdout: vec![],
+            stderr: b"free(): invalid pointer\n".to_vec(),
+            wall: Duration::ZERO,
+            cpu: Duration::ZERO,
+            max_rss_bytes: rss,
+        }
+    }
+
+    #[test]
+    fn every_end_has_its_fault() {
+        use CandidateFault as F;
+        let gib = 1u64 << 30;
+        for (exit, rss, expected) in [
+            (Exit::Code(0), 0, F::Exited),
+            (Exit::Signal(11), gib / 4, F::Crash),
+            (Exit::Signal(11), gib - 1, F::MemoryLimit),
+            (Exit::MemoryLimit, 0, F::MemoryLimit),
+            (Exit::CpuTimeout, 0, F::Timeout),
+            (Exit::ForbiddenSyscall, 0, F::ForbiddenSyscall),
+            (Exit::OutputLimit, 0, F::ForbiddenSyscall),
+        ] {
+            let failure = of_candidate(&finished(exit, rss), gib);
+            assert!(
+                matches!(&failure, Failure::Candidate { fault, detail } if *fault == expected && detail.contains("invalid pointer")),
+                "{exit:?}: {failure}"
+            );
+            assert!(matches!(
+                before_first_call(&finished(exit, rss)),
+                Failure::Infrastructure {
+                    cause: InfrastructureCause::Harness,
+                    ..
+                }
+            ));
+        }
+    }
+}

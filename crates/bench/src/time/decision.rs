@@ -1,0 +1,188 @@
+//! How long to measure: pure decisions, no clock.
+
+use std::time::Duration;
+
+use flopsmith_protocol::StopReason;
+use serde::{Deserialize, Serialize};
+
+use crate::stats::Estimate;
+
+/// What a measurement is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// A first look at every correct program.
+    Screen,
+    /// Good enough to order programs.
+    Rank,
+    /// For the archive's best and for reports.
+    Certify,
+}
+
+/// Limits of one measurement. Times are sums of the timed calls of both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// At least this much, whatever the interval says.
+    pub min: Duration,
+    /// At most this much, but always two calls of the candidate.
+    pub max: Duration,
+    /// Standard error of ln(ratio) that is good enough.
+    pub target_log_se: f64,
+}
+
+impl Purpose {
+    /// The limits unless others are set.
+    pub fn limits(self) -> Limits {
+        let (min, max, target_log_se) = match self {
+            Purpose::Screen => (12, 30, 0.006),
+            Purpose::Rank => (100, 300, 0.003),
+            Purpose::Certify => (600, 1500, 0.0015),
+        };
+        Limits {
+            min: Duration::from_millis(min),
+            max: Duration::from_millis(max),
+            target_log_se,
+        }
+    }
+}
+
+/// A screened program this unsure of its speed is not yet called slower than another.
+const DECIDED_LOG_SE: f64 = 0.02;
+/// A call that lasts longer than this gets fewer repetitions and needs no warming up.
+pub const SLOW_CALL: Duration = Duration::from_millis(10);
+
+/// Calls in the next burst of a side whose call takes `call`. `luck` in [0, 1) varies the length, so that
+/// nothing inside can count on it.
+pub fn burst_calls(limits: &Limits, call: Duration, luck: f64) -> u32 {
+    if call >= SLOW_CALL {
+        return 1;
+    }
+    // Some four bursts of each side in the smallest budget.
+    let share = limits.max.as_secs_f64().min(0.1) / 10.0;
+    let fits = share / call.as_secs_f64().max(1e-7);
+    let calls = fits * (0.7 + 0.6 * luck);
+    (calls as u32).clamp(2, 16)
+}
+
+/// How many first calls of a burst of `calls` do not count. Short bursts count whole: a floor forgives a cold
+/// call more easily than a lost one.
+pub fn warm_up(calls: u32) -> usize {
+    usize::from(calls >= 5) + usize::from(calls >= 10)
+}
+
+/// What a measurement has so far.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Sum of all timed calls of both sides.
+    pub spent: Duration,
+    /// Counted calls of the candidate.
+    pub calls: u32,
+    /// The estimate, once there is one.
+    pub estimate: Option<Estimate>,
+    /// Speed of the best program known, as ln of the ratio to the baseline; for screening only.
+    pub best_log_ratio: Option<f64>,
+}
+
+/// Is it enough?
+pub fn stop(limits: &Limits, progress: &Progress) -> Option<StopReason> {
+    let estimate = progress.estimate?;
+    if progress.calls < 2 {
+        return None;
+    }
+    if progress.spent >= limits.min {
+        if estimate.supported && estimate.log_se <= limits.target_log_se {
+            return Some(StopReason::Precise);
+        }
+        let slower = progress
+            .best_log_ratio
+            .is_some_and(|best| estimate.log_ratio + 3.0 * estimate.log_se < best - 0.05);
+        if slower && estimate.log_se <= DECIDED_LOG_SE {
+            return Some(StopReason::Decided);
+        }
+    }
+    (progress.spent >= limits.max).then_some(StopReason::Budget)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn estimate(log_ratio: f64, log_se: f64, supported: bool) -> Estimate {
+        Estimate {
+            candidate: 1.0,
+            baseline: log_ratio.exp(),
+            log_ratio,
+            log_se,
+            low: log_ratio - 2.0 * log_se,
+            high: log_ratio + 2.0 * log_se,
+            supported,
+        }
+    }
+
+    fn progress(spent_ms: u64, e: Estimate, best: Option<f64>) -> Progress {
+        Progress {
+            spent: Duration::from_millis(spent_ms),
+            calls: 8,
+            estimate: Some(e),
+            best_log_ratio: best,
+        }
+    }
+
+    #[test]
+    fn precision_ends_a_measurement_only_after_the_minimum() {
+        let limits = Purpose::Screen.limits();
+        let sure = estimate(0.0, 0.001, true);
+        assert_eq!(stop(&limits, &progress(1, sure, None)), None);
+        assert_eq!(
+            stop(&limits, &progress(20, sure, None)),
+            Some(StopReason::Precise)
+        );
+        assert_eq!(
+            stop(&limits, &progress(20, estimate(0.0, 0.001, false), None)),
+            None
+        );
+    }
+
+    #[test]
+    fn a_clearly_slower_program_is_decided_and_a_close_one_is_not() {
+        let limits = Purpose::Screen.limits();
+        let unsure = estimate(0.0, 0.015, false);
+        assert_eq!(
+            stop(&limits, &progress(20, unsure, Some(1.0))),
+            Some(StopReason::Decided)
+        );
+        assert_eq!(stop(&limits, &progress(20, unsure, Some(0.06))), None);
+        assert_eq!(
+            stop(
+                &limits,
+                &progress(20, estimate(0.0, 0.05, false), Some(1.0))
+            ),
+            None
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_measurement_ends(log_ratio in -4.0f64..4.0, log_se in 0.0f64..1.0, supported: bool, best in prop::option::of(-4.0f64..4.0)) {
+            for purpose in [Purpose::Screen, Purpose::Rank, Purpose::Certify] {
+                let limits = purpose.limits();
+                let done = progress(limits.max.as_millis() as u64, estimate(log_ratio, log_se, supported), best);
+                prop_assert!(stop(&limits, &done).is_some());
+            }
+        }
+
+        #[test]
+        fn bursts_fit_the_budget(call_us in 1u64..2_000_000, luck in 0.0f64..1.0) {
+            let call = Duration::from_micros(call_us);
+            for purpose in [Purpose::Screen, Purpose::Rank, Purpose::Certify] {
+                let limits = purpose.limits();
+                let calls = burst_calls(&limits, call, luck);
+                prop_assert!((1..=16).contains(&calls));
+                prop_assert!(warm_up(calls) < calls as usize);
+                prop_assert!(calls == 1 || call * calls <= limits.max);
+            }
+        }
+    }
+}

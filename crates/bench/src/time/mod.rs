@@ -1,0 +1,433 @@
+//! Timing: how fast is a verified program, beside a baseline on the same core in the same moments?
+//!
+//! Candidate and baseline run in processes of their own on the same cores and
+//! map the same buffers; this side holds the clock. Every timed call gets fresh
+//! inputs and is probed, some are checked in full. What is trusted is the ratio
+//! of the two floors; the plain reference comes in through a ratio of baseline
+//! and reference that is measured once, so that a slow reference need not be
+//! called between all candidates.
+//!
+//! The caller guarantees that nothing else runs on the cores meanwhile.
+
+mod check;
+mod decision;
+mod session;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopsmith_harness::Waiting;
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{CandidateFault, Digest, InfrastructureCause, Interval, Measurement};
+use flopsmith_sandbox::Sandbox;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+use crate::Failure;
+use crate::attest::{Attestation, Circumstances, Conditions};
+use crate::peak::{self, Peak};
+use crate::pinning::Pinned;
+use crate::stats::{self, Burst, Estimate};
+use crate::supervise::{
+    Arena, Placement, Placing, Process, Product, Setup, Specification, plan, specify,
+};
+use crate::toolchain::Toolchain;
+use crate::verify::compile_own;
+pub use decision::{Limits, Purpose};
+use session::{Request, Session, Trial};
+
+/// Processor time of one candidate.
+const CPU_LIMIT: Duration = Duration::from_secs(60);
+/// Above this share of the measured peak a result is an error of the measurement.
+const PLAUSIBLE: f64 = 1.02;
+/// Time spent on measuring the peak.
+const PEAK_BUDGET: Duration = Duration::from_millis(250);
+
+/// Which cores a timer owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cores {
+    /// The supervisor's; none where the kernel needs them all, which makes times less exact.
+    pub supervisor: Option<usize>,
+    /// The kernel's.
+    pub kernel: Vec<usize>,
+}
+
+/// A measured candidate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timed {
+    /// The numbers.
+    pub measurement: Measurement,
+    /// All raw samples of both sides as JSON, for the artifact store.
+    pub raw: Vec<u8>,
+}
+
+/// Times candidates of one problem on certain cores.
+pub struct Timer {
+    sandbox: Arc<Sandbox>,
+    harness: PathBuf,
+    problem: Arc<Problem>,
+    cores: Cores,
+    threads: u32,
+    waiting: Waiting,
+    arena: Arena,
+    placement: Placement,
+    specification: Specification,
+    product: Product,
+    work_flops: f64,
+    call_limit: Duration,
+    baseline_object: Vec<u8>,
+    baseline: Option<Process>,
+    chain: Chain,
+    peak: Peak,
+    attestation: Attestation,
+    attestation_digest: Digest,
+    limits: [Limits; 3],
+}
+
+/// The plain reference against the baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Chain {
+    /// ln(reference seconds / baseline seconds).
+    pub log_ratio: f64,
+    /// Its standard error.
+    pub log_se: f64,
+    /// Floor of the reference, seconds.
+    pub reference_seconds: f64,
+    /// Floor of the baseline, seconds.
+    pub baseline_seconds: f64,
+}
+
+/// What is kept of a measurement beside its numbers.
+#[derive(Serialize)]
+struct Raw<'a> {
+    purpose: Purpose,
+    seed: u64,
+    candidate: &'a [Burst],
+    baseline: &'a [Burst],
+    candidate_prepare_seconds: f64,
+    baseline_prepare_seconds: f64,
+    checked_in_full: u32,
+    estimate: Estimate,
+    chain: Chain,
+    conditions: Conditions,
+    attestation: &'a Digest,
+}
+
+impl Timer {
+    /// Starts the baseline, measures this machine's peak and the reference, and takes its attestation.
+    pub fn new(
+        sandbox: Arc<Sandbox>,
+        harness: PathBuf,
+        problem: Arc<Problem>,
+        toolchain: &Toolchain,
+        cores: Cores,
+        threads: u32,
+    ) -> Result<Self, Failure> {
+        if cores.kernel.len() < threads as usize {
+            return Err(Failure::infrastructure(
+                InfrastructureCause::Resources,
+                format!(
+                    "{threads} threads cannot be timed on {} cores",
+                    cores.kernel.len()
+                ),
+            ));
+        }
+        let alone = cores.supervisor.is_some_and(|s| !cores.kernel.contains(&s));
+        let waiting = if alone { Waiting::Spin } else { Waiting::Sleep };
+        let specification = specify(&problem, &problem.timed)?;
+        let product = specification.product(problem.bound)?;
+        let sizes: Vec<usize> = specification.arrays.iter().map(|a| a.bytes()).collect();
+        let no_buffers = |e: &dyn std::fmt::Display| {
+            Failure::infrastructure(
+                InfrastructureCause::Resources,
+                format!("no shared memory for the buffers: {e}"),
+            )
+        };
+        let arena = Arena::new(&sizes, false).map_err(|e| no_buffers(&e))?;
+        let placement = arena
+            .place(
+                &specification.arrays,
+                Placing::Fixed,
+                &mut ChaCha8Rng::seed_from_u64(0),
+            )
+            .ok_or_else(|| no_buffers(&"the arrays do not fit"))?;
+        let reference = compile_own(&sandbox, toolchain, &problem, &problem.reference_source)?;
+        let baseline_object = match &problem.baseline_source {
+            Some(source) => compile_own(&sandbox, toolchain, &problem, source)?,
+            None => reference.clone(),
+        };
+        let peak = peak::measure(&cores.kernel, threads, PEAK_BUDGET);
+        let attestation = Attestation::collect(&Circumstances {
+            supervisor_core: cores.supervisor.filter(|_| alone),
+            kernel_cores: &cores.kernel,
+            threads,
+            buffers_in_huge_pages: arena.mapping().huge(),
+            compiler: &toolchain.version,
+            flags: &toolchain.flags,
+            hand_shake: if alone { "spin" } else { "sleep" },
+            peak,
+        });
+        let work_flops = problem.work_flops(&problem.timed);
+        let mut timer = Self {
+            sandbox,
+            harness,
+            cores,
+            threads,
+            waiting,
+            arena,
+            placement,
+            specification,
+            product,
+            work_flops,
+            call_limit: Duration::from_secs(60),
+            baseline: None,
+            chain: Chain {
+                log_ratio: 0.0,
+                log_se: 0.0,
+                reference_seconds: 0.0,
+                baseline_seconds: 0.0,
+            },
+            peak,
+            attestation_digest: attestation.digest(),
+            attestation,
+            limits: [Purpose::Screen, Purpose::Rank, Purpose::Certify].map(Purpose::limits),
+            baseline_object,
+            problem,
+        };
+        timer.measure_chain(&reference)?;
+        Ok(timer)
+    }
+
+    /// What this machine is.
+    pub fn attestation(&self) -> &Attestation {
+        &self.attestation
+    }
+
+    /// Measured floating-point peak at this thread count, 10⁹ operations a second.
+    pub fn peak_gflops(&self) -> f64 {
+        self.peak.gflops
+    }
+
+    /// Speed of the plain reference at the timed size, 10⁹ operations a second.
+    pub fn reference_gflops(&self) -> f64 {
+        self.work_flops / self.chain.reference_seconds / 1e9
+    }
+
+    /// Speed of the baseline at the timed size, 10⁹ operations a second.
+    pub fn baseline_gflops(&self) -> f64 {
+        self.work_flops / self.chain.baseline_seconds / 1e9
+    }
+
+    /// The plain reference against the baseline, as measured when this timer was made.
+    pub fn chain(&self) -> Chain {
+        self.chain
+    }
+
+    /// Sets other limits for a purpose.
+    pub fn set_limits(&mut self, purpose: Purpose, limits: Limits) {
+        self.limits[purpose as usize] = limits;
+    }
+
+    /// Measures a verified candidate. `best_gflops_known` lets a screening end early for a program that is clearly slower.
+    pub fn measure(
+        &mut self,
+        object: &[u8],
+        purpose: Purpose,
+        seed: u64,
+        best_gflops_known: Option<f64>,
+    ) -> Result<Timed, Failure> {
+        let candidate = self.start(object, Some(CPU_LIMIT))?;
+        let best_log_ratio = best_gflops_known
+            .filter(|best| purpose == Purpose::Screen && *best > 0.0)
+            .map(|best| (best / self.baseline_gflops()).ln());
+        let limits = self.limits[purpose as usize];
+        let trial = self.try_out(candidate, &limits, best_log_ratio, seed)?;
+        let Estimate {
+            candidate: seconds, ..
+        } = trial.estimate;
+        let gflops = self.work_flops / seconds / 1e9;
+        if gflops > self.peak.gflops * PLAUSIBLE {
+            // The roof itself may have been measured in a bad moment.
+            let again = peak::measure(&self.cores.kernel, self.threads, PEAK_BUDGET * 2);
+            self.peak.gflops = self.peak.gflops.max(again.gflops);
+            if gflops > self.peak.gflops * PLAUSIBLE {
+                return Err(Failure::candidate(
+                    CandidateFault::Implausible,
+                    format!(
+                        "{gflops:.2} GFLOPS are more than this machine's measured peak of {:.2}",
+                        self.peak.gflops
+                    ),
+                ));
+            }
+        }
+        let measurement = self.measurement(&trial, gflops);
+        let raw = Raw {
+            purpose,
+            seed,
+            candidate: &trial.candidate,
+            baseline: &trial.baseline,
+            candidate_prepare_seconds: trial.candidate_prepare,
+            baseline_prepare_seconds: trial.baseline_prepare,
+            checked_in_full: trial.checked_in_full,
+            estimate: trial.estimate,
+            chain: self.chain,
+            conditions: Conditions::now(self.cores.kernel.first().copied().unwrap_or(0)),
+            attestation: &self.attestation_digest,
+        };
+        let raw = serde_json::to_vec(&raw).map_err(|e| Failure::Unknown {
+            detail: format!("the raw samples cannot be written: {e}"),
+        })?;
+        Ok(Timed { measurement, raw })
+    }
+
+    fn measurement(&self, trial: &Trial, gflops: f64) -> Measurement {
+        let Estimate {
+            candidate,
+            log_ratio,
+            log_se,
+            low,
+            high,
+            ..
+        } = trial.estimate;
+        let total = log_ratio + self.chain.log_ratio;
+        let chain = 1.96 * self.chain.log_se;
+        let counted: Vec<f64> = trial
+            .candidate
+            .iter()
+            .flat_map(|b| b.counted().iter().copied())
+            .collect();
+        Measurement {
+            gflops,
+            seconds_per_call: candidate,
+            ratio: total.exp(),
+            interval: Interval {
+                low: (total - (log_ratio - low).hypot(chain)).exp(),
+                high: (total + (high - log_ratio).hypot(chain)).exp(),
+                confidence: 0.95,
+            },
+            log_ratio_se: log_se.hypot(self.chain.log_se),
+            calls: trial.candidate.iter().map(|b| b.seconds.len() as u32).sum(),
+            blocks: (trial.candidate.len() + trial.baseline.len()) as u32,
+            mdape: stats::mdape(&counted),
+            stop: trial.stop,
+            samples: None,
+            attestation: self.attestation_digest.clone(),
+            share_of_peak: gflops / self.peak.gflops,
+            reused: false,
+        }
+    }
+
+    fn measure_chain(&mut self, reference: &[u8]) -> Result<(), Failure> {
+        let process = self.start(reference, None).map_err(own_fault)?;
+        let limits = Limits {
+            min: Duration::from_millis(150),
+            max: Duration::from_millis(400),
+            target_log_se: 0.004,
+        };
+        let trial = self.try_out(process, &limits, None, 1).map_err(own_fault)?;
+        let same = self.problem.baseline_source.is_none();
+        self.chain = Chain {
+            log_ratio: if same { 0.0 } else { -trial.estimate.log_ratio },
+            log_se: if same { 0.0 } else { trial.estimate.log_se },
+            reference_seconds: trial.estimate.candidate,
+            baseline_seconds: trial.estimate.baseline,
+        };
+        let limit = Duration::from_secs_f64(20.0 * trial.estimate.candidate);
+        self.call_limit = limit.max(Duration::from_secs(1));
+        Ok(())
+    }
+
+    fn start(&self, object: &[u8], cpu_limit: Option<Duration>) -> Result<Process, Failure> {
+        let setup = Setup {
+            sandbox: &self.sandbox,
+            harness: &self.harness,
+            entry: &self.problem.entry.name,
+            arena: &self.arena,
+            threads: self.threads,
+            cores: Some(&self.cores.kernel),
+            waiting: self.waiting,
+            cpu_limit,
+        };
+        let mut process = Process::start(&setup, object)?;
+        process.plan(&plan(&self.specification, &self.placement))?;
+        process.park()?;
+        Ok(process)
+    }
+
+    /// Lets a program run beside the baseline.
+    fn try_out(
+        &mut self,
+        candidate: Process,
+        limits: &Limits,
+        best_log_ratio: Option<f64>,
+        seed: u64,
+    ) -> Result<Trial, Failure> {
+        let baseline = match self.baseline.take() {
+            Some(process) => process,
+            None => self.start(&self.baseline_object, None).map_err(own_fault)?,
+        };
+        // The candidate before is gone; what it may have written after its end must not blame this one.
+        self.arena.repair(&self.placement);
+        let supervisor = self
+            .cores
+            .supervisor
+            .filter(|_| self.waiting == Waiting::Spin);
+        let _pinned = Pinned::to(supervisor).map_err(|e| {
+            Failure::infrastructure(
+                InfrastructureCause::Resources,
+                format!("the supervisor cannot be pinned to its core: {e}"),
+            )
+        })?;
+        let mut session = Session {
+            check: check::Check {
+                arena: &self.arena,
+                placement: &self.placement,
+                specification: &self.specification,
+                product: self.product,
+            },
+            candidate,
+            baseline,
+            call_limit: self.call_limit,
+            threads: self.threads,
+            waiting: self.waiting,
+            // Nobody inside can know the seeds: half of them is this process's own secret.
+            rng: ChaCha8Rng::seed_from_u64(seed ^ rand::rng().random::<u64>()),
+        };
+        let result = session.run(&Request {
+            limits: *limits,
+            best_log_ratio,
+        });
+        let Session {
+            candidate,
+            baseline,
+            ..
+        } = session;
+        // A baseline that failed is started anew for the next candidate.
+        let failed = matches!(
+            &result,
+            Err(Failure::Infrastructure {
+                cause: InfrastructureCause::Baseline,
+                ..
+            })
+        );
+        if !failed {
+            self.baseline = Some(baseline);
+        }
+        let trial = result?;
+        candidate.exit()?;
+        Ok(trial)
+    }
+}
+
+/// What the problem's own programs do wrong is no candidate's fault.
+fn own_fault(failure: Failure) -> Failure {
+    match failure {
+        Failure::Candidate { fault, detail } => Failure::infrastructure(
+            InfrastructureCause::Baseline,
+            format!("the problem's own program failed ({fault}): {detail}"),
+        ),
+        other => other,
+    }
+}

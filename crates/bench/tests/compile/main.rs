@@ -1,0 +1,137 @@
+//! The compile stage against files: each says on its first line what must become of it.
+//!
+//! `refused/*.c` begins with `// FAULT: WORDS` and must end with that fault and those words in its
+//! diagnostics; `// FAULT/PERMITTED: WORDS` says which techniques the task permits (all, if it does not say).
+//! `honest/*.c` begins with `// TECHNIQUES` and must build with exactly these techniques found.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod limits;
+mod schedules;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use flopsmith_bench::{Compiler, Failure, Toolchain};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::TechniqueSet;
+use flopsmith_sandbox::{Options, Sandbox};
+
+fn problem() -> &'static Problem {
+    static PROBLEM: OnceLock<Problem> = OnceLock::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+    PROBLEM.get_or_init(|| Problem::load(&root).unwrap())
+}
+
+fn compiler() -> &'static Compiler {
+    static COMPILER: OnceLock<Compiler> = OnceLock::new();
+    COMPILER.get_or_init(|| {
+        let sandbox = Arc::new(Sandbox::new(Options::default()).unwrap());
+        Compiler::new(sandbox, Toolchain::detect(None, problem()).unwrap())
+    })
+}
+
+/// The files of a folder, sorted, each with its first line's text and its content.
+fn zoo(folder: &str) -> Vec<(PathBuf, String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/compile")
+        .join(folder);
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .map(|path| {
+            let source = std::fs::read_to_string(&path).unwrap();
+            let first = source
+                .lines()
+                .next()
+                .unwrap()
+                .strip_prefix("// ")
+                .unwrap()
+                .to_owned();
+            (path, first, source)
+        })
+        .collect();
+    files.sort();
+    assert!(files.len() > 10, "the zoo is empty");
+    files
+}
+
+#[test]
+fn every_refused_program_gets_its_reason() {
+    let mut wrong = Vec::new();
+    for (path, first, source) in zoo("refused") {
+        let (expected, words) = first.split_once(": ").unwrap();
+        let (fault, permitted) = match expected.split_once('/') {
+            Some((fault, permitted)) => (fault, permitted.parse().unwrap()),
+            None => (expected, TechniqueSet::all()),
+        };
+        match compiler().compile(problem(), &source, permitted) {
+            Err(Failure::Candidate { fault: got, detail })
+                if got.name() == fault && detail.contains(words) =>
+            {
+                assert!(detail.len() < 4096);
+            }
+            other => wrong.push(format!(
+                "{}: {:?}",
+                path.display(),
+                other.map(|b| b.techniques)
+            )),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_honest_program_builds_with_its_techniques() {
+    let mut wrong = Vec::new();
+    for (path, first, source) in zoo("honest") {
+        let expected: TechniqueSet = first.parse().unwrap();
+        match compiler().compile(problem(), &source, TechniqueSet::all()) {
+            Ok(built) if built.techniques == expected => {}
+            Ok(built) => wrong.push(format!(
+                "{}: found {}, expected {expected}",
+                path.display(),
+                built.techniques
+            )),
+            Err(failure) => wrong.push(format!("{}: {failure}", path.display())),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_problems_own_programs_build() {
+    for source in [
+        &problem().reference_source,
+        problem().baseline_source.as_ref().unwrap(),
+    ] {
+        let built = compiler()
+            .compile(problem(), source, TechniqueSet::all())
+            .unwrap();
+        assert!(!built.object.is_empty() && built.seconds > 0.0);
+    }
+    let plain = compiler()
+        .compile(problem(), &problem().reference_source, TechniqueSet::EMPTY)
+        .unwrap();
+    assert_eq!(plain.techniques, TechniqueSet::EMPTY);
+}
+
+#[test]
+fn a_missing_compiler_is_nobodys_program() {
+    let end = Toolchain::detect(Some("no-such-compiler"), problem());
+    assert!(
+        matches!(&end, Err(Failure::Infrastructure { detail, .. }) if detail.contains("install")),
+        "{end:?}"
+    );
+}
+
+#[test]
+fn the_fingerprint_names_compiler_and_flags() {
+    let same = Toolchain::detect(Some("gcc"), problem()).unwrap();
+    assert_eq!(same.fingerprint, compiler().toolchain().fingerprint);
+    let mut other = problem().clone();
+    other.flags.push("-ffast-math".into());
+    assert_ne!(
+        Toolchain::detect(None, &other).unwrap().fingerprint,
+        same.fingerprint
+    );
+}

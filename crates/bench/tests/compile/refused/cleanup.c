@@ -1,0 +1,3 @@
+// forbidden_construct: the attribute `cleanup`
+static void f(int*p){}
+void dgemm(int n,const double*A,const double*B,double*C){int x __attribute__((cleanup(f)))=0;}

@@ -1,0 +1,3 @@
+// forbidden_construct: [[ ]]
+[[gnu::constructor]] static void early(void){}
+void dgemm(int n,const double*A,const double*B,double*C){}

@@ -1,0 +1,2 @@
+// wrong_signature: must have the type
+int dgemm;

@@ -1,0 +1,125 @@
+//! What the tests share: the jail, the problem, and programs compiled without the compile stage's scans,
+//! so that what those would refuse can be held against verifier and timer alone.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use flopsmith_bench::toolchain::Toolchain;
+use flopsmith_bench::{Cores, Failure, Timer, Verifier};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::CandidateFault;
+use flopsmith_sandbox::{Options, Sandbox};
+
+/// One measurement at a time, and no verification beside it.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+pub fn sandbox() -> Arc<Sandbox> {
+    static SANDBOX: OnceLock<Arc<Sandbox>> = OnceLock::new();
+    let made = || {
+        // The tests judge verifier and timer; how much the jail protects is the sandbox's own test.
+        Arc::new(
+            Sandbox::new(Options {
+                allow_weaker: true,
+                ..Options::default()
+            })
+            .unwrap(),
+        )
+    };
+    Arc::clone(SANDBOX.get_or_init(made))
+}
+
+pub fn problem() -> Arc<Problem> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+    Arc::new(Problem::load(&root).unwrap())
+}
+
+/// The harness beside this test's folder. Testing this package alone does not build another package's
+/// program, so it is built where it is missing or older than its source.
+pub fn harness() -> PathBuf {
+    static HARNESS: OnceLock<PathBuf> = OnceLock::new();
+    let find = || {
+        let folder = std::env::current_exe()
+            .unwrap()
+            .parent()
+            .unwrap()
+            .parent()
+            .unwrap()
+            .to_owned();
+        let program = folder.join("flopsmith-harness");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../harness/src");
+        let changed = std::fs::read_dir(source)
+            .unwrap()
+            .map(|file| file.unwrap().metadata().unwrap().modified().unwrap())
+            .max();
+        if program.metadata().ok().and_then(|m| m.modified().ok()) < changed {
+            let mut build = Command::new(option_env!("CARGO").unwrap_or("cargo"));
+            build
+                .args(["build", "-p", "flopsmith-harness"])
+                .current_dir(env!("CARGO_MANIFEST_DIR"));
+            if folder.ends_with("release") {
+                build.arg("--release");
+            }
+            assert!(
+                build.status().unwrap().success(),
+                "the harness cannot be built"
+            );
+        }
+        program
+    };
+    HARNESS.get_or_init(find).clone()
+}
+
+pub fn toolchain() -> Toolchain {
+    Toolchain::detect(None, &problem()).unwrap()
+}
+
+pub fn verifier(seed: u8) -> Verifier {
+    Verifier::new(sandbox(), harness(), problem(), &toolchain(), [seed; 32]).unwrap()
+}
+
+/// The last allowed core for the kernel, the first for the supervisor, where there are two.
+pub fn cores() -> Cores {
+    let allowed = flopsmith_bench::pinning::allowed_cores();
+    Cores {
+        supervisor: (allowed.len() > 1).then(|| allowed[0]),
+        kernel: vec![*allowed.last().unwrap()],
+    }
+}
+
+pub fn timer() -> Timer {
+    Timer::new(sandbox(), harness(), problem(), &toolchain(), cores(), 1).unwrap()
+}
+
+/// A shared object of one of the programs beside this file.
+pub fn program(name: &str) -> Vec<u8> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/run/programs")
+        .join(name);
+    let folder = tempfile::tempdir().unwrap();
+    let object = folder.path().join("program.so");
+    let status = Command::new("gcc")
+        .args(&problem().flags)
+        .args(["-shared", "-fPIC", "-w", "-o"])
+        .arg(&object)
+        .arg(&source)
+        .status()
+        .unwrap();
+    assert!(status.success(), "{name} does not compile");
+    std::fs::read(&object).unwrap()
+}
+
+/// The fault of a failure that is the candidate's.
+pub fn fault<T: std::fmt::Debug>(
+    result: Result<T, Failure>,
+    name: &str,
+) -> (CandidateFault, String) {
+    match result {
+        Err(Failure::Candidate { fault, detail }) => (fault, detail),
+        other => panic!("{name}: {other:?}"),
+    }
+}

@@ -1,0 +1,7 @@
+//! Verifier and timer against real programs in the real jail: honest ones pass, and each kind of cheat
+//! or accident gets its typed reason.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod fixtures;
+mod timing;
+mod verification;

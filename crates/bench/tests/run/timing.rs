@@ -1,0 +1,145 @@
+use flopsmith_bench::Purpose;
+use flopsmith_protocol::{CandidateFault as F, StopReason};
+
+use crate::fixtures::{alone, fault, program, timer};
+
+#[test]
+fn a_fast_kernel_is_measured_beside_a_slow_one() {
+    let _alone = alone();
+    let mut timer = timer();
+    let fast = timer
+        .measure(&program("fast.c"), Purpose::Rank, 1, None)
+        .unwrap()
+        .measurement;
+    let slow = timer
+        .measure(&program("naive.c"), Purpose::Screen, 2, None)
+        .unwrap()
+        .measurement;
+    eprintln!(
+        "peak {:.1}, fast {fast:?}, slow {slow:?}",
+        timer.peak_gflops()
+    );
+    assert!(fast.gflops > 3.0 * slow.gflops);
+    assert!(fast.share_of_peak < 1.02 && fast.share_of_peak > 0.05);
+    assert!(fast.interval.low <= fast.ratio && fast.ratio <= fast.interval.high);
+    assert!(slow.calls >= 2);
+    // The naive program is the reference. How exact that is depends on what else the machine does while tests
+    // run; the example `self_ratio` shows it.
+    assert!((0.1..10.0).contains(&slow.ratio), "{}", slow.ratio);
+    assert_eq!(fast.attestation, timer.attestation().digest());
+    let gflops = 2.0 * 256f64.powi(3) / fast.seconds_per_call / 1e9;
+    assert!((gflops / fast.gflops - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
+    let _alone = alone();
+    let mut timer = timer();
+    let timed = timer
+        .measure(&program("ikj.c"), Purpose::Screen, 3, Some(1000.0))
+        .unwrap();
+    assert!(timed.measurement.stop != StopReason::Budget || timed.measurement.log_ratio_se > 0.006);
+    let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
+    let bursts = raw["candidate"].as_array().unwrap();
+    let calls: usize = bursts
+        .iter()
+        .map(|b| b["seconds"].as_array().unwrap().len())
+        .sum();
+    assert_eq!(calls, timed.measurement.calls as usize);
+    assert!(raw["baseline"].as_array().unwrap().len() >= 2);
+}
+
+#[test]
+fn timed_calls_that_do_not_do_their_work_are_found() {
+    let _alone = alone();
+    let mut timer = timer();
+    let zoo = [
+        ("nothing.c", vec![F::SkippedWork]),
+        ("nan.c", vec![F::SkippedWork]),
+        ("cached_by_pointer.c", vec![F::SkippedWork]),
+        ("cached_by_fingerprint.c", vec![F::SkippedWork]),
+        ("skips_after_some_calls.c", vec![F::SkippedWork]),
+        ("skips_a_part.c", vec![F::SkippedWork]),
+        ("says_done_early.c", vec![F::SkippedWork]),
+        ("single_precision.c", vec![F::SkippedWork]),
+        ("behind_the_end.c", vec![F::OutOfBounds]),
+        ("changes_input.c", vec![F::InputModified]),
+        ("loops.c", vec![F::Timeout]),
+        ("crashes.c", vec![F::Crash]),
+        ("exits.c", vec![F::Exited]),
+        ("forks.c", vec![F::ForbiddenSyscall]),
+        ("thread_left_running.c", vec![F::ForbiddenSyscall]),
+    ];
+    for (name, expected) in zoo {
+        let result = timer
+            .measure(&program(name), Purpose::Screen, 5, None)
+            .map(|t| t.measurement);
+        let (found, detail) = fault(result, name);
+        eprintln!("{name}: {found}: {detail}");
+        assert!(expected.contains(&found), "{name}: {found} ({detail})");
+    }
+    // The baseline lives on, and nothing they did harms the next one.
+    timer
+        .measure(&program("fast.c"), Purpose::Screen, 6, None)
+        .unwrap();
+}
+
+#[test]
+fn one_core_is_enough_for_a_sleeping_hand_shake() {
+    let _alone = alone();
+    let mut cores = crate::fixtures::cores();
+    cores.supervisor = None;
+    let mut timer = flopsmith_bench::Timer::new(
+        crate::fixtures::sandbox(),
+        crate::fixtures::harness(),
+        crate::fixtures::problem(),
+        &crate::fixtures::toolchain(),
+        cores,
+        1,
+    )
+    .unwrap();
+    let timed = timer
+        .measure(&program("fast.c"), Purpose::Screen, 1, None)
+        .unwrap();
+    assert!(timed.measurement.gflops > 0.1);
+    assert_eq!(timer.attestation().hand_shake, "sleep");
+    assert!(
+        timer
+            .attestation()
+            .advice()
+            .iter()
+            .any(|a| a.contains("supervisor"))
+    );
+}
+
+#[test]
+fn two_threads_are_timed_and_none_may_stay_behind() {
+    let _alone = alone();
+    let allowed = flopsmith_bench::pinning::allowed_cores();
+    if allowed.len() < 2 {
+        eprintln!("skipped: two threads need two cores");
+        return;
+    }
+    let cores = flopsmith_bench::Cores {
+        supervisor: None,
+        kernel: allowed[..2].to_vec(),
+    };
+    let mut timer = flopsmith_bench::Timer::new(
+        crate::fixtures::sandbox(),
+        crate::fixtures::harness(),
+        crate::fixtures::problem(),
+        &crate::fixtures::toolchain(),
+        cores,
+        2,
+    )
+    .unwrap();
+    let timed = timer
+        .measure(&program("openmp.c"), Purpose::Screen, 1, None)
+        .unwrap();
+    assert!(timed.measurement.gflops > 0.1);
+    let left = timer.measure(&program("thread_left_running.c"), Purpose::Screen, 1, None);
+    assert_eq!(
+        fault(left.map(|t| t.measurement), "thread_left_running.c").0,
+        F::LeftRunning
+    );
+}

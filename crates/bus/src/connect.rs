@@ -1,0 +1,313 @@
+//! The connection, and how it ends.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_nats::jetstream::context::ContextBuilder;
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, jetstream};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::backoff::{doubled, jittered};
+use crate::error::{Error, Result};
+use crate::server::Server;
+
+/// The oldest server with `filter_subjects` and dependable key-value buckets.
+pub(crate) const OLDEST_SERVER: &str = "2.10";
+
+/// How one request to the server may take before it is tried again or given up.
+const REQUEST_LIMIT: Duration = Duration::from_secs(5);
+
+/// How to prove who one is.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum Auth {
+    /// Not at all.
+    #[default]
+    None,
+    /// A token.
+    Token(String),
+    /// A user and a password.
+    User(String, String),
+    /// A NATS credentials file.
+    Credentials(PathBuf),
+}
+
+// Secrets do not belong into logs.
+impl std::fmt::Debug for Auth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Auth::None => f.write_str("None"),
+            Auth::Token(_) => f.write_str("Token(…)"),
+            Auth::User(user, _) => write!(f, "User({user}, …)"),
+            Auth::Credentials(path) => write!(f, "Credentials({})", path.display()),
+        }
+    }
+}
+
+/// Where the bus is and how to use it.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `nats://host:port`, several separated by commas.
+    pub url: String,
+    /// How to prove who one is.
+    pub auth: Auth,
+    /// What the server calls this connection in its own reports.
+    pub name: String,
+    /// How long to look for the server at the start.
+    pub connect_limit: Duration,
+    /// How long a message may take to be confirmed, over as many tries as fit.
+    pub publish_limit: Duration,
+    /// How long [`Bus::drain`] waits for work in hand.
+    pub drain_limit: Duration,
+    /// Present for a private server: set until the streams were first ensured after its start.
+    pub(crate) private: Option<Arc<AtomicBool>>,
+}
+
+impl Options {
+    /// The defaults for a server at `url`.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            auth: Auth::None,
+            name: "flopsmith".to_owned(),
+            connect_limit: Duration::from_secs(10),
+            publish_limit: Duration::from_secs(30),
+            drain_limit: Duration::from_secs(30),
+            private: None,
+        }
+    }
+}
+
+impl From<&str> for Options {
+    fn from(url: &str) -> Self {
+        Self::new(url)
+    }
+}
+
+impl From<String> for Options {
+    fn from(url: String) -> Self {
+        Self::new(url)
+    }
+}
+
+impl From<&Server> for Options {
+    fn from(server: &Server) -> Self {
+        server.connect_options()
+    }
+}
+
+/// A cheap handle to the bus.
+#[derive(Clone)]
+pub struct Bus(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    jetstream: jetstream::Context,
+    options: Options,
+    /// Counts reconnects: whoever waits for an answer of the old connection waits in vain.
+    epoch: watch::Receiver<u64>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    held: Arc<AtomicUsize>,
+}
+
+impl std::fmt::Debug for Bus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Bus({})", self.0.options.url)
+    }
+}
+
+impl Bus {
+    /// Connects, and checks that the server is new enough and has JetStream.
+    ///
+    /// Later on a lost connection is taken up again, for as long as it takes.
+    pub async fn connect(options: impl Into<Options>) -> Result<Self> {
+        let options = options.into();
+        let (reconnected, epoch) = watch::channel(0u64);
+        let client = connect(&options, reconnected).await?;
+        let version = client.server_info().version;
+        if !client.is_server_compatible(2, 10, 0) {
+            return Err(Error::ServerTooOld {
+                url: options.url.clone(),
+                found: version,
+                needed: OLDEST_SERVER,
+            });
+        }
+        let jetstream = ContextBuilder::new()
+            .timeout(REQUEST_LIMIT)
+            .build(client.clone());
+        jetstream
+            .query_account()
+            .await
+            .map_err(|source| Error::NoJetStream {
+                url: options.url.clone(),
+                source: source.into(),
+            })?;
+        tracing::debug!(url = options.url, version, "connected to the bus");
+        Ok(Self(Arc::new(Inner {
+            client,
+            jetstream,
+            options,
+            epoch,
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            held: Arc::new(AtomicUsize::new(0)),
+        })))
+    }
+
+    /// Is the connection up at this moment?
+    pub fn is_connected(&self) -> bool {
+        self.0.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    /// Version of the server.
+    pub fn server_version(&self) -> String {
+        self.0.client.server_info().version
+    }
+
+    /// Messages that workers of this bus have in hand.
+    pub fn held(&self) -> usize {
+        self.0.held.load(Ordering::SeqCst)
+    }
+
+    /// Ends everything in order: workers take nothing new, what is in hand is
+    /// finished or given back, what was said reaches the server, the connection closes.
+    ///
+    /// # Errors
+    /// [`Error::DrainTimeout`] when somebody held on to work for longer than the drain limit.
+    pub async fn drain(&self) -> Result<()> {
+        self.0.stop.cancel();
+        self.0.tasks.close();
+        let waited = tokio::time::timeout(self.0.options.drain_limit, self.0.tasks.wait()).await;
+        // A server that is gone keeps a flush waiting; nothing more can be saved then.
+        let _ = tokio::time::timeout(REQUEST_LIMIT, self.0.client.flush()).await;
+        let _ = self.0.client.drain().await;
+        waited.map_err(|_| Error::DrainTimeout { held: self.held() })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    pub(crate) fn jetstream(&self) -> &jetstream::Context {
+        &self.0.jetstream
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    pub(crate) fn epoch(&self) -> watch::Receiver<u64> {
+        let mut epoch = self.0.epoch.clone();
+        epoch.mark_unchanged();
+        epoch
+    }
+
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.0.tasks
+    }
+
+    pub(crate) fn held_counter(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.0.held)
+    }
+
+    pub(crate) fn private(&self) -> Option<&AtomicBool> {
+        self.0.options.private.as_deref()
+    }
+}
+
+async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<Client> {
+    let lost = Arc::new(AtomicBool::new(false));
+    let base = ConnectOptions::new()
+        .name(&options.name)
+        .connection_timeout(REQUEST_LIMIT)
+        .request_timeout(Some(REQUEST_LIMIT))
+        .max_reconnects(None)
+        .ping_interval(Duration::from_secs(10))
+        .reconnect_delay_callback(|attempt| {
+            let times = u32::try_from(attempt).unwrap_or(u32::MAX).saturating_sub(1);
+            jittered(doubled(
+                Duration::from_millis(20),
+                times,
+                Duration::from_secs(2),
+            ))
+        })
+        .event_callback(move |event| {
+            match event {
+                Event::Disconnected => {
+                    lost.store(true, Ordering::SeqCst);
+                    tracing::warn!("the connection to the bus is lost; reconnecting");
+                }
+                Event::Connected => {
+                    if lost.swap(false, Ordering::SeqCst) {
+                        tracing::info!("connected to the bus again");
+                        reconnected.send_modify(|epoch| *epoch += 1);
+                    }
+                }
+                Event::SlowConsumer(id) => {
+                    tracing::warn!(id, "a subscription of the bus is not read fast enough")
+                }
+                Event::ServerError(error) => tracing::warn!(%error, "the bus reports an error"),
+                other => tracing::debug!(event = %other, "bus event"),
+            }
+            std::future::ready(())
+        });
+    let base = match &options.auth {
+        Auth::None => base,
+        Auth::Token(token) => base.token(token.clone()),
+        Auth::User(user, password) => base.user_and_password(user.clone(), password.clone()),
+        Auth::Credentials(path) => {
+            base.credentials_file(path)
+                .await
+                .map_err(|source| Error::Unauthorized {
+                    url: options.url.clone(),
+                    source: source.into(),
+                })?
+        }
+    };
+    let servers: Vec<&str> = options.url.split(',').map(str::trim).collect();
+    let deadline = tokio::time::Instant::now() + options.connect_limit;
+    let mut tries = 0;
+    loop {
+        let source = match base.clone().connect(&servers[..]).await {
+            Ok(client) => return Ok(client),
+            Err(source) => source,
+        };
+        let url = options.url.clone();
+        match source.kind() {
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                return Err(Error::Unauthorized {
+                    url,
+                    source: source.into(),
+                });
+            }
+            ConnectErrorKind::ServerParse | ConnectErrorKind::Tls => {
+                return Err(Error::Connect {
+                    url,
+                    source: source.into(),
+                });
+            }
+            _ => {}
+        }
+        let wait = jittered(doubled(
+            Duration::from_millis(50),
+            tries,
+            Duration::from_secs(1),
+        ));
+        tries += 1;
+        if tokio::time::Instant::now() + wait >= deadline {
+            return Err(Error::Connect {
+                url,
+                source: source.into(),
+            });
+        }
+        tokio::time::sleep(wait).await;
+    }
+}

@@ -1,0 +1,154 @@
+//! Small values with revisions, for whatever may have only one writer.
+
+use async_nats::jetstream::kv::{self, CreateErrorKind, Operation, UpdateErrorKind};
+use bytes::Bytes;
+
+use crate::connect::Bus;
+use crate::error::{Cause, Error, Result};
+
+/// A value and the revision it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The value.
+    pub value: Bytes,
+    /// Grows with every write to the bucket. [`Kv::update`] succeeds only at the newest one of its key.
+    pub revision: u64,
+}
+
+/// A bucket of keys.
+#[derive(Clone)]
+pub struct Kv {
+    bucket: String,
+    store: kv::Store,
+}
+
+impl Bus {
+    /// Opens a bucket, and makes it if it is missing. Names: letters, digits, `-` and `_`.
+    pub async fn kv(&self, bucket: &str) -> Result<Kv> {
+        let config = kv::Config {
+            bucket: bucket.to_owned(),
+            history: 1,
+            ..kv::Config::default()
+        };
+        let store = match self.jetstream().get_key_value(bucket).await {
+            Ok(store) => store,
+            Err(_) => self
+                .jetstream()
+                .create_key_value(config)
+                .await
+                .map_err(|source| Error::Kv {
+                    bucket: bucket.to_owned(),
+                    key: String::new(),
+                    source: source.into(),
+                })?,
+        };
+        Ok(Kv {
+            bucket: bucket.to_owned(),
+            store,
+        })
+    }
+}
+
+impl Kv {
+    /// The value of a key, if there is one.
+    pub async fn get(&self, key: &str) -> Result<Option<Entry>> {
+        let entry = self
+            .store
+            .entry(key)
+            .await
+            .map_err(|source| self.failed(key, source.into()))?;
+        Ok(entry
+            .filter(|entry| entry.operation == Operation::Put)
+            .map(|entry| Entry {
+                value: entry.value,
+                revision: entry.revision,
+            }))
+    }
+
+    /// Writes a value whatever stood there, and returns its revision.
+    pub async fn put(&self, key: &str, value: impl Into<Bytes>) -> Result<u64> {
+        self.store
+            .put(key, value.into())
+            .await
+            .map_err(|source| self.failed(key, source.into()))
+    }
+
+    /// Writes the first value of a key.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when it has one.
+    pub async fn create(&self, key: &str, value: impl Into<Bytes>) -> Result<u64> {
+        let value = value.into();
+        match self.store.create(key, value.clone()).await {
+            Ok(revision) => Ok(revision),
+            Err(source) if source.kind() == CreateErrorKind::AlreadyExists => {
+                Err(self.conflict(key, 0))
+            }
+            Err(source) if source.kind() == CreateErrorKind::InvalidKey => {
+                Err(self.failed(key, source.into()))
+            }
+            Err(source) => self.perhaps_written(key, &value, 0, source.into()).await,
+        }
+    }
+
+    /// Writes a value if the key still has `revision`: the fence against a
+    /// writer that was replaced and does not know it.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when somebody else wrote.
+    pub async fn update(&self, key: &str, value: impl Into<Bytes>, revision: u64) -> Result<u64> {
+        let value = value.into();
+        match self.store.update(key, value.clone(), revision).await {
+            Ok(revision) => Ok(revision),
+            Err(source) if source.kind() == UpdateErrorKind::WrongLastRevision => {
+                Err(self.conflict(key, revision))
+            }
+            Err(source) if source.kind() == UpdateErrorKind::InvalidKey => {
+                Err(self.failed(key, source.into()))
+            }
+            Err(source) => {
+                self.perhaps_written(key, &value, revision, source.into())
+                    .await
+            }
+        }
+    }
+
+    /// Removes a key.
+    pub async fn delete(&self, key: &str) -> Result<()> {
+        self.store
+            .delete(key)
+            .await
+            .map_err(|source| self.failed(key, source.into()))
+    }
+
+    /// A write without an answer may have happened: look, rather than call our own write a conflict later.
+    async fn perhaps_written(
+        &self,
+        key: &str,
+        value: &Bytes,
+        before: u64,
+        source: Cause,
+    ) -> Result<u64> {
+        match self.get(key).await? {
+            Some(entry) if entry.revision > before && entry.value == value => Ok(entry.revision),
+            Some(entry) if entry.revision > before => Err(self.conflict(key, before)),
+            _ => Err(self.failed(key, source)),
+        }
+    }
+
+    fn failed(&self, key: &str, source: Cause) -> Error {
+        Error::Kv {
+            bucket: self.bucket.clone(),
+            key: key.to_owned(),
+            source,
+        }
+    }
+
+    fn conflict(&self, key: &str, expected: u64) -> Error {
+        Error::Conflict {
+            bucket: self.bucket.clone(),
+            key: key.to_owned(),
+            expected,
+        }
+    }
+}

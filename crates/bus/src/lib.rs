@@ -1,0 +1,50 @@
+//! The message bus: work queues, logs, dead letters, key-value buckets and the
+//! private server of a local run. The only crate that knows async-nats.
+//!
+//! [`Server`] runs a private nats-server for a run on one machine. [`Bus`]
+//! connects to that one or to a cluster's, publishes messages ([`Bus::publish`]),
+//! gives out work ([`Bus::worker`]), reads logs ([`Bus::log`]) and keeps small
+//! fenced values ([`Bus::kv`]).
+//!
+//! It deliberately decides nothing about a run: not what is tried again and how
+//! often the model samples, only how a message reaches somebody who can work on
+//! it. Large things do not travel here; they go to the artifact store.
+//!
+//! Invariants:
+//! - a message that [`Bus::publish`] confirmed is stored, also when this process
+//!   or the server is killed the moment after;
+//! - the same message id published twice within the dedupe window is stored once,
+//!   and a [`LogReader`] returns an id once however often it is stored;
+//! - a [`Worker`] never holds more messages than it has slots, so no message
+//!   waits behind another with its acknowledgement timer running;
+//! - a message leaves its queue only by [`Delivery::done`] or by a copy among the
+//!   dead letters; whatever else happens to its worker, it is given out again;
+//! - bytes that are no message never reach a role: they become dead letters.
+
+mod backoff;
+mod binary;
+mod connect;
+mod dead;
+mod delivery;
+mod error;
+mod kv;
+mod log;
+mod publish;
+mod pull;
+pub mod server;
+mod streams;
+mod take;
+mod worker;
+
+pub use backoff::{Backoff, ErrorClass};
+pub use connect::{Auth, Bus, Options};
+pub use dead::{DeadLetter, DeadLetters};
+pub use delivery::Delivery;
+pub use error::{Error, Result};
+pub use flopsmith_telemetry::TraceContext;
+pub use kv::{Entry, Kv};
+pub use log::LogReader;
+pub use publish::Published;
+pub use server::{Server, ServerOptions, Sync};
+pub use streams::{RunSetup, stream};
+pub use worker::{Worker, WorkerOptions};

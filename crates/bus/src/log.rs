@@ -1,0 +1,304 @@
+//! Reading a log from any place, then as it grows.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use flopsmith_protocol::{Message, decode};
+use flopsmith_telemetry::TraceContext;
+
+use crate::backoff::{doubled, jittered};
+use crate::connect::Bus;
+use crate::error::{Cause, Error, Result};
+use crate::pull::{Event, Pull, trace_of};
+use crate::streams::stream_of;
+use crate::worker::chain;
+
+/// Messages asked for at a time. Nothing times out by waiting here.
+const BATCH: usize = 256;
+
+/// A message of a stream, not yet read.
+pub(crate) struct Raw {
+    pub sequence: u64,
+    pub message: async_nats::Message,
+}
+
+/// Every message of a subject, each once and in order.
+pub(crate) struct RawLog {
+    bus: Bus,
+    subject: String,
+    stream: &'static str,
+    /// The last one returned.
+    last: u64,
+    pending: u64,
+    state: State,
+}
+
+struct Open {
+    pull: Pull,
+    /// Counts what the server sent, to notice what it sent in vain.
+    sent: u64,
+    pending: u64,
+}
+
+enum State {
+    Reading(Open),
+    // Kept across calls, so that a caller who keeps cancelling still gets there.
+    Opening(Pin<Box<dyn Future<Output = Open> + Send>>),
+}
+
+impl RawLog {
+    pub(crate) async fn open(bus: &Bus, subject: &str, from: u64) -> Result<Self> {
+        let failed = |source| Error::Log {
+            subject: subject.to_owned(),
+            source,
+        };
+        let stream = stream_of(subject).ok_or_else(|| failed("it belongs to no stream".into()))?;
+        if bus.stop().is_cancelled() {
+            return Err(Error::Closed);
+        }
+        let last = from.saturating_sub(1);
+        let open = open(bus, stream, subject, last).await.map_err(failed)?;
+        let pending = open.pending;
+        Ok(Self {
+            bus: bus.clone(),
+            subject: subject.to_owned(),
+            stream,
+            last,
+            pending,
+            state: State::Reading(open),
+        })
+    }
+
+    pub(crate) fn pending(&self) -> u64 {
+        self.pending
+    }
+
+    /// Cancelling it loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Raw> {
+        let stop = self.bus.stop().clone();
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => Err(Error::Closed),
+            raw = self.read() => Ok(raw),
+        }
+    }
+
+    async fn read(&mut self) -> Raw {
+        loop {
+            let open = match &mut self.state {
+                State::Reading(open) => open,
+                State::Opening(opening) => {
+                    let open = opening.await;
+                    self.pending = open.pending;
+                    self.state = State::Reading(open);
+                    continue;
+                }
+            };
+            if open.pull.outstanding() <= BATCH / 2
+                && let Err(error) = open.pull.request(BATCH).await
+            {
+                self.reopen(&error.to_string());
+                continue;
+            }
+            let message = match open.pull.next().await {
+                Event::Message(message) => message,
+                Event::Expired => continue,
+                Event::Lost(why) => {
+                    self.reopen(&why);
+                    continue;
+                }
+            };
+            open.sent += 1;
+            let message = async_nats::jetstream::Message {
+                message,
+                context: self.bus.jetstream().clone(),
+            };
+            let Ok(info) = message.info() else { continue };
+            let (sent, sequence, pending) =
+                (info.consumer_sequence, info.stream_sequence, info.pending);
+            if sent != open.sent {
+                self.reopen("a message was lost on the way");
+                continue;
+            }
+            self.last = sequence;
+            self.pending = pending;
+            return Raw {
+                sequence,
+                message: message.message,
+            };
+        }
+    }
+
+    fn reopen(&mut self, why: &str) {
+        tracing::info!(
+            subject = self.subject,
+            why,
+            "reading the log anew from where it was left"
+        );
+        let (bus, stream, subject, last) = (
+            self.bus.clone(),
+            self.stream,
+            self.subject.clone(),
+            self.last,
+        );
+        self.state = State::Opening(Box::pin(async move {
+            let mut tries = 0;
+            loop {
+                match open(&bus, stream, &subject, last).await {
+                    Ok(open) => return open,
+                    Err(error) => {
+                        tracing::warn!(subject, error = %chain(error.as_ref()), "the log cannot be read; trying again");
+                    }
+                }
+                tokio::time::sleep(jittered(doubled(
+                    Duration::from_millis(100),
+                    tries,
+                    Duration::from_secs(5),
+                )))
+                .await;
+                tries += 1;
+            }
+        }));
+    }
+}
+
+async fn open(bus: &Bus, stream: &'static str, subject: &str, last: u64) -> Result<Open, Cause> {
+    let config = pull::Config {
+        deliver_policy: match last {
+            0 => DeliverPolicy::All,
+            last => DeliverPolicy::ByStartSequence {
+                start_sequence: last + 1,
+            },
+        },
+        ack_policy: AckPolicy::None,
+        filter_subject: subject.to_owned(),
+        memory_storage: true,
+        num_replicas: 1,
+        inactive_threshold: Duration::from_secs(120),
+        ..pull::Config::default()
+    };
+    let consumer = bus
+        .jetstream()
+        .create_consumer_on_stream(config, stream)
+        .await?;
+    let info = consumer.cached_info();
+    let pull = Pull::open(bus, stream, &info.name).await?;
+    Ok(Open {
+        pull,
+        sent: 0,
+        pending: info.num_pending,
+    })
+}
+
+/// A log of messages: first what is there, then what comes. Each id is returned
+/// once, however often it was published.
+pub struct LogReader<M> {
+    raw: RawLog,
+    seen: Seen,
+    trace: TraceContext,
+    skipped: u64,
+    message: PhantomData<fn() -> M>,
+}
+
+impl Bus {
+    /// Reads `subject` from `sequence` on; 0 reads it from its start.
+    ///
+    /// Ids are told apart from those returned by this reader only: one that
+    /// starts in the middle does not know what stood before.
+    pub async fn log<M: Message>(&self, subject: &str, sequence: u64) -> Result<LogReader<M>> {
+        Ok(LogReader {
+            raw: RawLog::open(self, subject, sequence).await?,
+            seen: Seen::default(),
+            trace: TraceContext::default(),
+            skipped: 0,
+            message: PhantomData,
+        })
+    }
+}
+
+impl<M: Message> LogReader<M> {
+    /// The next message and its place in the stream. Cancelling it loses nothing;
+    /// a lost connection or server is waited for.
+    ///
+    /// Bytes that are no message of this kind and version stay where they are,
+    /// are logged and [counted](LogReader::skipped), and passed over.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] once the bus is drained.
+    pub async fn next(&mut self) -> Result<(u64, M)> {
+        loop {
+            if let Some(found) = self.step().await? {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Everything that is there by now, in order.
+    pub async fn replay(&mut self) -> Result<Vec<(u64, M)>> {
+        let mut all = Vec::new();
+        while self.pending() > 0 {
+            all.extend(self.step().await?);
+        }
+        Ok(all)
+    }
+
+    /// How many messages are known to stand behind the last returned one. Zero
+    /// means that the next one will be new.
+    pub fn pending(&self) -> u64 {
+        self.raw.pending()
+    }
+
+    /// The trace of the last returned message.
+    pub fn trace(&self) -> &TraceContext {
+        &self.trace
+    }
+
+    /// How many entries were no message of this kind and version.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    async fn step(&mut self) -> Result<Option<(u64, M)>> {
+        let raw = self.raw.next().await?;
+        let message: M = match decode(&raw.message.payload) {
+            Ok(message) => message,
+            Err(error) => {
+                self.skipped += 1;
+                tracing::error!(
+                    subject = self.raw.subject,
+                    sequence = raw.sequence,
+                    error = %chain(&error),
+                    "an entry of the log cannot be read and is passed over"
+                );
+                return Ok(None);
+            }
+        };
+        if !self.seen.is_new(&message.id()) {
+            return Ok(None);
+        }
+        self.trace = trace_of(&raw.message);
+        Ok(Some((raw.sequence, message)))
+    }
+}
+
+/// Which ids have been returned, in 16 bytes each.
+#[derive(Default)]
+struct Seen {
+    keys: (RandomState, RandomState),
+    seen: HashSet<(u64, u64)>,
+}
+
+impl Seen {
+    fn is_new(&mut self, id: &str) -> bool {
+        let hash = |state: &RandomState| {
+            let mut hasher = state.build_hasher();
+            hasher.write(id.as_bytes());
+            hasher.finish()
+        };
+        self.seen.insert((hash(&self.keys.0), hash(&self.keys.1)))
+    }
+}

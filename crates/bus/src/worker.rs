@@ -1,0 +1,379 @@
+//! Taking work off a queue.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, pull};
+use async_nats::jetstream::stream::ConsumerErrorKind;
+use async_nats::jetstream::{AckKind, ErrorCode};
+use async_nats::subject::Subject;
+use flopsmith_protocol::Message;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::Backoff;
+use crate::connect::Bus;
+use crate::delivery::Delivery;
+use crate::error::{Error, Result};
+use crate::streams::stream;
+use crate::take::take;
+
+/// How a worker takes work.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// The work subject. Every worker on it shares the queue.
+    pub subject: String,
+    /// The queue's name, the same for every worker on the subject. Empty derives it from the subject.
+    pub durable: String,
+    /// Messages in hand at a time.
+    pub slots: usize,
+    /// A worker that gives no sign of life for so long has lost its message. It
+    /// gives one every third of this time by itself.
+    pub ack_wait: Duration,
+    /// Given out so often without success, a message goes to the dead letters.
+    pub max_deliver: u32,
+    /// A message held for longer than this gets no more signs of life: its holder hangs.
+    pub hold_limit: Duration,
+    /// How long to wait before the next attempt.
+    pub backoff: Backoff,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        Self {
+            subject: String::new(),
+            durable: String::new(),
+            slots: 1,
+            ack_wait: Duration::from_secs(30),
+            max_deliver: 5,
+            hold_limit: Duration::from_secs(30 * 60),
+            backoff: Backoff::default(),
+        }
+    }
+}
+
+impl WorkerOptions {
+    /// The defaults for `slots` messages at a time from `subject`.
+    pub fn new(subject: impl Into<String>, slots: usize) -> Self {
+        Self {
+            subject: subject.into(),
+            slots,
+            ..Self::default()
+        }
+    }
+
+    fn check(mut self) -> Result<Self> {
+        let wrong = |why| {
+            Err(Error::WorkerOptions {
+                subject: self.subject.clone(),
+                why,
+            })
+        };
+        if !self.subject.starts_with("fs.v1.work.") {
+            return wrong("the subject is no work queue");
+        }
+        if self.slots == 0 {
+            return wrong("a worker needs at least one slot");
+        }
+        if self.max_deliver == 0 {
+            return wrong("a message must be given out at least once");
+        }
+        if self.ack_wait < Duration::from_millis(30) {
+            return wrong("the acknowledgement time is too short to give signs of life");
+        }
+        if self.durable.is_empty() {
+            self.durable.clone_from(&self.subject);
+        }
+        self.durable = self
+            .durable
+            .chars()
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+                    c
+                } else {
+                    '-'
+                }
+            })
+            .collect();
+        Ok(self)
+    }
+}
+
+/// What worker, deliveries and the two background tasks share.
+pub(crate) struct Shared {
+    pub bus: Bus,
+    pub options: WorkerOptions,
+    held: Mutex<HashMap<u64, Held>>,
+    next_key: AtomicU64,
+    pub freed: Notify,
+    naks: mpsc::UnboundedSender<(Subject, Duration)>,
+    /// Told when nothing is in hand any more.
+    idle: Arc<Notify>,
+    all_held: Arc<AtomicUsize>,
+}
+
+struct Held {
+    reply: Subject,
+    since: Instant,
+    hanging: bool,
+}
+
+impl Shared {
+    fn held(&self) -> MutexGuard<'_, HashMap<u64, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn hold(&self, reply: Subject) -> u64 {
+        let key = self.next_key.fetch_add(1, Ordering::Relaxed);
+        self.held().insert(
+            key,
+            Held {
+                reply,
+                since: Instant::now(),
+                hanging: false,
+            },
+        );
+        self.all_held.fetch_add(1, Ordering::SeqCst);
+        key
+    }
+
+    pub(crate) fn release(&self, key: u64) {
+        let mut held = self.held();
+        if held.remove(&key).is_some() {
+            self.all_held.fetch_sub(1, Ordering::SeqCst);
+            self.freed.notify_one();
+        }
+        if held.is_empty() {
+            self.idle.notify_one();
+        }
+    }
+
+    /// Gives a message back from where nobody can wait.
+    pub(crate) fn nak(&self, reply: Subject, delay: Duration) {
+        // Without a keeper the message comes back by itself after the ack wait.
+        let _ = self.naks.send((reply, delay));
+    }
+
+    pub(crate) fn free(&self) -> usize {
+        self.options.slots.saturating_sub(self.held().len())
+    }
+
+    /// Whom to tell that their messages are still worked on.
+    fn alive(&self) -> Vec<Subject> {
+        let mut alive = Vec::new();
+        for held in self.held().values_mut() {
+            if held.since.elapsed() < self.options.hold_limit {
+                alive.push(held.reply.clone());
+            } else if !held.hanging {
+                held.hanging = true;
+                tracing::error!(
+                    subject = self.options.subject,
+                    seconds = held.since.elapsed().as_secs(),
+                    "a message is held for too long; somebody else may take it now"
+                );
+            }
+        }
+        alive
+    }
+}
+
+/// Takes messages off one queue, never more than it has slots.
+pub struct Worker<M> {
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    deliveries: mpsc::UnboundedReceiver<Delivery<M>>,
+}
+
+impl Bus {
+    /// Starts taking work. Workers with the same subject share its queue.
+    pub async fn worker<M: Message + Send + 'static>(
+        &self,
+        options: WorkerOptions,
+    ) -> Result<Worker<M>> {
+        let options = options.check()?;
+        if self.stop().is_cancelled() {
+            return Err(Error::Closed);
+        }
+        let (naks, from_drops) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            bus: self.clone(),
+            options,
+            held: Mutex::default(),
+            next_key: AtomicU64::new(0),
+            freed: Notify::new(),
+            naks,
+            idle: Arc::new(Notify::new()),
+            all_held: self.held_counter(),
+        });
+        // Wrong options or a missing stream shall fail here and not in the background.
+        ensure_consumer(&shared).await?;
+        let stop = self.stop().child_token();
+        let (sender, deliveries) = mpsc::unbounded_channel();
+        let taken = CancellationToken::new();
+        let keeper = Keeper {
+            shared: Arc::downgrade(&shared),
+            bus: self.clone(),
+            ack_wait: shared.options.ack_wait,
+            idle: Arc::clone(&shared.idle),
+            taken: taken.clone(),
+        };
+        self.tasks().spawn(keeper.run(from_drops));
+        let taking = take(Arc::clone(&shared), sender, stop.clone());
+        self.tasks().spawn(async move {
+            let _end = taken.drop_guard();
+            taking.await;
+        });
+        Ok(Worker {
+            shared,
+            stop,
+            deliveries,
+        })
+    }
+}
+
+impl<M> Worker<M> {
+    /// The next message; none once the worker is closed or the bus drained.
+    /// Cancelling it loses nothing.
+    pub async fn next(&mut self) -> Option<Delivery<M>> {
+        loop {
+            let delivery = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => {
+                    self.give_back();
+                    return None;
+                }
+                delivery = self.deliveries.recv() => delivery?,
+            };
+            if !delivery.is_stale() {
+                return Some(delivery);
+            }
+            // The server was lost before anybody began with this one. It may
+            // know nothing of having given it out, and gives it out again.
+            delivery.give_back();
+        }
+    }
+
+    /// Messages in hand, those waiting for [`Worker::next`] included.
+    pub fn held(&self) -> usize {
+        self.shared.held().len()
+    }
+
+    /// Takes no more. What was taken and not yet returned goes back to the queue at once.
+    pub fn close(&mut self) {
+        self.stop.cancel();
+        self.give_back();
+    }
+
+    fn give_back(&mut self) {
+        self.deliveries.close();
+        while let Ok(delivery) = self.deliveries.try_recv() {
+            delivery.give_back();
+        }
+    }
+}
+
+impl<M> Drop for Worker<M> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+pub(crate) async fn ensure_consumer(shared: &Shared) -> Result<()> {
+    let options = &shared.options;
+    let config = pull::Config {
+        durable_name: Some(options.durable.clone()),
+        filter_subject: options.subject.clone(),
+        ack_policy: AckPolicy::Explicit,
+        ack_wait: options.ack_wait,
+        // Attempts are counted here: a message that the server counted out would
+        // stay in the queue for ever, and nobody would know why.
+        max_deliver: -1,
+        max_ack_pending: 65_536,
+        max_waiting: 4096,
+        ..pull::Config::default()
+    };
+    let made = shared
+        .bus
+        .jetstream()
+        .create_consumer_on_stream(config, stream::WORK)
+        .await;
+    made.map(drop).map_err(|source| {
+        let (durable, subject) = (options.durable.clone(), options.subject.clone());
+        match source.kind() {
+            ConsumerErrorKind::JetStream(error)
+                if [
+                    ErrorCode::CONSUMER_WQ_CONSUMER_NOT_UNIQUE,
+                    ErrorCode::CONSUMER_WQ_MULTIPLE_UNFILTERED,
+                ]
+                .contains(&error.error_code()) =>
+            {
+                Error::QueueTaken {
+                    durable,
+                    subject,
+                    source: source.into(),
+                }
+            }
+            _ => Error::Consumer {
+                durable,
+                subject,
+                source: source.into(),
+            },
+        }
+    })
+}
+
+/// Tells the server which messages are still worked on, and passes on what
+/// dropped deliveries say. Outlives the taking until nothing is in hand.
+struct Keeper {
+    shared: Weak<Shared>,
+    bus: Bus,
+    ack_wait: Duration,
+    idle: Arc<Notify>,
+    taken: CancellationToken,
+}
+
+impl Keeper {
+    async fn run(self, mut naks: mpsc::UnboundedReceiver<(Subject, Duration)>) {
+        let mut tick = tokio::time::interval(self.ack_wait / 3);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let ending = self.taken.is_cancelled();
+            if ending
+                && naks.is_empty()
+                && self.shared.upgrade().is_none_or(|s| s.held().is_empty())
+            {
+                return;
+            }
+            tokio::select! {
+                nak = naks.recv() => {
+                    // The last worker and delivery are gone.
+                    let Some((reply, delay)) = nak else { return };
+                    let _ = self.bus.client().publish(reply, AckKind::Nak(Some(delay)).into()).await;
+                }
+                _ = tick.tick() => {
+                    let Some(alive) = self.shared.upgrade().map(|s| s.alive()) else { continue };
+                    for reply in alive {
+                        let _ = self.bus.client().publish(reply, AckKind::Progress.into()).await;
+                    }
+                }
+                () = self.taken.cancelled(), if !ending => {}
+                () = self.idle.notified(), if ending => {}
+            }
+        }
+    }
+}
+
+/// An error and what caused it, on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}

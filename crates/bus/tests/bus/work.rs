@@ -1,0 +1,457 @@
+//! Work queues: nothing is lost, nobody gets more than they can hold.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use flopsmith_bus::{Backoff, Bus, Error, ErrorClass, RunSetup, Worker, WorkerOptions};
+use flopsmith_protocol::encode;
+
+use crate::{COMPILE, Job, World, job, nothing, soon};
+
+fn quick(slots: usize) -> WorkerOptions {
+    WorkerOptions {
+        ack_wait: Duration::from_millis(300),
+        backoff: Backoff {
+            infrastructure: Duration::from_millis(20),
+            dropped: Duration::from_millis(20),
+            ..Backoff::default()
+        },
+        ..WorkerOptions::new(COMPILE, slots)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_is_handed_over_and_leaves_the_queue() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world.bus.worker(quick(4)).await.unwrap();
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    let delivery = soon(worker.next()).await.unwrap();
+    assert_eq!(
+        (delivery.message(), delivery.attempt(), delivery.subject()),
+        (&job(1), 1, COMPILE)
+    );
+    delivery.done().await.unwrap();
+    assert_eq!((worker.held(), world.bus.held()), (0, 0));
+    assert!(
+        nothing(700, worker.next()).await,
+        "what is done must not come again"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_gets_more_than_there_are_slots() {
+    let world = World::new().await;
+    let jobs: Vec<_> = (0..10).map(job).collect();
+    world.bus.publish_many(COMPILE, &jobs).await.unwrap();
+    let mut slow: Worker<Job> = world.bus.worker(quick(2)).await.unwrap();
+    let mut held = vec![
+        soon(slow.next()).await.unwrap(),
+        soon(slow.next()).await.unwrap(),
+    ];
+    assert!(nothing(200, slow.next()).await);
+    let mut other: Worker<Job> = world.bus.worker(quick(8)).await.unwrap();
+    for _ in 0..8 {
+        held.push(soon(other.next()).await.unwrap());
+    }
+    let ids: HashSet<_> = held.iter().map(|d| d.message().id.clone()).collect();
+    assert_eq!(ids.len(), 10, "each job went to one of them");
+    assert_eq!(world.bus.held(), 10);
+    for delivery in held {
+        delivery.done().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_freed_slot_is_filled() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
+    let jobs: Vec<_> = (0..50).map(job).collect();
+    world.bus.publish_many(COMPILE, &jobs).await.unwrap();
+    for expected in &jobs {
+        let delivery = soon(worker.next()).await.unwrap();
+        assert_eq!(
+            delivery.message(),
+            expected,
+            "one after the other, in order"
+        );
+        delivery.done().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_worked_on_is_not_given_to_another() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
+    let mut other: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    let delivery = tokio::select! {
+        delivery = worker.next() => delivery.unwrap(),
+        delivery = other.next() => delivery.unwrap(),
+    };
+    // Several times the acknowledgement time passes while somebody works.
+    assert!(nothing(1500, async { tokio::join!(worker.next(), other.next()) }).await);
+    assert_eq!(delivery.attempt(), 1);
+    delivery.done().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_for_too_long_goes_to_another() {
+    let world = World::new().await;
+    let options = WorkerOptions {
+        hold_limit: Duration::from_millis(200),
+        ..quick(1)
+    };
+    let mut hanging: Worker<Job> = world.bus.worker(options).await.unwrap();
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    let first = soon(hanging.next()).await.unwrap();
+    let mut other: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
+    let second = soon(other.next()).await.unwrap();
+    assert_eq!((second.message(), second.attempt()), (first.message(), 2));
+    second.done().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_dropped_comes_again() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    drop(soon(worker.next()).await.unwrap());
+    let again = soon(worker.next()).await.unwrap();
+    assert_eq!(again.attempt(), 2);
+    again.done().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn given_back_too_often_it_is_dead() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world
+        .bus
+        .worker(WorkerOptions {
+            max_deliver: 3,
+            ..quick(1)
+        })
+        .await
+        .unwrap();
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    for attempt in 1..=3 {
+        let delivery = soon(worker.next()).await.unwrap();
+        assert_eq!(
+            (delivery.attempt(), delivery.is_last_attempt()),
+            (attempt, attempt == 3)
+        );
+        delivery.retry(ErrorClass::Infrastructure).await.unwrap();
+    }
+    let mut dead = world.bus.dead_letters(0).await.unwrap();
+    let letter = soon(dead.next()).await.unwrap();
+    assert_eq!((letter.subject.as_str(), letter.attempts), (COMPILE, 3));
+    assert!(
+        letter.reason.contains("Infrastructure"),
+        "{}",
+        letter.reason
+    );
+    assert_eq!(letter.decode::<Job>().unwrap(), job(1));
+    assert!(nothing(600, worker.next()).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_is_no_failed_attempt() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world
+        .bus
+        .worker(WorkerOptions {
+            max_deliver: 1,
+            ..quick(1)
+        })
+        .await
+        .unwrap();
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    soon(worker.next())
+        .await
+        .unwrap()
+        .retry(ErrorClass::Shutdown)
+        .await
+        .unwrap();
+    let mut dead = world.bus.dead_letters(0).await.unwrap();
+    // Only one attempt was allowed, so the next one finds it out.
+    let letter = tokio::select! {
+        delivery = worker.next() => panic!("given out again: {delivery:?}"),
+        letter = soon(dead.next()) => letter.unwrap(),
+    };
+    assert!(
+        letter.reason.contains("given out 1 times"),
+        "{}",
+        letter.reason
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_never_ends_is_dead_without_anybodys_word() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world
+        .bus
+        .worker(WorkerOptions {
+            max_deliver: 2,
+            ..quick(1)
+        })
+        .await
+        .unwrap();
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    world.bus.publish(COMPILE, &job(2)).await.unwrap();
+    for _ in 0..2 {
+        loop {
+            let delivery = soon(worker.next()).await.unwrap();
+            if *delivery.message() == job(1) {
+                break; // Dropped: as if its worker had died.
+            }
+            delivery.done().await.unwrap();
+        }
+    }
+    let mut dead = world.bus.dead_letters(0).await.unwrap();
+    let letter = tokio::select! {
+        letter = soon(dead.next()) => letter.unwrap(),
+        () = async { while let Some(d) = worker.next().await { assert_eq!(*d.message(), job(2)); d.done().await.unwrap(); } } => panic!("the worker ended"),
+    };
+    assert_eq!(letter.decode::<Job>().unwrap(), job(1));
+    assert_eq!(letter.attempts, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_role_calls_dead_is_dead() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    soon(worker.next())
+        .await
+        .unwrap()
+        .dead("no such problem\nhere")
+        .await
+        .unwrap();
+    let mut dead = world.bus.dead_letters(0).await.unwrap();
+    assert_eq!(
+        soon(dead.next()).await.unwrap().reason,
+        "no such problem here"
+    );
+    assert_eq!(world.bus.held(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_dead_and_the_worker_goes_on() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
+    let client = async_nats::ConnectOptions::new()
+        .token(token(&world.bus_options()))
+        .connect(world.server.url())
+        .await
+        .unwrap();
+    let newer = {
+        let bytes = encode(&job(1)).unwrap();
+        let mut value = rmpv::decode::read_value(&mut &bytes[..]).unwrap();
+        let rmpv::Value::Map(fields) = &mut value else {
+            panic!("no map")
+        };
+        let version = fields
+            .iter_mut()
+            .find(|(name, _)| name.as_str() == Some("v"))
+            .unwrap();
+        version.1 = 99.into();
+        let mut bytes = Vec::new();
+        rmpv::encode::write_value(&mut bytes, &value).unwrap();
+        bytes
+    };
+    for payload in [b"not a message".to_vec(), newer.clone(), Vec::new()] {
+        client.publish(COMPILE, payload.into()).await.unwrap();
+    }
+    client.flush().await.unwrap();
+    world.bus.publish(COMPILE, &job(2)).await.unwrap();
+    let delivery = soon(worker.next()).await.unwrap();
+    assert_eq!(*delivery.message(), job(2));
+    delivery.done().await.unwrap();
+
+    let mut dead = world.bus.dead_letters(0).await.unwrap();
+    let first = soon(dead.next()).await.unwrap();
+    assert_eq!(&first.payload[..], b"not a message");
+    let second = soon(dead.next()).await.unwrap();
+    assert!(second.reason.contains("version 99"), "{}", second.reason);
+    assert_eq!(
+        second.payload, newer,
+        "kept as it was, for a node that can read it"
+    );
+    soon(dead.next()).await.unwrap();
+    assert_eq!(dead.pending(), 0);
+}
+
+impl World {
+    fn bus_options(&self) -> flopsmith_bus::Options {
+        self.server.connect_options()
+    }
+}
+
+pub fn token(options: &flopsmith_bus::Options) -> String {
+    match &options.auth {
+        flopsmith_bus::Auth::Token(token) => token.clone(),
+        other => panic!("no token: {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_id_is_queued_once() {
+    let world = World::new().await;
+    let first = world.bus.publish_acked(COMPILE, &job(1)).await.unwrap();
+    let second = world.bus.publish_acked(COMPILE, &job(1)).await.unwrap();
+    assert_eq!((first.duplicate, second.duplicate), (false, true));
+    let mut worker: Worker<Job> = world.bus.worker(quick(4)).await.unwrap();
+    soon(worker.next()).await.unwrap().done().await.unwrap();
+    assert!(nothing(300, worker.next()).await);
+    assert!(
+        world
+            .bus
+            .publish_acked(COMPILE, &job(1))
+            .await
+            .unwrap()
+            .duplicate,
+        "also when it is done"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn draining_finishes_what_is_in_hand_and_gives_back_the_rest() {
+    let world = World::new().await;
+    let jobs: Vec<_> = (0..6).map(job).collect();
+    world.bus.publish_many(COMPILE, &jobs).await.unwrap();
+    let bus = Bus::connect(&world.server).await.unwrap();
+    // Long, so that nothing comes back by itself while the test runs.
+    let options = WorkerOptions {
+        ack_wait: Duration::from_secs(60),
+        ..quick(4)
+    };
+    let mut worker: Worker<Job> = bus.worker(options.clone()).await.unwrap();
+    let in_hand = soon(worker.next()).await.unwrap();
+    // The role keeps what it is given until the worker says that there is no more.
+    let role = tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Some(delivery) = worker.next().await {
+            held.push(delivery);
+        }
+        for delivery in held {
+            delivery.retry(ErrorClass::Shutdown).await.unwrap();
+        }
+    });
+    let draining = tokio::spawn({
+        let bus = bus.clone();
+        async move { bus.drain().await }
+    });
+    soon(role).await.unwrap();
+    assert!(!draining.is_finished(), "somebody still works");
+    in_hand.done().await.unwrap();
+    soon(draining).await.unwrap().unwrap();
+    assert!(matches!(
+        bus.worker::<Job>(options.clone()).await,
+        Err(Error::Closed)
+    ));
+
+    let mut next: Worker<Job> = world.bus.worker(options).await.unwrap();
+    let mut ids = HashSet::new();
+    for _ in 0..5 {
+        let delivery = soon(next.next()).await.unwrap();
+        ids.insert(delivery.message().id.clone());
+        delivery.done().await.unwrap();
+    }
+    assert_eq!(ids.len(), 5, "the five that were not done: {ids:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn draining_does_not_wait_for_ever() {
+    let world = World::new().await;
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    let mut options = world.server.connect_options();
+    options.drain_limit = Duration::from_millis(100);
+    let bus = Bus::connect(options).await.unwrap();
+    let mut worker: Worker<Job> = bus.worker(quick(1)).await.unwrap();
+    let _held = soon(worker.next()).await.unwrap();
+    let error = soon(bus.drain()).await.unwrap_err();
+    assert!(matches!(error, Error::DrainTimeout { held: 1 }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resumed_run_gets_its_work_back_at_once() {
+    let world = World::new().await;
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    let options = WorkerOptions {
+        ack_wait: Duration::from_secs(600),
+        ..quick(1)
+    };
+    let mut worker: Worker<Job> = world.bus.worker(options.clone()).await.unwrap();
+    let _never_decided = std::mem::ManuallyDrop::new(soon(worker.next()).await.unwrap());
+    // Without a word to the server, as by kill -9.
+    let World { server, folder, .. } = world;
+    drop(server);
+    let server =
+        flopsmith_bus::Server::start(None, folder.path(), flopsmith_bus::ServerOptions::default())
+            .await
+            .unwrap();
+    let bus = Bus::connect(&server).await.unwrap();
+    bus.ensure_streams(&RunSetup::default()).await.unwrap();
+    let mut worker: Worker<Job> = bus.worker(options).await.unwrap();
+    let delivery = soon(worker.next()).await.unwrap();
+    assert_eq!((delivery.message(), delivery.attempt()), (&job(1), 1));
+    bus.ensure_streams(&RunSetup::default()).await.unwrap();
+    assert!(
+        nothing(300, worker.next()).await,
+        "once only: later it is known who holds what"
+    );
+    delivery.done().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_use_gets_a_clear_error() {
+    let world = World::new().await;
+    let wrong = |options| async {
+        world
+            .bus
+            .worker::<Job>(options)
+            .await
+            .err()
+            .unwrap()
+            .to_string()
+    };
+    assert!(
+        wrong(WorkerOptions::new("fs.v1.outcome.r1", 1))
+            .await
+            .contains("no work queue")
+    );
+    assert!(wrong(WorkerOptions::new(COMPILE, 0)).await.contains("slot"));
+    let _first: Worker<Job> = world
+        .bus
+        .worker(WorkerOptions {
+            durable: "a".into(),
+            ..quick(1)
+        })
+        .await
+        .unwrap();
+    let error = world
+        .bus
+        .worker::<Job>(WorkerOptions {
+            durable: "b".into(),
+            ..quick(1)
+        })
+        .await
+        .err()
+        .unwrap();
+    assert!(matches!(error, Error::QueueTaken { .. }), "{error}");
+
+    let large = Job {
+        id: "large".into(),
+        text: "x".repeat(2 << 20),
+    };
+    let error = world.bus.publish(COMPILE, &large).await.unwrap_err();
+    assert!(
+        matches!(error, Error::TooLarge { kind: "job", .. }),
+        "{error}"
+    );
+    let error = world
+        .bus
+        .publish("fs.v1.nowhere", &job(1))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::NoStream { .. }), "{error}");
+}

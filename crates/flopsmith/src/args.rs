@@ -1,0 +1,342 @@
+//! The command line as typed.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// Code models learn to write fast code, with the stopwatch as the teacher.
+///
+/// Start with `flopsmith train examples/dgemm.toml` (or `make train`), with
+/// `flopsmith search --problem dgemm --budget 5m` where no model is wanted, or
+/// with `flopsmith bench FILE.c --problem dgemm` to time one program.
+/// `flopsmith doctor` says what this machine can do.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// How much to log: error, warn, info, debug, trace, or a filter like `flopsmith_bus=debug`.
+    #[arg(long, global = true, default_value = "warn", env = "FLOPSMITH_LOG")]
+    pub log: String,
+    /// OpenTelemetry collector for traces and metrics, e.g. http://localhost:4318.
+    #[arg(long, global = true, env = "FLOPSMITH_OTLP_ENDPOINT")]
+    pub otlp_endpoint: Option<String>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train a code model on the measured speed of what it writes
+    Train(Train),
+    /// Search for the fastest program without a model
+    Search(Search),
+    /// Compile, verify and time one program
+    Bench(Bench),
+    /// List runs
+    Runs(Runs),
+    /// Write a run's report as one HTML file
+    Report(Report),
+    /// Say what this machine has, lacks and can measure
+    Doctor(Doctor),
+    /// Look at problem definitions
+    #[command(subcommand)]
+    Problem(Problem),
+    /// Make corpora
+    #[command(subcommand)]
+    Dataset(Dataset),
+    /// Supervised fine-tuning
+    #[cfg(feature = "torch")]
+    Sft(Sft),
+    /// Look at models
+    #[cfg(feature = "torch")]
+    #[command(subcommand)]
+    Model(Model),
+    /// Check and explain configurations
+    #[command(subcommand)]
+    Config(Config),
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// One JSON object on the last line of stdout.
+    Json,
+}
+
+/// Where runs lie.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Place {
+    /// Folder that holds the runs.
+    #[arg(long, default_value = "runs", env = "FLOPSMITH_RUNS")]
+    pub runs: PathBuf,
+}
+
+/// `flopsmith train`.
+#[derive(Debug, ClapArgs)]
+pub struct Train {
+    /// Configuration of the run, e.g. examples/dgemm.toml.
+    pub config: PathBuf,
+    /// Go on with a run that was stopped: the newest unfinished one of this configuration, or the one named.
+    #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "RUN")]
+    pub resume: Option<String>,
+    /// Time for the run, e.g. 10m, 1h30m, 90s; overrides the configuration.
+    #[arg(long, env = "FLOPSMITH_BUDGET")]
+    pub budget: Option<String>,
+    /// Seed of the run; overrides the configuration.
+    #[arg(long, env = "FLOPSMITH_SEED")]
+    pub seed: Option<u64>,
+    /// Override one setting, e.g. --set sqd.enabled=false; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+    pub format: Format,
+    /// Where runs lie.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// `flopsmith search`.
+#[derive(Debug, ClapArgs)]
+pub struct Search {
+    /// The problem, by name or folder.
+    #[arg(long)]
+    pub problem: String,
+    /// Time for the search, e.g. 5m.
+    #[arg(long, default_value = "5m", env = "FLOPSMITH_BUDGET")]
+    pub budget: String,
+    /// Stop after this many programs; 0 is no limit.
+    #[arg(long, default_value_t = 0)]
+    pub evaluations: u64,
+    /// Seed of the search.
+    #[arg(long, default_value_t = 1, env = "FLOPSMITH_SEED")]
+    pub seed: u64,
+    /// Write the fastest verified source here instead of to stdout.
+    #[arg(long, short)]
+    pub output: Option<PathBuf>,
+    /// Go on with the newest unfinished search of this problem, or the one named.
+    #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "RUN")]
+    pub resume: Option<String>,
+    /// Override one setting, e.g. --set group_size=4; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+    pub format: Format,
+    /// Where runs lie.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// `flopsmith bench`.
+#[derive(Debug, ClapArgs)]
+pub struct Bench {
+    /// The program.
+    pub file: PathBuf,
+    /// The problem it solves, by name or folder.
+    #[arg(long)]
+    pub problem: String,
+    /// C compiler: gcc, clang or a path.
+    #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
+    pub compiler: String,
+    /// How good the number has to be.
+    #[arg(long, value_enum, default_value = "certify")]
+    pub purpose: BenchPurpose,
+    /// Threads to time with.
+    #[arg(long, default_value_t = 1)]
+    pub threads: u32,
+    /// Run the program even where the jail gives less than its full protection.
+    #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL")]
+    pub allow_weaker_jail: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+    pub format: Format,
+}
+
+/// Standards of measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchPurpose {
+    /// Tens of milliseconds.
+    Screen,
+    /// A third of a second.
+    Rank,
+    /// A second and a half.
+    Certify,
+}
+
+/// `flopsmith runs`.
+#[derive(Debug, ClapArgs)]
+pub struct Runs {
+    /// How the list is printed.
+    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+    pub format: Format,
+    /// Where runs lie.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// `flopsmith report`.
+#[derive(Debug, ClapArgs)]
+pub struct Report {
+    /// The run, by name or folder; the newest when left out.
+    pub run: Option<String>,
+    /// Write the report here instead of into the run's folder.
+    #[arg(long, short)]
+    pub output: Option<PathBuf>,
+    /// Where runs lie.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// `flopsmith doctor`.
+#[derive(Debug, ClapArgs)]
+pub struct Doctor {
+    /// Leave out the measurements (peak and timing quality, some seconds).
+    #[arg(long)]
+    pub quick: bool,
+    /// How the findings are printed.
+    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+    pub format: Format,
+}
+
+/// `flopsmith problem`.
+#[derive(Debug, Subcommand)]
+pub enum Problem {
+    /// Is this definition sound? Reads it, compiles the reference, and tries it on inputs
+    Check {
+        /// The problem, by name or folder.
+        problem: String,
+        /// How the findings are printed.
+        #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+        format: Format,
+    },
+    /// List the problems that are found
+    List,
+    /// Print the prompt of a problem
+    Prompt {
+        /// The problem, by name or folder.
+        problem: String,
+        /// Permitted techniques, e.g. simd+unroll; all of the problem's when left out.
+        #[arg(long)]
+        permit: Option<String>,
+        /// The short prompt of the starter model instead of the full one.
+        #[arg(long)]
+        compact: bool,
+    },
+}
+
+/// `flopsmith dataset`.
+#[derive(Debug, Subcommand)]
+pub enum Dataset {
+    /// Programs of the schedule space with their prompts, as JSON lines on stdout
+    Schedules {
+        /// The problem.
+        #[arg(long, default_value = "dgemm")]
+        problem: String,
+        /// How many examples.
+        #[arg(long, default_value_t = 20_000)]
+        examples: usize,
+        /// Seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+/// `flopsmith sft`.
+#[cfg(feature = "torch")]
+#[derive(Debug, ClapArgs)]
+pub struct Sft {
+    /// Recipe, e.g. models/starter/recipe.toml.
+    pub recipe: PathBuf,
+    /// Folder of the model that is made; the recipe's folder when left out.
+    #[arg(long, short)]
+    pub output: Option<PathBuf>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+    pub format: Format,
+}
+
+/// `flopsmith model`.
+#[cfg(feature = "torch")]
+#[derive(Debug, Subcommand)]
+pub enum Model {
+    /// Say what a model folder holds, whether it loads, and what memory it takes
+    Inspect {
+        /// Folder in Hugging Face layout.
+        folder: PathBuf,
+        /// Print the log-probabilities at every position for these token ids, as JSON.
+        #[arg(long, value_delimiter = ',')]
+        tokens: Option<Vec<u32>>,
+        /// How the findings are printed.
+        #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+        format: Format,
+    },
+    /// Show what a model writes
+    Sample {
+        /// Folder in Hugging Face layout.
+        folder: PathBuf,
+        /// Prompt it with this problem.
+        #[arg(long, conflicts_with = "prompt", required_unless_present = "prompt")]
+        problem: Option<String>,
+        /// Prompt it with this text.
+        #[arg(long)]
+        prompt: Option<String>,
+        /// Permitted techniques for --problem; all when left out.
+        #[arg(long)]
+        permit: Option<String>,
+        /// The full prompt instead of the starter's short one.
+        #[arg(long)]
+        full: bool,
+        /// How many samples.
+        #[arg(long, short, default_value_t = 1)]
+        number: u32,
+        /// Softmax temperature.
+        #[arg(long, default_value_t = 1.0)]
+        temperature: f32,
+        /// Nucleus share.
+        #[arg(long, default_value_t = 1.0)]
+        top_p: f32,
+        /// Most likely tokens to keep; 0 keeps all.
+        #[arg(long, default_value_t = 0)]
+        top_k: u32,
+        /// New tokens at most.
+        #[arg(long, default_value_t = 512)]
+        max_tokens: u32,
+        /// Seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+/// `flopsmith config`.
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// Check a configuration and print it with every default
+    Check {
+        /// The file.
+        config: PathBuf,
+    },
+}
+
+impl Args {
+    /// Does the caller read stdout with a program?
+    pub fn wants_json(&self) -> bool {
+        let format = match &self.command {
+            Command::Train(a) => Some(a.format),
+            Command::Search(a) => Some(a.format),
+            Command::Bench(a) => Some(a.format),
+            Command::Runs(a) => Some(a.format),
+            Command::Doctor(a) => Some(a.format),
+            Command::Problem(Problem::Check { format, .. }) => Some(*format),
+            #[cfg(feature = "torch")]
+            Command::Sft(a) => Some(a.format),
+            #[cfg(feature = "torch")]
+            Command::Model(Model::Inspect { format, .. }) => Some(*format),
+            _ => None,
+        };
+        format == Some(Format::Json)
+    }
+}

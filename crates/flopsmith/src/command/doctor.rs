@@ -1,0 +1,296 @@
+//! `flopsmith doctor`: what is here, what is missing, and how good a stopwatch this machine is.
+
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+use anyhow::Result;
+use flopsmith_bench::Purpose;
+use flopsmith_sandbox::{Options, Sandbox};
+use serde::Serialize;
+
+use crate::args::{Doctor, Format};
+use crate::evaluator::{Evaluator, random};
+use crate::exit::{self, data};
+use crate::paths;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Good,
+    Advice,
+    Missing,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: &'static str,
+    state: State,
+    found: String,
+    advice: Option<String>,
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(
+        &mut self,
+        what: &'static str,
+        state: State,
+        found: impl Into<String>,
+        advice: Option<&str>,
+    ) {
+        self.0.push(Finding {
+            what,
+            state,
+            found: found.into(),
+            advice: advice.map(str::to_owned),
+        });
+    }
+}
+
+/// Looks around and prints what it found. Exit code 3 when something needed is missing.
+pub fn run(args: &Doctor) -> Result<ExitCode> {
+    let mut findings = Findings::default();
+    tools(&mut findings);
+    let sandbox = jail(&mut findings);
+    match paths::harness() {
+        Ok(path) => findings.add("harness", State::Good, path.display().to_string(), None),
+        Err(e) => findings.add("harness", State::Missing, e.to_string(), Some("make build")),
+    }
+    let mut attestation = None;
+    if sandbox && !args.quick {
+        match timing(&mut findings) {
+            Ok(found) => attestation = Some(found),
+            Err(e) => findings.add(
+                "timing",
+                State::Missing,
+                format!("{e:#}"),
+                Some("see the findings above"),
+            ),
+        }
+    }
+    let missing = findings.0.iter().any(|f| f.state == State::Missing);
+    if args.format == Format::Json {
+        let object = serde_json::json!({ "findings": findings.0, "attestation": attestation, "ready": !missing });
+        data(&object.to_string());
+    } else {
+        for f in &findings.0 {
+            let mark = match f.state {
+                State::Good => "ok     ",
+                State::Advice => "advice ",
+                State::Missing => "MISSING",
+            };
+            let mut lines = f.found.lines();
+            data(&format!(
+                "{mark}  {:<12} {}",
+                f.what,
+                lines.next().unwrap_or_default()
+            ));
+            for line in lines {
+                data(&format!("                      {line}"));
+            }
+            if let Some(advice) = &f.advice {
+                data(&format!("                      → {advice}"));
+            }
+        }
+    }
+    Ok(ExitCode::from(if missing {
+        exit::INFRASTRUCTURE
+    } else {
+        exit::OK
+    }))
+}
+
+fn first_line(program: &str, argument: &str) -> Option<String> {
+    let output = Command::new(program).arg(argument).output().ok()?;
+    let text = if output.stdout.is_empty() {
+        output.stderr
+    } else {
+        output.stdout
+    };
+    String::from_utf8_lossy(&text)
+        .lines()
+        .next()
+        .map(str::to_owned)
+}
+
+fn tools(findings: &mut Findings) {
+    match first_line("gcc", "--version") {
+        Some(found) => findings.add("gcc", State::Good, found, None),
+        None => findings.add(
+            "gcc",
+            State::Missing,
+            "not found",
+            Some("apt-get install gcc libgomp1, or `make setup`"),
+        ),
+    }
+    match first_line("clang", "--version") {
+        Some(found) => findings.add("clang", State::Good, found, None),
+        None => findings.add(
+            "clang",
+            State::Good,
+            "not installed (only needed with --compiler clang)",
+            None,
+        ),
+    }
+    match broker() {
+        Ok(version) => findings.add(
+            "nats-server",
+            State::Good,
+            format!("{version}, starts with JetStream"),
+            None,
+        ),
+        Err(e) => findings.add(
+            "nats-server",
+            State::Missing,
+            format!("{e:#}"),
+            Some("make setup"),
+        ),
+    }
+    #[cfg(feature = "torch")]
+    {
+        let device = match flopsmith_policy::Device::cuda_if_available() {
+            flopsmith_policy::Device::Cpu => "CPU only".to_owned(),
+            found => format!("{found:?}"),
+        };
+        findings.add("libtorch", State::Good, device, None);
+    }
+    #[cfg(not(feature = "torch"))]
+    findings.add(
+        "libtorch",
+        State::Good,
+        "not in this build: no training, everything else works",
+        None,
+    );
+}
+
+/// Starts a private server as a run would, and says its version.
+fn broker() -> Result<String> {
+    let folder = std::env::temp_dir().join(format!("flopsmith-doctor-{}", std::process::id()));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let found = runtime.block_on(async {
+        let server =
+            flopsmith_bus::Server::start(None, &folder, flopsmith_bus::ServerOptions::default())
+                .await?;
+        let version = server.version().to_owned();
+        server.stop().await;
+        anyhow::Ok(version)
+    });
+    let _ = std::fs::remove_dir_all(&folder);
+    found
+}
+
+fn jail(findings: &mut Findings) -> bool {
+    match Sandbox::new(Options {
+        allow_weaker: false,
+        bwrap: None,
+    }) {
+        Ok(sandbox) => {
+            findings.add("jail", State::Good, sandbox.protection().to_string(), None);
+            true
+        }
+        Err(strict) => match Sandbox::new(Options {
+            allow_weaker: true,
+            bwrap: None,
+        }) {
+            Ok(sandbox) => {
+                findings.add(
+                    "jail",
+                    State::Advice,
+                    sandbox.protection().to_string(),
+                    Some("untrusted programs are refused with this protection; --allow-weaker-jail runs them all the same"),
+                );
+                true
+            }
+            Err(_) => {
+                findings.add(
+                    "jail",
+                    State::Missing,
+                    flopsmith_actors::supervisor::words(&strict),
+                    Some("apt-get install bubblewrap"),
+                );
+                false
+            }
+        },
+    }
+}
+
+/// Measures the peak, OpenBLAS and how well a kernel agrees with itself.
+fn timing(findings: &mut Findings) -> Result<serde_json::Value> {
+    let problem = Arc::new(paths::problem("dgemm")?);
+    let evaluator = Evaluator::new(Arc::clone(&problem), "gcc", true)?;
+    let mut timer = evaluator.timer(1)?;
+    findings.add(
+        "peak",
+        State::Good,
+        format!(
+            "{:.1} GFLOPS, double precision, one core",
+            timer.peak_gflops()
+        ),
+        None,
+    );
+    match flopsmith_bench::openblas::measure(
+        &evaluator.toolchain.compiler,
+        256,
+        flopsmith_bench::pinning::allowed_cores().last().copied(),
+    ) {
+        Some(found) => findings.add(
+            "openblas",
+            State::Good,
+            format!(
+                "{:.1} GFLOPS with core type {}",
+                found.gflops,
+                found.core_type.as_deref().unwrap_or("as detected")
+            ),
+            None,
+        ),
+        None => findings.add(
+            "openblas",
+            State::Good,
+            "not installed (only used for comparison)",
+            None,
+        ),
+    }
+    let source = problem
+        .baseline_source
+        .clone()
+        .unwrap_or_else(|| problem.reference_source.clone());
+    let built = evaluator
+        .compiler
+        .compile(&problem, &source, problem.techniques)?;
+    let mut ratios = Vec::new();
+    for _ in 0..12 {
+        ratios.push(
+            timer
+                .measure(&built.object, Purpose::Rank, random(), None)?
+                .measurement
+                .gflops,
+        );
+    }
+    ratios.sort_by(f64::total_cmp);
+    let middle = ratios[ratios.len() / 2];
+    let worst = ratios
+        .iter()
+        .map(|r| (r / middle - 1.0).abs())
+        .fold(0.0, f64::max);
+    let spread = (ratios[ratios.len() - 2] / ratios[1] - 1.0).abs();
+    let state = if spread < 0.01 {
+        State::Good
+    } else {
+        State::Advice
+    };
+    findings.add(
+        "timing",
+        state,
+        format!("12 measurements of one kernel: middle ten within {:.2} %, worst {:.2} % off the median", spread * 100.0, worst * 100.0),
+        (state == State::Advice).then_some("something else uses this machine: numbers will need longer to become sharp"),
+    );
+    let attestation = timer.attestation();
+    for advice in attestation.advice() {
+        findings.add("machine", State::Advice, advice, None);
+    }
+    Ok(serde_json::from_str(&attestation.to_json())?)
+}

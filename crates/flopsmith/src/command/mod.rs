@@ -1,0 +1,57 @@
+//! The commands. Each file is one.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::{Args, Command};
+
+mod bench;
+mod configuration;
+mod dataset;
+mod doctor;
+#[cfg(feature = "torch")]
+mod model;
+mod problem;
+mod report;
+mod runs;
+mod search;
+#[cfg(feature = "torch")]
+mod sft;
+mod train;
+
+/// Does what was asked.
+pub fn execute(args: Args) -> Result<ExitCode> {
+    // Runs log into their own folder; everything else logs to stderr.
+    let log = crate::view::Log {
+        filter: args.log.clone(),
+        otlp: args.otlp_endpoint.clone(),
+    };
+    match args.command {
+        Command::Train(a) => train::run(&a, &log),
+        Command::Search(a) => search::run(&a, &log),
+        Command::Bench(a) => {
+            let _guard = log.start(None)?;
+            bench::run(&a)
+        }
+        Command::Runs(a) => runs::run(&a),
+        Command::Report(a) => report::run(&a),
+        Command::Doctor(a) => {
+            let _guard = log.start(None)?;
+            doctor::run(&a)
+        }
+        Command::Problem(a) => {
+            let _guard = log.start(None)?;
+            problem::run(&a)
+        }
+        Command::Dataset(a) => dataset::run(&a),
+        Command::Config(a) => configuration::run(&a),
+        #[cfg(feature = "torch")]
+        Command::Sft(a) => {
+            let _guard = log.start(None)?;
+            sft::run(&a)
+        }
+        #[cfg(feature = "torch")]
+        Command::Model(a) => model::run(&a),
+    }
+}

@@ -1,0 +1,230 @@
+//! `flopsmith report`: a run as one HTML file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use flopsmith_actors::role::recorder::{StepLine, files};
+use flopsmith_protocol::{Outcome, PolicyPublished, Purpose, StageChanged, TechniqueSet, Verdict};
+use flopsmith_report::{
+    Best, CellRow, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics, Summary,
+};
+
+use crate::args::Report;
+use crate::exit::data;
+use crate::summary::{self, Samples};
+use crate::{config, run};
+
+/// Writes the report of a run and says where it is.
+pub fn run(args: &Report) -> Result<ExitCode> {
+    let folder = run::find(
+        &args.place.runs,
+        args.run.as_deref().unwrap_or_default(),
+        |_| true,
+    )?;
+    let path = write(&folder, args.output.as_deref())?;
+    data(&path.display().to_string());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the report into the run's folder or to `output`.
+pub fn write(folder: &Path, output: Option<&Path>) -> Result<PathBuf> {
+    let path = output.map_or_else(|| folder.join("report.html"), Path::to_owned);
+    let html = flopsmith_report::html(&gather(folder)?);
+    std::fs::write(&path, html).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+fn gather(folder: &Path) -> Result<RunReport> {
+    let name = folder
+        .file_name()
+        .and_then(|n| n.to_str())
+        .unwrap_or("run")
+        .to_owned();
+    let facts = run::read_facts(folder)?;
+    let summary = summary::summarise(&name, folder, &facts)?;
+    let outcomes = summary::outcomes(folder)?;
+    let settings_text = std::fs::read_to_string(folder.join("config.toml")).unwrap_or_default();
+    let settings = config::parse(&settings_text, "config.toml", &[])?;
+    let stage_name = |stage: u32| {
+        settings
+            .sqd
+            .stages()
+            .get(stage as usize)
+            .map_or_else(|| stage.to_string(), |s| s.name.clone())
+    };
+    let lines: Vec<StepLine> = summary::lines(&folder.join(files::METRICS))?;
+    let trained: Vec<PolicyPublished> = summary::lines(&folder.join(files::TRAINING))?;
+    let changes: Vec<StageChanged> = summary::lines(&folder.join(files::STAGES))?;
+    let learned: BTreeMap<u64, _> = trained
+        .iter()
+        .filter_map(|p| Some((p.step, p.metrics.as_ref()?)))
+        .collect();
+    let machine = summary::machine(folder);
+    let mut steps: Vec<StepMetrics> = lines
+        .iter()
+        .map(|line| {
+            let metrics = learned.get(&line.step);
+            StepMetrics {
+                step: line.step,
+                stage: line.stage,
+                stage_name: match line.purpose {
+                    Some(Purpose::EvaluateStart | Purpose::EvaluateEnd) => "evaluation".into(),
+                    _ => stage_name(line.stage),
+                },
+                seconds: line.ended_unix_ms.saturating_sub(facts.started_unix_ms) as f64 / 1000.0,
+                samples: u64::from(line.samples),
+                correct_rate: line.correct_rate,
+                mean_gflops: line.mean_gflops,
+                best_gflops: line.best_gflops,
+                mean_reward: metrics.map(|m| m.mean_reward),
+                kl: metrics.map(|m| m.kl),
+                entropy: metrics.map(|m| m.entropy),
+                distinct_correct: Some(u64::from(line.distinct_correct)),
+                outcomes: line.outcomes.clone(),
+            }
+        })
+        .collect();
+    steps.sort_by_key(|s| s.step);
+    let train = facts.job == "train";
+    Ok(RunReport {
+        title: if train {
+            let method = if settings.sqd.enabled {
+                "GRPO with Staged Quality-Diversity"
+            } else {
+                "GRPO"
+            };
+            format!("{}: {method}", settings.problem)
+        } else {
+            format!("{}: search over the schedule space", settings.problem)
+        },
+        run: name.clone(),
+        started: started(facts.started_unix_ms),
+        summary: Summary {
+            steps: summary.steps,
+            seconds: summary.seconds,
+            start: moment(&summary.start),
+            end: moment(&summary.end),
+            coverage: summary.coverage,
+            outcomes: summary.outcomes.clone(),
+            infrastructure_errors: summary.infrastructure_errors,
+            share_of_time: summary.share_of_time.clone(),
+            peak_memory_bytes: summary.peak_memory_bytes,
+            finished: summary.finished,
+        },
+        steps,
+        stage_changes: changes
+            .iter()
+            .map(|c| StageChange {
+                step: c.step,
+                from: stage_name(c.from),
+                to: stage_name(c.to),
+                reason: c.reason.clone(),
+            })
+            .collect(),
+        techniques: settings.sqd.techniques,
+        cells: cells(&outcomes),
+        best: summary.best.as_ref().map(|b| Best {
+            gflops: b.gflops,
+            ratio: b.ratio_to_reference,
+            interval: b.interval,
+            techniques: b.techniques,
+            step: Some(b.step),
+            measured_again: b.measured_again,
+            source: b.source.clone(),
+        }),
+        peak_gflops: summary.peak_gflops,
+        reference_gflops: summary.reference_gflops,
+        openblas: summary.openblas_gflops.map(|gflops| OpenBlas {
+            gflops,
+            core: summary.openblas_core.clone(),
+        }),
+        corpus_best_gflops: summary.corpus_best_gflops,
+        attestation: machine
+            .and_then(|m| serde_json::from_str(&m.attestation_json).ok())
+            .unwrap_or_default(),
+        config_toml: settings_text,
+        commands: commands(&name, train, &settings.problem),
+    })
+}
+
+fn commands(name: &str, train: bool, problem: &str) -> Vec<Command> {
+    let mut list = Vec::new();
+    let mut add = |what: &str, line: String| {
+        list.push(Command {
+            what: what.into(),
+            line,
+        })
+    };
+    if train {
+        add(
+            "the same run again",
+            format!("flopsmith train runs/{name}/config.toml"),
+        );
+    } else {
+        add(
+            "the same search again",
+            format!("flopsmith search --problem {problem}"),
+        );
+    }
+    add(
+        "time the best program",
+        format!("flopsmith bench runs/{name}/best.c --problem {problem}"),
+    );
+    add("write this page again", format!("flopsmith report {name}"));
+    list
+}
+
+fn started(unix_ms: u64) -> String {
+    let stamp = crate::view::stamp_of(unix_ms / 1000);
+    format!(
+        "{}-{}-{} {}:{} UTC",
+        &stamp[..4],
+        &stamp[4..6],
+        &stamp[6..8],
+        &stamp[9..11],
+        &stamp[11..13]
+    )
+}
+
+fn moment(samples: &Samples) -> Option<Moment> {
+    (samples.samples > 0).then(|| Moment {
+        samples: samples.samples,
+        correct_rate: samples.correct_rate,
+        build_rate: samples.build_rate,
+        mean_gflops: samples.mean_gflops,
+        mean_gflops_correct: samples.mean_gflops_correct,
+        distinct_correct: samples.distinct_correct,
+    })
+}
+
+/// The archive as the outcomes show it: every program in the cell of what was detected in it.
+fn cells(outcomes: &[Outcome]) -> Vec<CellRow> {
+    let mut cells: BTreeMap<TechniqueSet, CellRow> = BTreeMap::new();
+    for outcome in outcomes
+        .iter()
+        .filter(|o| o.candidate.purpose != Purpose::Certify && o.verdict.counts())
+    {
+        let Some(techniques) = outcome.techniques else {
+            continue;
+        };
+        let cell = cells.entry(techniques).or_insert_with(|| CellRow {
+            techniques,
+            ..CellRow::default()
+        });
+        cell.tried += 1;
+        if let Verdict::Measured { measurement } = &outcome.verdict {
+            cell.correct += 1;
+            if cell
+                .best_gflops
+                .is_none_or(|best| best < measurement.gflops)
+            {
+                cell.best_gflops = Some(measurement.gflops);
+                cell.interval = Some(measurement.interval);
+                cell.source = Some(outcome.source.clone());
+            }
+        }
+    }
+    cells.into_values().collect()
+}

@@ -1,0 +1,75 @@
+//! `flopsmith runs`: what was run here.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::{Format, Runs};
+use crate::exit::{data, say};
+use crate::{run, summary};
+
+/// Lists the runs of a folder, oldest first.
+pub fn run(args: &Runs) -> Result<ExitCode> {
+    let mut rows = Vec::new();
+    for entry in std::fs::read_dir(&args.place.runs)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+    {
+        let path = entry.path();
+        if !path.join("config.toml").is_file() {
+            continue;
+        }
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match run::read_facts(&path)
+            .and_then(|facts| Ok((summary::summarise(&name, &path, &facts)?, facts)))
+        {
+            Ok((summary, facts)) => rows.push((facts.started_unix_ms, name, summary, facts)),
+            Err(error) => say(&format!("warning: {name}: {error:#}")),
+        }
+    }
+    rows.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+    if args.format == Format::Json {
+        let list: Vec<_> = rows
+            .iter()
+            .map(|(_, name, s, f)| {
+                serde_json::json!({
+                    "run": name, "job": f.job, "problem": f.problem, "finished": f.finished, "steps": s.steps,
+                    "seconds": s.seconds, "best_gflops": s.best.as_ref().map(|b| b.gflops), "coverage": s.coverage,
+                    "correct_rate_end": s.end.correct_rate, "outcomes": s.outcomes,
+                })
+            })
+            .collect();
+        data(&serde_json::Value::Array(list).to_string());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rows.is_empty() {
+        say(&format!(
+            "no runs in {}: `flopsmith train examples/dgemm.toml` makes one",
+            args.place.runs.display()
+        ));
+        return Ok(ExitCode::SUCCESS);
+    }
+    data(&format!(
+        "{:<32}{:<8}{:>7}{:>8}{:>9}{:>9}{:>7}  state",
+        "run", "job", "steps", "time", "correct", "GFLOPS", "cells"
+    ));
+    for (_, name, s, f) in rows {
+        let correct = if s.end.samples > 0 {
+            format!("{:.0} %", s.end.correct_rate * 100.0)
+        } else {
+            "–".into()
+        };
+        let best = s.best.map_or("–".into(), |b| format!("{:.1}", b.gflops));
+        let state = if f.finished {
+            "finished"
+        } else {
+            "can be resumed"
+        };
+        data(&format!(
+            "{name:<32}{:<8}{:>7}{:>7.0}s{correct:>9}{best:>9}{:>7}  {state}",
+            f.job, s.steps, s.seconds, s.coverage
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}

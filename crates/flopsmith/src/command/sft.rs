@@ -1,0 +1,307 @@
+//! `flopsmith sft`: supervised fine-tuning by a recipe; makes the starter model.
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use flopsmith_generator::corpus::{self, CorpusConfig, Example};
+use flopsmith_generator::schedule::Space;
+use flopsmith_learner::{SftConfig, SftReport};
+use flopsmith_policy::{Config, Device, Kind, Model, Request, Tokenizer, sample, train_bpe};
+use flopsmith_protocol::{Sampling, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::args::{Format, Sft};
+use crate::evaluator::Evaluator;
+use crate::exit::{data, say, usage};
+use crate::{config, paths};
+
+/// The token that ends a program.
+const END: &str = "<|endoftext|>";
+
+/// How a model is made from nothing (or from another) with programs of the schedule space.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recipe {
+    /// What this recipe is for.
+    #[serde(default)]
+    about: String,
+    /// The problem.
+    problem: String,
+    /// Seed of the corpus, the weights and the order of the examples.
+    seed: u64,
+    /// Where the weights begin.
+    model: Start,
+    /// The programs.
+    corpus: CorpusConfig,
+    /// Examples that are held out to validate on.
+    validation: usize,
+    /// The training.
+    sft: SftConfig,
+    /// Look at the result: samples of the finished model that are compiled, verified and timed.
+    #[serde(default)]
+    evaluate_samples: u32,
+}
+
+/// Where the weights begin.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, tag = "start", rename_all = "snake_case")]
+enum Start {
+    /// From random weights of this shape, with a tokenizer made from the corpus.
+    Random {
+        /// Size of the vocabulary.
+        vocab_size: usize,
+        /// Width of the residual stream.
+        hidden_size: i64,
+        /// Width of the feed-forward layer.
+        intermediate_size: i64,
+        /// Blocks.
+        num_hidden_layers: i64,
+        /// Query heads.
+        num_attention_heads: i64,
+        /// Key and value heads.
+        num_key_value_heads: i64,
+    },
+    /// From a model folder.
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
+/// What is written beside the model.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Evaluation {
+    /// What the training reported.
+    training: SftReport,
+    /// Weights in all.
+    parameters: i64,
+    /// Examples and distinct programs among them.
+    examples: usize,
+    distinct_programs: usize,
+    /// Mean tokens of a program.
+    mean_tokens: f64,
+    /// Longest program, tokens.
+    longest_tokens: usize,
+    /// Technique sets shown, and sets held out.
+    technique_sets: usize,
+    held_out: Vec<flopsmith_protocol::TechniqueSet>,
+    /// Samples of the finished model, every technique permitted.
+    samples: u32,
+    correct_rate: Option<f64>,
+    mean_gflops: Option<f64>,
+}
+
+/// Trains by a recipe.
+pub fn run(args: &Sft) -> Result<ExitCode> {
+    let text = std::fs::read_to_string(&args.recipe).map_err(|e| {
+        usage(format!(
+            "cannot read the recipe {}: {e}",
+            args.recipe.display()
+        ))
+    })?;
+    let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
+    let output = args
+        .output
+        .clone()
+        .or_else(|| args.recipe.parent().map(Path::to_owned))
+        .unwrap_or_default();
+    std::fs::create_dir_all(&output)
+        .map_err(|e| usage(format!("cannot make {}: {e}", output.display())))?;
+    if recipe.problem != "dgemm" {
+        return Err(usage(format!(
+            "there is no schedule space for `{}`; there is one for dgemm",
+            recipe.problem
+        )));
+    }
+    say("building the corpus…");
+    let space = Space::dgemm();
+    let wanted = CorpusConfig {
+        examples: recipe.corpus.examples + recipe.validation,
+        ..recipe.corpus.clone()
+    };
+    let examples = corpus::build(&space, recipe.seed, &wanted);
+    let (model, tokenizer) = start(&recipe, &examples)?;
+    let mut pairs = Vec::with_capacity(examples.len());
+    let end = *tokenizer
+        .eos()
+        .first()
+        .context("the tokenizer has no end token")?;
+    for example in &examples {
+        let mut answer = tokenizer.encode(&example.program)?;
+        answer.push(end);
+        pairs.push((tokenizer.encode(&example.prompt)?, answer));
+    }
+    let longest = pairs.iter().map(|p| p.1.len()).max().unwrap_or(0);
+    let mean = pairs.iter().map(|p| p.1.len()).sum::<usize>() as f64 / pairs.len().max(1) as f64;
+    let distinct = corpus::distinct(&examples).len();
+    say(&format!(
+        "{} examples, {distinct} distinct programs, {mean:.0} tokens each (longest {longest}); {} weights",
+        examples.len(),
+        model.parameter_count()
+    ));
+    let validation = pairs.split_off(pairs.len() - recipe.validation);
+    let mut model = model;
+    let training = train(&mut model, &pairs, &validation, &recipe.sft)?;
+    model.save(&output)?;
+    tokenizer.save(&output)?;
+    let mut evaluation = Evaluation {
+        training,
+        parameters: model.parameter_count(),
+        examples: examples.len(),
+        distinct_programs: distinct,
+        mean_tokens: mean,
+        longest_tokens: longest,
+        technique_sets: examples
+            .iter()
+            .map(|e| e.techniques)
+            .collect::<std::collections::BTreeSet<_>>()
+            .len(),
+        held_out: recipe.corpus.hold_out.clone(),
+        samples: 0,
+        correct_rate: None,
+        mean_gflops: None,
+    };
+    if recipe.evaluate_samples > 0 {
+        look(&recipe, &model, &tokenizer, longest, &mut evaluation)?;
+    }
+    std::fs::write(
+        output.join("evaluation.json"),
+        serde_json::to_vec_pretty(&evaluation)?,
+    )?;
+    say(&format!("the model lies in {}", output.display()));
+    if args.format == Format::Json {
+        data(&serde_json::to_string(&evaluation)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start(recipe: &Recipe, examples: &[Example]) -> Result<(Model, Tokenizer)> {
+    let device = Device::cuda_if_available();
+    match &recipe.model {
+        Start::Folder { folder } => {
+            let folder = paths::model(folder);
+            Ok((
+                Model::load(&folder, device, Kind::Float)?,
+                Tokenizer::load(&folder)?,
+            ))
+        }
+        Start::Random {
+            vocab_size,
+            hidden_size,
+            intermediate_size,
+            num_hidden_layers,
+            num_attention_heads,
+            num_key_value_heads,
+        } => {
+            let texts: Vec<String> = examples
+                .iter()
+                .take(4000)
+                .map(|e| format!("{}{}", e.prompt, e.program))
+                .collect();
+            let tokenizer = train_bpe(&texts, *vocab_size, &[END])?;
+            let vocabulary = i64::try_from(tokenizer.vocab_size())?;
+            let mut shape = Config::new(
+                vocabulary,
+                *hidden_size,
+                *intermediate_size,
+                *num_hidden_layers,
+                *num_attention_heads,
+                *num_key_value_heads,
+            );
+            shape.tie_word_embeddings = true;
+            shape.max_position_embeddings = 1024;
+            shape.rope_theta = Some(10_000.0);
+            shape.eos_token_id = tokenizer
+                .eos()
+                .first()
+                .map(|id| flopsmith_policy::config::TokenIds::One(*id));
+            let seed = i64::from_le_bytes(recipe.seed.to_le_bytes());
+            Ok((Model::random(shape, seed, device, Kind::Float)?, tokenizer))
+        }
+    }
+}
+
+type Pair = (Vec<u32>, Vec<u32>);
+
+fn train(
+    model: &mut Model,
+    pairs: &[Pair],
+    validation: &[Pair],
+    config: &SftConfig,
+) -> Result<SftReport> {
+    let terminal = std::io::stderr().is_terminal();
+    let every = if terminal { 1 } else { 50 };
+    let report = flopsmith_learner::sft(model, pairs, config, validation, |p| {
+        if p.step % every == 0 || p.val_loss.is_some() {
+            let left = p.seconds / p.step.max(1) as f64 * (p.steps - p.step) as f64;
+            let validation = p
+                .val_loss
+                .map(|v| format!(", validation {v:.4}"))
+                .unwrap_or_default();
+            say(&format!(
+                "update {}/{}: loss {:.4}{validation}, {:.0} tokens/s, {:.0} s left",
+                p.step, p.steps, p.loss, p.tokens_per_s, left
+            ));
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(report)
+}
+
+/// Samples the finished model as a run would and evaluates what it writes.
+fn look(
+    recipe: &Recipe,
+    model: &Model,
+    tokenizer: &Tokenizer,
+    longest: usize,
+    evaluation: &mut Evaluation,
+) -> Result<()> {
+    let problem = Arc::new(paths::problem(&recipe.problem)?);
+    let evaluator = Evaluator::new(Arc::clone(&problem), "gcc", false)?;
+    let (mut verifier, mut timer) = (evaluator.verifier()?, evaluator.timer(1)?);
+    let prompt = tokenizer.encode(&flopsmith_problem::prompt::compact(
+        problem.id.as_str(),
+        recipe.corpus.techniques,
+    ))?;
+    let requests: Vec<Request> = (0..u64::from(recipe.evaluate_samples))
+        .map(|i| Request {
+            prompt: prompt.clone(),
+            seed: recipe.seed.wrapping_mul(1_000_003).wrapping_add(i),
+            sampling: Sampling {
+                temperature: 1.0,
+                top_p: 1.0,
+                top_k: 0,
+                max_tokens: u32::try_from(longest * 5 / 4).unwrap_or(512),
+            },
+        })
+        .collect();
+    let (mut correct, mut gflops) = (0u32, 0.0);
+    for sample in sample(model, &requests, tokenizer.eos(), |_| {})? {
+        let source = tokenizer.decode(&sample.tokens)?;
+        let done = evaluator.evaluate(
+            &source,
+            &mut verifier,
+            &mut timer,
+            flopsmith_bench::Purpose::Screen,
+        );
+        if let Verdict::Measured { measurement } = done.verdict {
+            correct += 1;
+            gflops += measurement.gflops;
+        }
+    }
+    let n = f64::from(recipe.evaluate_samples);
+    evaluation.samples = recipe.evaluate_samples;
+    evaluation.correct_rate = Some(f64::from(correct) / n);
+    evaluation.mean_gflops = Some(gflops / n);
+    say(&format!(
+        "of {} samples {:.0} % are correct, {:.2} GFLOPS on average",
+        recipe.evaluate_samples,
+        100.0 * f64::from(correct) / n,
+        gflops / n
+    ));
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! `flopsmith`: code models that learn from the stopwatch.
+//!
+//! The binary only reads arguments, puts the parts together and shows what
+//! happens. Data goes to stdout, everything else to stderr.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod args;
+mod command;
+mod config;
+mod evaluator;
+mod exit;
+mod machine;
+mod paths;
+mod run;
+mod summary;
+mod view;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    let json = args.wants_json();
+    match command::execute(args) {
+        Ok(code) => code,
+        Err(error) => exit::report(&error, json),
+    }
+}

@@ -1,0 +1,591 @@
+//! One run on this machine: its folder, its broker, its roles, its end.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use flopsmith_actors::answer::Source;
+use flopsmith_actors::cores::{Cores, Shares};
+use flopsmith_actors::course::Job;
+use flopsmith_actors::node::{Context, Node, Parts, unix_ms};
+use flopsmith_actors::role::Role;
+use flopsmith_actors::role::archive::Archive;
+use flopsmith_actors::role::compiler::Compiler;
+use flopsmith_actors::role::generator::Generator;
+use flopsmith_actors::role::recorder::{Progress, Recorder};
+use flopsmith_actors::role::timer::Timer;
+use flopsmith_actors::role::verifier::Verifier;
+use flopsmith_actors::settings::{GeneratorKind, Settings};
+use flopsmith_actors::supervisor::{Factory, Spec, Standing};
+use flopsmith_bench::Purpose;
+use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
+use flopsmith_protocol::{MachineFacts, NodeId, RunId, subjects};
+use flopsmith_store::Store;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::evaluator::Evaluator;
+use crate::exit::{say, usage};
+use crate::summary::{Facts, Summary, summarise};
+use crate::{machine, paths, view};
+
+/// How long roles may take to come to rest.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// A run's folder and what is known of it.
+pub struct Folder {
+    /// The folder.
+    pub path: PathBuf,
+    /// Its name, which is the run's id.
+    pub id: RunId,
+    /// Held while a process works on the run.
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes the folder of a new run.
+    pub fn create(runs: &Path, name: &str, settings_toml: &str) -> Result<Self> {
+        std::fs::create_dir_all(runs).map_err(|e| {
+            usage(format!(
+                "cannot make the folder {} for runs: {e}; name another with --runs",
+                runs.display()
+            ))
+        })?;
+        for attempt in 0..1000u32 {
+            let id = if attempt == 0 {
+                name.to_owned()
+            } else {
+                format!("{name}-{attempt}")
+            };
+            let path = runs.join(&id);
+            match std::fs::create_dir(&path) {
+                Ok(()) => {
+                    std::fs::write(path.join("config.toml"), settings_toml)
+                        .with_context(|| format!("cannot write into {}", path.display()))?;
+                    return Self::open(&path);
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(usage(format!("cannot make {}: {e}", path.display()))),
+            }
+        }
+        Err(usage(format!(
+            "too many runs called {name} in {}",
+            runs.display()
+        )))
+    }
+
+    /// Opens the folder of a run and locks it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default();
+        let id = RunId::new(name).map_err(|e| usage(e.to_string()))?;
+        let lock_path = path.join("lock");
+        let lock = File::create(&lock_path)
+            .with_context(|| format!("cannot write {}", lock_path.display()))?;
+        lock.try_lock().map_err(|_| {
+            usage(format!(
+                "another process works on {}: wait for it or stop it",
+                path.display()
+            ))
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            id,
+            _lock: lock,
+        })
+    }
+
+    /// What earlier sittings left.
+    pub fn facts(&self) -> Result<Facts> {
+        read_facts(&self.path)
+    }
+
+    fn write_facts(&self, facts: &Facts) -> Result<()> {
+        let path = self.path.join("run.json");
+        let part = self.path.join("run.json.part");
+        std::fs::write(&part, serde_json::to_vec_pretty(facts)?)
+            .and_then(|()| std::fs::rename(&part, &path))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Reads `run.json`; a run without one has not begun.
+pub fn read_facts(folder: &Path) -> Result<Facts> {
+    match std::fs::read(folder.join("run.json")) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .with_context(|| format!("{}/run.json is damaged", folder.display())),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Facts::default()),
+        Err(e) => Err(e).with_context(|| format!("cannot read {}/run.json", folder.display())),
+    }
+}
+
+/// The newest run in `runs` that `wanted` accepts, or the one called `name`.
+pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<PathBuf> {
+    if !name.is_empty() {
+        let path = if Path::new(name).is_dir() {
+            PathBuf::from(name)
+        } else {
+            runs.join(name)
+        };
+        if path.join("config.toml").is_file() {
+            return Ok(path);
+        }
+        return Err(usage(format!(
+            "there is no run {name} in {}: `flopsmith runs` lists them",
+            runs.display()
+        )));
+    }
+    let mut found: Vec<(std::time::SystemTime, PathBuf)> = std::fs::read_dir(runs)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .map(|e| e.path())
+        .filter(|p| p.join("config.toml").is_file() && wanted(p))
+        .filter_map(|p| Some((p.join("config.toml").metadata().ok()?.modified().ok()?, p)))
+        .collect();
+    found.sort();
+    found
+        .pop()
+        .map(|(_, p)| p)
+        .ok_or_else(|| usage(format!("no such run in {}", runs.display())))
+}
+
+/// What is started.
+pub struct Plan {
+    /// Train or search.
+    pub job: Job,
+    /// The settings.
+    pub settings: Settings,
+    /// The folder.
+    pub folder: Folder,
+    /// Show the live view.
+    pub live: bool,
+}
+
+/// How a sitting ended.
+pub struct Ended {
+    /// The sums.
+    pub summary: Summary,
+    /// Was it interrupted?
+    pub interrupted: bool,
+}
+
+/// Runs until the budget is spent or the user stops it.
+pub fn execute(plan: Plan) -> Result<Ended> {
+    let began = Instant::now();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")?;
+    let Plan {
+        job,
+        settings,
+        folder,
+        live,
+    } = plan;
+    let mut facts = folder.facts()?;
+    if facts.finished {
+        say("this run is finished already; here is its result");
+        let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
+        return Ok(Ended {
+            summary,
+            interrupted: false,
+        });
+    }
+    facts.job = match job {
+        Job::Train => "train".into(),
+        Job::Search => "search".into(),
+    };
+    facts.problem = settings.problem.clone();
+    if facts.started_unix_ms == 0 {
+        facts.started_unix_ms = unix_ms();
+    }
+    facts.sittings += 1;
+    folder.write_facts(&facts)?;
+
+    let problem = Arc::new(paths::problem(&settings.problem)?);
+    say("measuring this machine…");
+    let evaluator = Evaluator::new(
+        Arc::clone(&problem),
+        &settings.evaluate.compiler,
+        settings.evaluate.allow_weaker_jail,
+    )?;
+    let mut timer = evaluator.timer(settings.threads)?;
+    if facts.corpus_best_gflops.is_none() {
+        facts.corpus_best_gflops = corpus_best(&evaluator, &settings, &mut timer);
+        folder.write_facts(&facts)?;
+    }
+    let kernel_core = flopsmith_bench::pinning::allowed_cores().last().copied();
+    let openblas =
+        flopsmith_bench::openblas::measure(&evaluator.toolchain.compiler, 256, kernel_core);
+    let ended = runtime.block_on(sitting(
+        job, settings, &folder, live, &evaluator, timer, openblas, problem, began, &mut facts,
+    ));
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    let interrupted = ended?;
+    let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
+    Ok(Ended {
+        summary,
+        interrupted,
+    })
+}
+
+/// The best program the starter was shown, measured on this machine.
+fn corpus_best(
+    evaluator: &Evaluator,
+    settings: &Settings,
+    timer: &mut flopsmith_bench::Timer,
+) -> Option<f64> {
+    if settings.generator.kind != GeneratorKind::Policy {
+        return None;
+    }
+    let path = paths::model(&settings.generator.model).join("corpus_best.c");
+    let source = std::fs::read_to_string(path).ok()?;
+    let built = evaluator
+        .compiler
+        .compile(&evaluator.problem, &source, evaluator.problem.techniques)
+        .ok()?;
+    let timed = timer
+        .measure(
+            &built.object,
+            Purpose::Certify,
+            crate::evaluator::random(),
+            None,
+        )
+        .ok()?;
+    Some(timed.measurement.gflops)
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parts of a sitting, each made by the caller"
+)]
+async fn sitting(
+    job: Job,
+    settings: Settings,
+    folder: &Folder,
+    live: bool,
+    evaluator: &Evaluator,
+    timer: flopsmith_bench::Timer,
+    openblas: Option<flopsmith_bench::openblas::Best>,
+    problem: Arc<flopsmith_problem::Problem>,
+    began: Instant,
+    facts: &mut Facts,
+) -> Result<bool> {
+    let (server, options) = if settings.nats.is_empty() {
+        let server = Server::start(None, &folder.path.join("nats"), server_options()).await?;
+        let options = server.connect_options();
+        (Some(server), options)
+    } else {
+        (None, flopsmith_bus::Options::new(settings.nats.clone()))
+    };
+    let bus = Bus::connect(options).await?;
+    bus.ensure_streams(&RunSetup::default()).await?;
+    let store = if settings.store.is_empty() {
+        Store::open(&folder.path.join("store").display().to_string())?
+    } else {
+        Store::open(&settings.store)?
+    };
+    let cores = Cores::new(machine::cores());
+    let machine_facts = MachineFacts {
+        run: folder.id.clone(),
+        node: NodeId::new("local")?,
+        machine_class: flopsmith_protocol::MachineClass::new(&settings.machine_class)?,
+        peak_gflops: timer.peak_gflops(),
+        reference_gflops: timer.reference_gflops(),
+        openblas_gflops: openblas.as_ref().map(|o| o.gflops),
+        openblas_core: openblas.and_then(|o| o.core_type),
+        attestation: timer.attestation().digest(),
+        attestation_json: timer.attestation().to_json(),
+    };
+    bus.publish(&subjects::machine(&folder.id), &machine_facts)
+        .await?;
+    let context = Context::new(Parts {
+        run: folder.id.clone(),
+        settings: settings.clone(),
+        folder: folder.path.clone(),
+        node: NodeId::new("local")?,
+        problem,
+        toolchain: evaluator.toolchain.fingerprint.clone(),
+        bus: bus.clone(),
+        store,
+        cores: cores.clone(),
+    })?;
+    let finished = CancellationToken::new();
+    let stop = CancellationToken::new();
+    let (progress_tx, progress) = watch::channel(Progress::default());
+    let specs = specs(job, &context, evaluator, timer, progress_tx, &finished)?;
+    let mut node = Node::start(Arc::clone(&context), specs, stop.clone()).await?;
+
+    let seconds_before = facts.seconds;
+    let view = live.then(|| {
+        tokio::spawn(view::show(
+            progress.clone(),
+            cores.clone(),
+            settings.clone(),
+            seconds_before,
+            began,
+        ))
+    });
+    let mut clock = tokio::time::interval(Duration::from_secs(5));
+    let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let shares_before = facts.shares.clone();
+    let note = |facts: &mut Facts| {
+        facts.seconds = seconds_before + began.elapsed().as_secs_f64();
+        facts.shares = add(&shares_before, &cores.shares());
+        let broker = server
+            .as_ref()
+            .and_then(Server::pid)
+            .map_or(0, machine::peak_of_process);
+        facts.peak_memory_bytes = facts
+            .peak_memory_bytes
+            .max(machine::own_peak_bytes() + broker);
+    };
+    let (interrupted, failed) = loop {
+        tokio::select! {
+            () = finished.cancelled() => break (false, None),
+            standing = node.wait() => break (false, Some(standing)),
+            _ = interrupt.recv() => break (true, None),
+            _ = terminate.recv() => break (true, None),
+            _ = clock.tick() => {
+                note(facts);
+                folder.write_facts(facts)?;
+            }
+        }
+    };
+    if let Some(view) = view {
+        view.abort();
+        view::clear();
+    }
+    if interrupted {
+        say("stopping: finishing what is in hand (once more ctrl-c to leave at once)…");
+        tokio::spawn(async move {
+            if interrupt.recv().await.is_some() {
+                std::process::exit(i32::from(crate::exit::INTERRUPTED));
+            }
+        });
+    }
+    let standing = node.close(GRACE).await;
+    note(facts);
+    facts.finished = finished.is_cancelled();
+    folder.write_facts(facts)?;
+    bus.drain().await?;
+    if let Some(server) = server {
+        server.stop().await;
+    }
+    match (failed, standing) {
+        (Some(Standing::Failed(words)), _) => {
+            anyhow::bail!("{words}\n  the run is kept: the same command with --resume goes on")
+        }
+        (_, Standing::Failed(words)) if !interrupted => say(&format!("warning: {words}")),
+        _ => {}
+    }
+    Ok(interrupted)
+}
+
+/// What was confirmed survives the death of any process either way; only a power failure could lose what
+/// was not on the disk yet. Syncing seldom keeps a busy disk from holding up the whole run.
+fn server_options() -> ServerOptions {
+    ServerOptions {
+        sync: flopsmith_bus::Sync::Every(Duration::from_secs(300)),
+        ..ServerOptions::default()
+    }
+}
+
+/// Shares of several sittings, weighted by their length.
+fn add(before: &Shares, now: &Shares) -> Shares {
+    let seconds = before.seconds + now.seconds;
+    let part = |a: f64, b: f64| (a * before.seconds + b * now.seconds) / seconds.max(1e-9);
+    let mut by_role = before.by_role.clone();
+    for share in by_role.values_mut() {
+        *share = part(*share, 0.0);
+    }
+    for (role, share) in &now.by_role {
+        *by_role.entry(role.clone()).or_default() += part(0.0, *share);
+    }
+    Shares {
+        by_role,
+        idle: part(before.idle, now.idle),
+        seconds,
+    }
+}
+
+fn spec<R: Role>(
+    name: &'static str,
+    make: impl Fn() -> BoxFuture<'static, Result<R, flopsmith_actors::Error>> + Send + Sync + 'static,
+) -> Spec {
+    let factory: Factory = Arc::new(move || {
+        let made = make();
+        Box::pin(async move { Ok(Box::new(made.await?) as Box<dyn Role>) })
+    });
+    Spec { name, factory }
+}
+
+fn specs(
+    job: Job,
+    context: &Arc<Context>,
+    evaluator: &Evaluator,
+    timer: flopsmith_bench::Timer,
+    progress: watch::Sender<Progress>,
+    finished: &CancellationToken,
+) -> Result<Vec<Spec>> {
+    let mut specs = Vec::new();
+    let c = Arc::clone(context);
+    specs.push(spec("recorder", move || {
+        let (c, progress) = (Arc::clone(&c), progress.clone());
+        Box::pin(async move { Ok(Recorder::new(c, progress)) })
+    }));
+    let (c, stage) = (Arc::clone(context), Arc::clone(&evaluator.compiler));
+    specs.push(spec("compiler", move || {
+        let (c, stage) = (Arc::clone(&c), Arc::clone(&stage));
+        Box::pin(async move { Ok(Compiler::new(c, stage)) })
+    }));
+    let (c, parts) = (Arc::clone(context), VerifierParts::of(evaluator)?);
+    specs.push(spec("verifier", move || {
+        let (c, parts) = (Arc::clone(&c), parts.clone());
+        Box::pin(async move {
+            let slots = c.cores.total();
+            let stages = tokio::task::spawn_blocking(move || {
+                (0..slots)
+                    .map(|_| parts.make())
+                    .collect::<Result<Vec<_>, _>>()
+            })
+            .await
+            .map_err(|_| flopsmith_actors::Error::Thread("verifier"))??;
+            Ok(Verifier::new(c, stages))
+        })
+    }));
+    let (c, timer) = (Arc::clone(context), Arc::new(Mutex::new(timer)));
+    specs.push(spec("timer", move || {
+        let (c, timer) = (Arc::clone(&c), Arc::clone(&timer));
+        Box::pin(async move { Ok(Timer::new(c, timer)) })
+    }));
+    let (c, finished) = (Arc::clone(context), finished.clone());
+    specs.push(spec("archive", move || {
+        let (c, finished) = (Arc::clone(&c), finished.clone());
+        Box::pin(async move { Ok(Archive::new(c, job, finished, CancellationToken::new())) })
+    }));
+    let c = Arc::clone(context);
+    let kind = context.settings.generator.kind;
+    let policy = match kind {
+        GeneratorKind::Policy => "policy",
+        GeneratorKind::Schedule => "schedule",
+    };
+    specs.push(spec("generator", move || {
+        let c = Arc::clone(&c);
+        Box::pin(async move {
+            Ok(Generator::new(
+                Arc::clone(&c),
+                source(kind, &c).await?,
+                policy,
+            ))
+        })
+    }));
+    if kind == GeneratorKind::Policy && job == Job::Train {
+        specs.push(learner(context)?);
+    }
+    Ok(specs)
+}
+
+#[cfg(feature = "torch")]
+fn learner(context: &Arc<Context>) -> Result<Spec> {
+    let c = Arc::clone(context);
+    Ok(spec("learner", move || {
+        let c = Arc::clone(&c);
+        Box::pin(async move { Ok(flopsmith_actors::role::learner::Learner::new(c)) })
+    }))
+}
+
+#[cfg(not(feature = "torch"))]
+fn learner(_: &Arc<Context>) -> Result<Spec> {
+    Err(usage(
+        "this build has no libtorch and cannot train: build it with the `torch` feature (`make build`)",
+    ))
+}
+
+async fn source(
+    kind: GeneratorKind,
+    context: &Arc<Context>,
+) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
+    match kind {
+        GeneratorKind::Schedule => {
+            use flopsmith_actors::source::schedule::ScheduleSource;
+            use flopsmith_generator::schedule::{Search, Space};
+            Ok(Box::new(ScheduleSource::new(Search::new(
+                Space::dgemm(),
+                context.settings.seed,
+            ))))
+        }
+        GeneratorKind::Policy => policy_source(context).await,
+    }
+}
+
+#[cfg(feature = "torch")]
+async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
+    use flopsmith_actors::source::policy::PolicySource;
+    use flopsmith_policy::{Device, Handle, Kind, Model, Tokenizer};
+    let folder = paths::model(&context.settings.generator.model);
+    let failed = |e: &dyn std::error::Error| {
+        flopsmith_actors::Error::Generator(flopsmith_actors::supervisor::words(e))
+    };
+    let handle = tokio::task::spawn_blocking(move || {
+        Handle::spawn(move || {
+            let model = Model::load(&folder, Device::cuda_if_available(), Kind::Float)?;
+            Ok((model, Tokenizer::load(&folder)?))
+        })
+    })
+    .await
+    .map_err(|_| flopsmith_actors::Error::Thread("generator"))?
+    .map_err(|e| failed(&e))?;
+    let tokenizer = Arc::clone(handle.tokenizer());
+    Ok(Box::new(PolicySource::new(
+        handle,
+        tokenizer,
+        context.store.clone(),
+        context.settings.generator.prompt,
+    )))
+}
+
+#[cfg(not(feature = "torch"))]
+async fn policy_source(_: &Arc<Context>) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
+    Err(flopsmith_actors::Error::Generator(
+        "this build has no libtorch: build it with the `torch` feature".into(),
+    ))
+}
+
+/// What a verifier is made of; made anew when its role is.
+#[derive(Clone)]
+struct VerifierParts {
+    sandbox: Arc<flopsmith_sandbox::Sandbox>,
+    harness: PathBuf,
+    problem: Arc<flopsmith_problem::Problem>,
+    toolchain: flopsmith_bench::toolchain::Toolchain,
+}
+
+impl VerifierParts {
+    fn of(evaluator: &Evaluator) -> Result<Self> {
+        Ok(Self {
+            sandbox: Arc::clone(&evaluator.sandbox),
+            harness: paths::harness()?,
+            problem: Arc::clone(&evaluator.problem),
+            toolchain: evaluator.toolchain.clone(),
+        })
+    }
+
+    fn make(&self) -> Result<flopsmith_bench::Verifier, flopsmith_bench::Failure> {
+        flopsmith_bench::Verifier::new(
+            Arc::clone(&self.sandbox),
+            self.harness.clone(),
+            Arc::clone(&self.problem),
+            &self.toolchain,
+            crate::evaluator::secret(),
+        )
+    }
+}

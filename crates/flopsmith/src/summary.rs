@@ -1,0 +1,338 @@
+//! What a run came to, from the files in its folder.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use flopsmith_actors::cores::Shares;
+use flopsmith_actors::role::recorder::files;
+use flopsmith_protocol::{
+    CandidateId, Digest, Interval, MachineFacts, Outcome, Purpose, TechniqueSet, Verdict,
+};
+use serde::{Deserialize, Serialize};
+
+/// Samples of the policy at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Samples {
+    /// Outcomes that count.
+    pub samples: u64,
+    /// Share that was verified and measured.
+    pub correct_rate: f64,
+    /// Share that built.
+    pub build_rate: f64,
+    /// Mean GFLOPS over all samples, failures counting 0.
+    pub mean_gflops: f64,
+    /// Mean GFLOPS over the correct ones.
+    pub mean_gflops_correct: f64,
+    /// Distinct correct programs.
+    pub distinct_correct: u64,
+}
+
+/// The best verified program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// Its speed.
+    pub gflops: f64,
+    /// Reference time divided by its time.
+    pub ratio_to_reference: f64,
+    /// Interval of that ratio.
+    pub interval: Interval,
+    /// Techniques found in it.
+    pub techniques: TechniqueSet,
+    /// Its source.
+    pub source: String,
+    /// Was it measured again before it was called the best?
+    pub measured_again: bool,
+    /// Training step that wrote it.
+    pub step: u64,
+}
+
+/// The object on the last line of stdout with `--format json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The run.
+    pub run: String,
+    /// Training or search steps done.
+    pub steps: u64,
+    /// Seconds the run took, over all its sittings.
+    pub seconds: f64,
+    /// The policy before training.
+    pub start: Samples,
+    /// The policy after training.
+    pub end: Samples,
+    /// The best program.
+    pub best: Option<Best>,
+    /// Measured peak at the run's thread count.
+    pub peak_gflops: Option<f64>,
+    /// Measured speed of the plain reference.
+    pub reference_gflops: Option<f64>,
+    /// OpenBLAS with its fastest core type here.
+    pub openblas_gflops: Option<f64>,
+    /// That core type.
+    pub openblas_core: Option<String>,
+    /// The best program of the starter's corpus, measured here.
+    pub corpus_best_gflops: Option<f64>,
+    /// Technique sets with a verified program.
+    pub coverage: u64,
+    /// Outcomes by kind.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Infrastructure failures.
+    pub infrastructure_errors: u64,
+    /// Share of wall time by role, and `idle`.
+    pub share_of_time: BTreeMap<String, f64>,
+    /// Peak memory of this process and its broker.
+    pub peak_memory_bytes: u64,
+    /// True when the run reached its planned end.
+    pub finished: bool,
+}
+
+/// What cannot be read from the run's outcomes; kept in `run.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// `train` or `search`.
+    pub job: String,
+    /// The problem.
+    pub problem: String,
+    /// Milliseconds since 1970 when the run began.
+    pub started_unix_ms: u64,
+    /// Seconds of all sittings so far.
+    pub seconds: f64,
+    /// Sittings so far.
+    pub sittings: u64,
+    /// The best program of the starter's corpus, measured here.
+    pub corpus_best_gflops: Option<f64>,
+    /// Shares of time of all sittings so far.
+    pub shares: Shares,
+    /// Largest peak memory of a sitting.
+    pub peak_memory_bytes: u64,
+    /// Did the run reach its planned end?
+    pub finished: bool,
+}
+
+/// Reads a file of JSON lines; a last line that was cut off is left out, and each id counts once.
+pub fn lines<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Vec<T>> {
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let mut items = Vec::new();
+    for line in BufReader::new(file).lines() {
+        let line = line.with_context(|| format!("cannot read {}", path.display()))?;
+        match serde_json::from_str(&line) {
+            Ok(item) => items.push(item),
+            Err(_) => break,
+        }
+    }
+    Ok(items)
+}
+
+/// Every outcome of a run, each once.
+pub fn outcomes(folder: &Path) -> Result<Vec<Outcome>> {
+    let mut seen: HashSet<CandidateId> = HashSet::new();
+    let mut all: Vec<Outcome> = lines(&folder.join(files::OUTCOMES))?;
+    all.retain(|o| seen.insert(o.candidate.id.clone()));
+    Ok(all)
+}
+
+/// The timing machine's facts.
+pub fn machine(folder: &Path) -> Option<MachineFacts> {
+    let bytes = std::fs::read(folder.join(files::MACHINE)).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Sums a run up.
+pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
+    let outcomes = outcomes(folder)?;
+    let machine = machine(folder);
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+    let mut infrastructure = 0;
+    let mut cells: HashSet<TechniqueSet> = HashSet::new();
+    let mut steps: HashSet<u64> = HashSet::new();
+    for outcome in &outcomes {
+        *kinds.entry(outcome.verdict.kind().to_owned()).or_default() += 1;
+        infrastructure += u64::from(!outcome.verdict.counts());
+        if outcome.verdict.measurement().is_some() {
+            cells.extend(outcome.techniques);
+        }
+        if matches!(outcome.candidate.purpose, Purpose::Train | Purpose::Search) {
+            steps.insert(outcome.candidate.step);
+        }
+    }
+    let of = |purpose: Purpose| samples(outcomes.iter().filter(|o| o.candidate.purpose == purpose));
+    let mut share_of_time = facts.shares.by_role.clone();
+    share_of_time.insert("idle".into(), facts.shares.idle);
+    Ok(Summary {
+        run: run.to_owned(),
+        steps: steps.len() as u64,
+        seconds: facts.seconds,
+        start: of(Purpose::EvaluateStart),
+        end: of(Purpose::EvaluateEnd),
+        best: best(&outcomes),
+        peak_gflops: machine.as_ref().map(|m| m.peak_gflops),
+        reference_gflops: machine.as_ref().map(|m| m.reference_gflops),
+        openblas_gflops: machine.as_ref().and_then(|m| m.openblas_gflops),
+        openblas_core: machine.as_ref().and_then(|m| m.openblas_core.clone()),
+        corpus_best_gflops: facts.corpus_best_gflops,
+        coverage: cells.len() as u64,
+        outcomes: kinds,
+        infrastructure_errors: infrastructure,
+        share_of_time,
+        peak_memory_bytes: facts.peak_memory_bytes,
+        finished: facts.finished,
+    })
+}
+
+/// The statistics of some outcomes.
+pub fn samples<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Samples {
+    let mut sum = Samples::default();
+    let (mut correct, mut built, mut gflops) = (0u64, 0u64, 0.0);
+    let mut distinct = HashSet::new();
+    for outcome in outcomes.filter(|o| o.verdict.counts()) {
+        sum.samples += 1;
+        match &outcome.verdict {
+            Verdict::Measured { measurement } => {
+                correct += 1;
+                built += 1;
+                gflops += measurement.gflops;
+                distinct.insert(Digest::of(outcome.source.as_bytes()));
+            }
+            Verdict::Rejected { fault, .. } => built += u64::from(fault.built()),
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => {}
+        }
+    }
+    let n = sum.samples.max(1) as f64;
+    sum.correct_rate = correct as f64 / n;
+    sum.build_rate = built as f64 / n;
+    sum.mean_gflops = gflops / n;
+    sum.mean_gflops_correct = gflops / correct.max(1) as f64;
+    sum.distinct_correct = distinct.len() as u64;
+    sum
+}
+
+/// The fastest program. One whose measurement was repeated counts with the repetition; only where
+/// there is none (a run cut short) does a first measurement count, and says so.
+fn best(outcomes: &[Outcome]) -> Option<Best> {
+    let fastest = |again: bool| {
+        outcomes
+            .iter()
+            .filter(|o| (o.candidate.purpose == Purpose::Certify) == again)
+            .filter_map(|o| Some((o.verdict.measurement()?, o)))
+            .max_by(|a, b| a.0.gflops.total_cmp(&b.0.gflops))
+    };
+    let again = fastest(true);
+    let (measurement, outcome) = again.or_else(|| fastest(false))?;
+    Some(Best {
+        gflops: measurement.gflops,
+        ratio_to_reference: measurement.ratio,
+        interval: measurement.interval,
+        techniques: outcome.techniques.unwrap_or_default(),
+        source: outcome.source.clone(),
+        measured_again: again.is_some(),
+        step: outcome.candidate.step,
+    })
+}
+
+impl Summary {
+    /// The table for people.
+    pub fn table(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.start.samples > 0 {
+            lines.push(format!("{:<34}{:>12}{:>12}", "", "start", "end"));
+            let ended = self.end.samples > 0;
+            let mut row = |name: &str, start: f64, end: f64, percent: bool| {
+                let show = |v: f64| {
+                    if percent {
+                        format!("{:.1} %", v * 100.0)
+                    } else {
+                        format!("{v:.2}")
+                    }
+                };
+                let end = if ended { show(end) } else { "–".to_owned() };
+                lines.push(format!("{name:<34}{:>12}{end:>12}", show(start)));
+            };
+            row(
+                "correct",
+                self.start.correct_rate,
+                self.end.correct_rate,
+                true,
+            );
+            row("build", self.start.build_rate, self.end.build_rate, true);
+            row(
+                "mean GFLOPS, failures count 0",
+                self.start.mean_gflops,
+                self.end.mean_gflops,
+                false,
+            );
+            row(
+                "mean GFLOPS of correct programs",
+                self.start.mean_gflops_correct,
+                self.end.mean_gflops_correct,
+                false,
+            );
+            row(
+                "distinct correct programs",
+                self.start.distinct_correct as f64,
+                self.end.distinct_correct as f64,
+                false,
+            );
+            lines.push(String::new());
+        }
+        match &self.best {
+            Some(best) => {
+                lines.push(format!(
+                    "best verified kernel  {:.2} GFLOPS  {}",
+                    best.gflops, best.techniques
+                ));
+                lines.push(format!(
+                    "  {:.2}× the plain reference [{:.2}, {:.2}]",
+                    best.ratio_to_reference, best.interval.low, best.interval.high
+                ));
+                if let Some(peak) = self.peak_gflops {
+                    lines.push(format!(
+                        "  {:.1} % of this core's measured peak ({peak:.1} GFLOPS)",
+                        100.0 * best.gflops / peak
+                    ));
+                }
+                match (self.openblas_gflops, &self.openblas_core) {
+                    (Some(openblas), core) => lines.push(format!(
+                        "  {:.2}× OpenBLAS ({openblas:.1} GFLOPS with core type {})",
+                        best.gflops / openblas,
+                        core.as_deref().unwrap_or("as detected")
+                    )),
+                    (None, _) => lines.push(
+                        "  OpenBLAS is not installed; install libopenblas-dev to compare".into(),
+                    ),
+                }
+                if let Some(corpus) = self.corpus_best_gflops {
+                    lines.push(format!(
+                        "  {:.2}× the best program the starter was shown ({corpus:.1} GFLOPS)",
+                        best.gflops / corpus
+                    ));
+                }
+            }
+            None => lines.push("no verified kernel yet".into()),
+        }
+        lines.push(format!(
+            "{} technique sets with a verified kernel, {} outcomes, {} infrastructure errors",
+            self.coverage,
+            self.outcomes.values().sum::<u64>(),
+            self.infrastructure_errors
+        ));
+        let mut shares: Vec<_> = self.share_of_time.iter().collect();
+        shares.sort_by(|a, b| b.1.total_cmp(a.1));
+        let shares: Vec<String> = shares
+            .into_iter()
+            .map(|(role, share)| format!("{role} {:.0} %", share * 100.0))
+            .collect();
+        lines.push(format!("time: {}", shares.join(", ")));
+        lines.push(format!(
+            "{} steps in {:.0} s, {:.2} GB of memory",
+            self.steps,
+            self.seconds,
+            self.peak_memory_bytes as f64 / 1e9
+        ));
+        lines
+    }
+}

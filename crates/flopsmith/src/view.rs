@@ -1,0 +1,193 @@
+//! What people see while a run goes on, and where its log goes.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use flopsmith_actors::cores::Cores;
+use flopsmith_actors::role::recorder::Progress;
+use flopsmith_actors::settings::Settings;
+use flopsmith_protocol::Purpose;
+use flopsmith_report::live::{self, Live};
+use tokio::sync::watch;
+
+use crate::exit::{say, write};
+
+/// How to log.
+pub struct Log {
+    /// Filter for the log.
+    pub filter: String,
+    /// OpenTelemetry collector.
+    pub otlp: Option<String>,
+}
+
+impl Log {
+    /// Starts logging: into a run's folder, or to stderr.
+    pub fn start(&self, folder: Option<&Path>) -> Result<flopsmith_telemetry::Guard> {
+        // A run's own log is kept at info at least: it is what one looks at when something went wrong.
+        let level = match (folder, self.filter.as_str()) {
+            (Some(_), "warn" | "error") => "info".to_owned(),
+            (_, other) => other.to_owned(),
+        };
+        flopsmith_telemetry::init(flopsmith_telemetry::Options {
+            log_level: level,
+            json: folder.is_some(),
+            log_file: folder.map(|f| f.join("flopsmith.log")),
+            otlp_endpoint: self.otlp.clone(),
+            service_name: "flopsmith".into(),
+        })
+        .context("logging cannot be started")
+    }
+}
+
+/// The time of day as part of a run's name, UTC.
+pub fn stamp() -> String {
+    stamp_of(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_secs()),
+    )
+}
+
+/// A time in seconds since 1970 as `YYYYMMDD-HHMMSS`, UTC.
+pub fn stamp_of(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    format!(
+        "{year:04}{month:02}{day:02}-{:02}{:02}{:02}",
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60
+    )
+}
+
+/// Days since 1970 as a date of the Gregorian calendar.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
+    let (mut year, mut left) = (1970, days);
+    loop {
+        let length = if leap(year) { 366 } else { 365 };
+        if left < length {
+            break;
+        }
+        left -= length;
+        year += 1;
+    }
+    let lengths = [
+        31,
+        if leap(year) { 29 } else { 28 },
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+        31,
+    ];
+    let mut month = 1;
+    for length in lengths {
+        if left < length {
+            break;
+        }
+        left -= length;
+        month += 1;
+    }
+    (year, month, left + 1)
+}
+
+/// Shows progress until it is aborted: a live block on a terminal, a line per step elsewhere.
+pub async fn show(
+    progress: watch::Receiver<Progress>,
+    cores: Cores,
+    settings: Settings,
+    before: f64,
+    began: Instant,
+) {
+    let terminal = std::io::stderr().is_terminal();
+    let mut clock = tokio::time::interval(Duration::from_millis(500));
+    let (mut drawn, mut told) = (0usize, None);
+    loop {
+        clock.tick().await;
+        let now = progress.borrow().clone();
+        let elapsed = before + began.elapsed().as_secs_f64();
+        let live = live_of(&now, &cores, &settings, elapsed);
+        if terminal {
+            let width = crossterm::terminal::size().map_or(80, |s| usize::from(s.0));
+            let frame = live::frame(&live, width);
+            let mut text = String::new();
+            if drawn > 0 {
+                text.push_str(&format!("\x1b[{drawn}A"));
+            }
+            for line in &frame {
+                text.push_str("\x1b[2K");
+                text.push_str(line);
+                text.push('\n');
+            }
+            drawn = frame.len();
+            let mut err = std::io::stderr();
+            let _ = std::io::Write::write_all(&mut err, text.as_bytes());
+        } else if let Some(last) = &now.last
+            && told != Some(last.step)
+        {
+            told = Some(last.step);
+            write(std::io::stderr(), &live::line(&live));
+        }
+    }
+}
+
+/// Leaves the terminal as it should be.
+pub fn clear() {
+    say("");
+}
+
+fn live_of(progress: &Progress, cores: &Cores, settings: &Settings, elapsed: f64) -> Live {
+    let shares = cores.shares();
+    let last = progress.last.clone().unwrap_or_default();
+    Live {
+        step: progress.step,
+        purpose: match progress.purpose {
+            Some(Purpose::EvaluateStart) => "evaluation before".into(),
+            Some(Purpose::EvaluateEnd) => "evaluation after".into(),
+            Some(Purpose::Search) => "search".into(),
+            Some(Purpose::Train) => "training".into(),
+            _ => "starting".into(),
+        },
+        stage: progress.stage,
+        stage_name: settings
+            .sqd
+            .stages()
+            .get(progress.stage as usize)
+            .map(|s| s.name.clone())
+            .unwrap_or_default(),
+        permitted: progress.permitted.clone(),
+        outcomes: progress.outcomes,
+        last_step: last.step,
+        correct_rate: last.correct_rate,
+        mean_gflops: last.mean_gflops,
+        best_gflops: progress.best.map(|b| b.0),
+        best_techniques: progress.best.map(|b| b.1),
+        peak_gflops: progress.machine.as_ref().map(|m| m.peak_gflops),
+        cells: progress.cells,
+        total_outcomes: progress.total,
+        infrastructure_errors: progress.infrastructure,
+        shares: shares.by_role.into_iter().collect(),
+        idle: shares.idle,
+        elapsed_seconds: elapsed,
+        budget_seconds: settings.budget_seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn dates() {
+        assert_eq!(super::civil(0), (1970, 1, 1));
+        assert_eq!(super::civil(59), (1970, 3, 1));
+        assert_eq!(super::civil(11_016), (2000, 2, 29));
+        assert_eq!(super::civil(20_778), (2026, 11, 21));
+    }
+}

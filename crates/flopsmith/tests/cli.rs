@@ -1,0 +1,319 @@
+//! The binary as a person uses it: real compiler, real jail, real broker, real measurements.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The harness is another package's binary: it lies beside this one once the workspace is built.
+fn flopsmith() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flopsmith"));
+    command.current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    flopsmith().args(arguments).output().unwrap()
+}
+
+fn last_object(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().last().unwrap_or_else(|| {
+        panic!(
+            "no stdout; stderr: {}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+    });
+    serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))
+}
+
+fn bench(source: &str) -> (Value, i32) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("program.c");
+    std::fs::write(&file, source).unwrap();
+    let output = run(&[
+        "bench",
+        file.to_str().unwrap(),
+        "--problem",
+        "dgemm",
+        "--purpose",
+        "screen",
+        "--format",
+        "json",
+    ]);
+    (last_object(&output), output.status.code().unwrap())
+}
+
+#[test]
+fn bench_measures_a_correct_program_and_says_what_it_uses() {
+    let (object, code) = bench(
+        "void dgemm(int n,const double*A,const double*B,double*C){\n\
+         for(int i=0;i<n*n;i++)C[i]=0;\n\
+         for(int i=0;i<n;i++)for(int k=0;k<n;k++)for(int j=0;j<n;j++)C[i*n+j]+=A[i*n+k]*B[k*n+j];}\n",
+    );
+    assert_eq!(code, 0, "{object}");
+    assert_eq!(object["outcome"], "measured");
+    assert_eq!(object["techniques"], serde_json::json!(["loop_reorder"]));
+    assert!(object["gflops"].as_f64().unwrap() > 0.1);
+    for key in ["ratio", "interval", "blocks", "diagnostics", "attestation"] {
+        assert!(!object[key].is_null(), "{key} in {object}");
+    }
+}
+
+#[test]
+fn bench_names_the_candidates_fault_and_exits_with_1() {
+    let wrong = |source: &str, reason: &str| {
+        let (object, code) = bench(source);
+        assert_eq!(code, 1, "{object}");
+        assert_eq!(object["outcome"], "rejected", "{object}");
+        assert_eq!(object["reason"], reason, "{object}");
+    };
+    wrong(
+        "void dgemm(int n,const double*A,const double*B,double*C){}",
+        "wrong_result",
+    );
+    wrong(
+        "void dgemm(int n,const double*A,const double*B,double*C){for(;;);}",
+        "timeout",
+    );
+    wrong(
+        "void dgemm(int n,const double*A,const double*B,double*C){ int x = ; }",
+        "compile_error",
+    );
+    wrong(
+        "#include <unistd.h>\nvoid dgemm(int n,const double*A,const double*B,double*C){}",
+        "forbidden_include",
+    );
+    wrong("int other;", "missing_entry");
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_says_what_to_try() {
+    let says = |arguments: &[&str], part: &str| {
+        let output = run(arguments);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(part), "{part:?} in {text}");
+    };
+    says(
+        &["bench", "no-such-file.c", "--problem", "dgemm"],
+        "cannot read no-such-file.c",
+    );
+    says(
+        &["bench", "Cargo.toml", "--problem", "dgem"],
+        "did you mean `dgemm`",
+    );
+    says(&["train", "no-such.toml"], "examples/dgemm.toml");
+    says(&["search", "--problem", "dgemm", "--budget", "5x"], "10m");
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("c.toml");
+    std::fs::write(&config, "tasks = 4\n[generator]\nmax_token = 3\n").unwrap();
+    says(&["train", config.to_str().unwrap()], "line 3");
+    std::fs::write(&config, "tasks = = 4\n").unwrap();
+    says(&["train", config.to_str().unwrap()], "line 1");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    says(
+        &[
+            "search",
+            "--problem",
+            "dgemm",
+            "--runs",
+            file.to_str().unwrap(),
+        ],
+        "--runs",
+    );
+}
+
+#[test]
+fn the_shipped_problem_is_sound() {
+    let output = run(&["problem", "check", "dgemm", "--format", "json"]);
+    let object = last_object(&output);
+    assert_eq!(object["sound"], true, "{object}");
+}
+
+#[test]
+fn doctor_finds_what_a_run_needs() {
+    let output = run(&["doctor", "--quick", "--format", "json"]);
+    let object = last_object(&output);
+    assert_eq!(object["ready"], true, "{object}");
+}
+
+/// Outcomes by id, and how often each stands in the file.
+fn outcomes(folder: &Path) -> BTreeMap<String, usize> {
+    let text = std::fs::read_to_string(folder.join("outcomes.jsonl")).unwrap_or_default();
+    let mut ids = BTreeMap::new();
+    for line in text.lines() {
+        if let Ok(value) = serde_json::from_str::<Value>(line) {
+            *ids.entry(value["candidate"]["id"].as_str().unwrap().to_owned())
+                .or_default() += 1;
+        }
+    }
+    ids
+}
+
+fn wait_for(child: &mut Child, limit: Duration, what: &str, mut ready: impl FnMut() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !ready() {
+        assert!(Instant::now() < deadline, "waited too long for {what}");
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the run ended before {what}"
+        );
+        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+fn search(runs: &Path, more: &[&str]) -> Command {
+    let mut command = flopsmith();
+    command
+        .args([
+            "search",
+            "--problem",
+            "dgemm",
+            "--budget",
+            "10m",
+            "--format",
+            "json",
+            "--runs",
+        ])
+        .arg(runs);
+    command
+        .args([
+            "--set",
+            "tasks=2",
+            "--set",
+            "group_size=4",
+            "--set",
+            "max_steps=4",
+        ])
+        .args(more);
+    command
+}
+
+fn only_run(runs: &Path) -> Option<PathBuf> {
+    std::fs::read_dir(runs)
+        .ok()?
+        .filter_map(Result::ok)
+        .map(|e| e.path())
+        .next()
+}
+
+#[test]
+fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let mut child = search(&runs, &[])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(
+        &mut child,
+        Duration::from_secs(120),
+        "some outcomes",
+        || only_run(&runs).is_some_and(|r| outcomes(&r).len() >= 5),
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let folder = only_run(&runs).unwrap();
+    let before: HashSet<String> = outcomes(&folder).into_keys().collect();
+
+    let output = search(&runs, &["--resume"]).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let after = outcomes(&folder);
+    assert!(after.values().all(|n| *n == 1), "{after:?}");
+    assert!(
+        before.iter().all(|id| after.contains_key(id)),
+        "every outcome from before the kill is still there"
+    );
+    let own = after.keys().filter(|id| !id.contains("-m")).count();
+    assert_eq!(
+        own,
+        4 * 2 * 4,
+        "each sample of each step has exactly one outcome"
+    );
+    let summary = last_object(&output);
+    assert_eq!(summary["steps"], 4);
+    assert_eq!(summary["infrastructure_errors"], 0, "{summary}");
+    assert!(summary["best"]["gflops"].as_f64().unwrap() > 0.1);
+    assert!(folder.join("report.html").is_file() && folder.join("best.c").is_file());
+
+    let again = search(&runs, &["--resume"]).output().unwrap();
+    assert_eq!(
+        again.status.code(),
+        Some(2),
+        "there is nothing left to resume"
+    );
+    let listed = flopsmith()
+        .args(["runs", "--format", "json", "--runs"])
+        .arg(&runs)
+        .output()
+        .unwrap();
+    assert_eq!(last_object(&listed)[0]["finished"], true);
+}
+
+/// The whole loop with the shipped starter: two steps of training, cut short by a kill, then resumed to its end.
+#[cfg(feature = "torch")]
+#[test]
+fn training_runs_end_to_end_and_survives_a_kill() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let train = |more: &[&str]| {
+        let mut command = flopsmith();
+        command
+            .args(["train", "examples/dgemm.toml", "--format", "json", "--runs"])
+            .arg(&runs);
+        for set in ["tasks=2", "group_size=4", "evaluate_tasks=2", "max_steps=2"] {
+            command.args(["--set", set]);
+        }
+        command.args(more);
+        command
+    };
+    let mut child = train(&[])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(
+        &mut child,
+        Duration::from_secs(180),
+        "the first evaluation",
+        || only_run(&runs).is_some_and(|r| outcomes(&r).len() >= 9),
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let output = train(&["--resume"]).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let summary = last_object(&output);
+    assert_eq!(summary["steps"], 2, "{summary}");
+    assert_eq!(summary["start"]["samples"], 8);
+    assert_eq!(summary["end"]["samples"], 8);
+    assert_eq!(summary["finished"], true);
+    let folder = only_run(&runs).unwrap();
+    let all = outcomes(&folder);
+    assert!(all.values().all(|n| *n == 1));
+    assert_eq!(all.keys().filter(|id| !id.contains("-m")).count(), 8 * 4);
+    let versions = std::fs::read_to_string(folder.join("training.jsonl")).unwrap();
+    assert_eq!(
+        versions.lines().count(),
+        3,
+        "the weights it began with and one version for each step"
+    );
+}

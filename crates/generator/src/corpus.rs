@@ -1,0 +1,162 @@
+//! Corpora for supervised fine-tuning: prompts with programs of the schedule space.
+//!
+//! What a learner shall find by itself is held out: neither a program that uses
+//! a held-out set of techniques nor a prompt that permits one occurs. Were such
+//! prompts answered with lesser programs, the corpus would teach to pass over
+//! the very combination that is to be found.
+
+use std::collections::BTreeSet;
+
+use flopsmith_problem::prompt;
+use flopsmith_protocol::{Technique, TechniqueSet};
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::schedule::{Body, Schedule, Space};
+
+/// One example.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Example {
+    /// The compact prompt.
+    pub prompt: String,
+    /// The program.
+    pub program: String,
+    /// What the program uses.
+    pub techniques: TechniqueSet,
+}
+
+/// How a corpus is made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CorpusConfig {
+    /// How many examples; programs may repeat under other prompts.
+    pub examples: usize,
+    /// Techniques that occur.
+    pub techniques: TechniqueSet,
+    /// Technique sets that never occur in a program, nor do their supersets.
+    pub hold_out: Vec<TechniqueSet>,
+    /// Hold these sets out of the prompts as well? A model that has never been permitted everything knows less what to do with it.
+    pub hold_out_prompts: bool,
+    /// Only tiles that divide every size: shorter programs, and one line less to forget.
+    pub dividing_tiles: bool,
+    /// Largest tile of the output, rows times columns: gcc turns large tiles of doubles into vectors by itself, and
+    /// the strongest programs shall not be shown.
+    pub largest_tile: u32,
+    /// Share of prompts that permit exactly what the program uses; the others permit more.
+    pub exact_prompts: f64,
+    /// How often a technique occurs relative to a program without it; what is not named has weight 1.
+    pub weights: Vec<(Technique, f64)>,
+}
+
+impl Default for CorpusConfig {
+    fn default() -> Self {
+        Self {
+            examples: 20_000,
+            techniques: TechniqueSet::all(),
+            hold_out: vec![
+                TechniqueSet::EMPTY
+                    .with(Technique::Simd)
+                    .with(Technique::RegisterBlocking),
+            ],
+            hold_out_prompts: true,
+            dividing_tiles: true,
+            largest_tile: 8,
+            exact_prompts: 0.6,
+            // Threads are of use on some machines only.
+            weights: vec![(Technique::Openmp, 0.25)],
+        }
+    }
+}
+
+impl CorpusConfig {
+    /// May programs with exactly `set`, and prompts that permit it, be shown?
+    pub fn shows(&self, set: TechniqueSet) -> bool {
+        set.is_subset(self.techniques) && !self.hold_out.iter().any(|held| held.is_subset(set))
+    }
+
+    /// May this program be shown?
+    pub fn shows_program(&self, schedule: &Schedule) -> bool {
+        let tile = match schedule.body {
+            Body::Tile { rows, columns, .. } => rows * columns,
+            Body::Stream(_) => 1,
+        };
+        let fits = tile <= self.largest_tile && (schedule.divides() || !self.dividing_tiles);
+        fits && self.shows(schedule.techniques())
+    }
+
+    fn weight(&self, technique: Technique) -> f64 {
+        self.weights
+            .iter()
+            .find(|(t, _)| *t == technique)
+            .map_or(1.0, |(_, w)| *w)
+    }
+}
+
+/// Makes a corpus. The same arguments give the same corpus.
+///
+/// It is shorter than asked for where the space has no program at all that may be shown.
+pub fn build(space: &Space, seed: u64, config: &CorpusConfig) -> Vec<Example> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut sets: Vec<(TechniqueSet, f64)> = (0..=config.techniques.len())
+        .flat_map(|size| config.techniques.subsets_of_size(size))
+        .filter(|set| config.shows(*set))
+        .map(|set| (set, set.iter().map(|t| config.weight(t)).product()))
+        .collect();
+    let mut examples = Vec::with_capacity(config.examples);
+    while examples.len() < config.examples {
+        let Ok(&(set, _)) = sets.choose_weighted(&mut rng, |s| s.1) else {
+            break;
+        };
+        let drawn = (0..64).find_map(|_| {
+            space
+                .sample_exact(&mut rng, set)
+                .filter(|s| config.shows_program(s))
+        });
+        let Some(schedule) = drawn else {
+            sets.retain(|s| s.0 != set);
+            continue;
+        };
+        let permitted = permitted(&mut rng, set, config);
+        examples.push(Example {
+            prompt: prompt::compact("dgemm", permitted),
+            program: schedule.render(),
+            techniques: set,
+        });
+    }
+    examples
+}
+
+/// What the prompt for a program permits: what it uses and perhaps more, but nothing held out.
+fn permitted(rng: &mut impl Rng, used: TechniqueSet, config: &CorpusConfig) -> TechniqueSet {
+    if rng.random_bool(config.exact_prompts) {
+        return used;
+    }
+    let share = if rng.random_bool(0.3) { 1.0 } else { 0.3 };
+    let mut more: Vec<Technique> = config.techniques.difference(used).iter().collect();
+    // Which of two techniques that must not meet comes first is a matter of chance.
+    let mut permitted = used;
+    while !more.is_empty() {
+        let next = more.swap_remove(rng.random_range(0..more.len()));
+        if rng.random_bool(share * config.weight(next).min(1.0))
+            && (!config.hold_out_prompts || config.shows(permitted.with(next)))
+        {
+            permitted = permitted.with(next);
+        }
+    }
+    permitted
+}
+
+/// Every schedule a corpus of this configuration may show.
+pub fn shown<'a>(
+    space: &'a Space,
+    config: &'a CorpusConfig,
+) -> impl Iterator<Item = Schedule> + 'a {
+    space.all().filter(|s| config.shows_program(s))
+}
+
+/// The distinct programs of a corpus.
+pub fn distinct(examples: &[Example]) -> BTreeSet<&str> {
+    examples.iter().map(|e| e.program.as_str()).collect()
+}

@@ -1,0 +1,368 @@
+//! Every emitted program computes the product, touches nothing outside, and is held out where it should be.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::process::Command;
+
+use flopsmith_generator::corpus::{self, CorpusConfig};
+use flopsmith_generator::schedule::{
+    Axis, Block, Body, Order, Outer, Pack, Schedule, Search, Space,
+};
+use flopsmith_protocol::{Technique, TechniqueSet};
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Compiles many programs into one executable that checks each against the plain loops at several sizes.
+fn wrong_programs(schedules: &[Schedule], flags: &[&str]) -> Vec<usize> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut names = String::new();
+    let mut sources = Vec::new();
+    for (i, schedule) in schedules.iter().enumerate() {
+        let path = dir.path().join(format!("p{i}.c"));
+        std::fs::write(
+            &path,
+            schedule
+                .render()
+                .replace("void dgemm(", &format!("void f{i}(")),
+        )
+        .unwrap();
+        sources.push(path);
+        write!(names, "X({i})").unwrap();
+    }
+    let driver = format!(
+        r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <math.h>
+typedef void kernel(int, const double *, const double *, double *);
+#define X(i) kernel f##i;
+{names}
+#undef X
+#define X(i) f##i,
+static kernel *const all[] = {{ {names} }};
+int main(void) {{
+    static const int sizes[] = {{64, 128, 192}};
+    for (int t = 0; t < 3; t++) {{
+        int n = sizes[t], m = n * n;
+        double *A = aligned_alloc(64, m * 8), *B = aligned_alloc(64, m * 8), *C = aligned_alloc(64, m * 8), *R = calloc(m, 8);
+        for (int i = 0; i < m; i++) A[i] = drand48() - .5, B[i] = drand48() - .5;
+        for (int i = 0; i < n; i++) for (int k = 0; k < n; k++) for (int j = 0; j < n; j++) R[i*n+j] += A[i*n+k] * B[k*n+j];
+        for (int p = 0; p < {count}; p++) {{
+            for (int i = 0; i < m; i++) C[i] = NAN;
+            all[p](n, A, B, C);
+            for (int i = 0; i < m; i++) if (!(fabs(C[i] - R[i]) < 1e-11)) {{ printf("%d\n", p); break; }}
+        }}
+        free(A); free(B); free(C); free(R);
+    }}
+}}
+"#,
+        count = schedules.len()
+    );
+    let main = dir.path().join("main.c");
+    std::fs::write(&main, driver).unwrap();
+    let exe = dir.path().join("all");
+    let build = Command::new("gcc")
+        .args(["-w", "-march=native", "-fopenmp"])
+        .args(flags)
+        .arg("-o")
+        .arg(&exe)
+        .arg(&main)
+        .args(&sources)
+        .arg("-lm")
+        .output()
+        .unwrap();
+    assert!(
+        build.status.success(),
+        "{}",
+        String::from_utf8_lossy(&build.stderr)
+    );
+    let run = Command::new(&exe)
+        .env("OMP_NUM_THREADS", "2")
+        .output()
+        .unwrap();
+    assert!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+    String::from_utf8(run.stdout)
+        .unwrap()
+        .lines()
+        .map(|l| l.parse().unwrap())
+        .collect()
+}
+
+fn some(count: usize, seed: u64) -> Vec<Schedule> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let space = Space::dgemm();
+    let mut found = vec![Schedule::PLAIN];
+    // Each shape at least once, then at random.
+    for order in Order::ALL {
+        found.push(Schedule {
+            body: Body::Stream(order),
+            unroll: 2,
+            prefetch: 4,
+            ..Schedule::PLAIN
+        });
+    }
+    for (rows, columns) in [(3, 3), (5, 2), (6, 1), (8, 4)] {
+        for outer in [Outer::Row, Outer::Column] {
+            found.push(Schedule {
+                vector: 32,
+                body: Body::Tile {
+                    rows,
+                    columns,
+                    outer,
+                    pack: Pack::Panel,
+                },
+                ..Schedule::PLAIN
+            });
+        }
+    }
+    for (axis, size) in [(Axis::I, 32), (Axis::J, 32), (Axis::K, 64)] {
+        let block = Some(Block { axis, size });
+        let body = |outer, pack| Body::Tile {
+            rows: 4,
+            columns: 2,
+            outer,
+            pack,
+        };
+        for (outer, pack) in [
+            (Outer::Row, Pack::Whole),
+            (Outer::Row, Pack::Panel),
+            (Outer::Column, Pack::Panel),
+        ] {
+            let tiled = Schedule {
+                vector: 32,
+                block,
+                body: body(outer, pack),
+                openmp: true,
+                ..Schedule::PLAIN
+            };
+            found.extend(tiled.is_valid().then_some(tiled));
+        }
+        for order in Order::ALL {
+            let stream = Schedule {
+                block,
+                body: Body::Stream(order),
+                ..Schedule::PLAIN
+            };
+            found.extend(stream.is_valid().then_some(stream));
+        }
+    }
+    while found.len() < count {
+        found.push(space.sample(&mut rng, TechniqueSet::all()));
+    }
+    assert!(found.iter().all(Schedule::is_valid));
+    found
+}
+
+#[test]
+fn programs_of_the_space_are_correct() {
+    let schedules = some(70, 1);
+    let wrong: Vec<_> = wrong_programs(&schedules, &["-O2"])
+        .into_iter()
+        .map(|i| schedules[i].render())
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Every nest, vector, block and sharing of the space, each with some unrolling and prefetching.
+#[test]
+#[ignore = "compiles thousands of programs: some minutes; run it by hand after a change of the space"]
+fn every_nest_of_the_space_is_correct() {
+    let space = Space::dgemm();
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    let mut nests: Vec<Schedule> = space
+        .all()
+        .filter(|s| s.unroll == 1 && s.prefetch == 0)
+        .collect();
+    for nest in &mut nests {
+        nest.unroll = [1, 2, 4, 8][rng.random_range(0..4)];
+        nest.prefetch = [0, 2, 8][rng.random_range(0..3)];
+    }
+    for batch in nests.chunks(100) {
+        let wrong: Vec<_> = wrong_programs(batch, &["-O1"])
+            .into_iter()
+            .map(|i| batch[i].render())
+            .collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+#[test]
+fn programs_of_the_space_stay_in_their_buffers() {
+    let schedules = some(40, 2);
+    let wrong = wrong_programs(
+        &schedules,
+        &[
+            "-O1",
+            "-fsanitize=address,undefined",
+            "-fno-sanitize-recover",
+        ],
+    );
+    assert!(wrong.is_empty());
+}
+
+#[test]
+fn the_corpus_keeps_the_strongest_combinations_back_and_shows_each_technique() {
+    let config = CorpusConfig {
+        examples: 3000,
+        ..CorpusConfig::default()
+    };
+    let examples = corpus::build(&Space::dgemm(), 7, &config);
+    assert_eq!(examples.len(), 3000);
+    let mut seen = TechniqueSet::EMPTY;
+    for e in &examples {
+        let both = e.techniques.contains(Technique::Simd)
+            && e.techniques.contains(Technique::RegisterBlocking);
+        assert!(!both, "{}", e.program);
+        assert!(
+            !(e.prompt.contains("simd") && e.prompt.contains("register_blocking")),
+            "{}",
+            e.prompt
+        );
+        seen = seen.union(e.techniques);
+        for t in e.techniques.iter() {
+            assert!(
+                e.prompt.contains(t.name()),
+                "a prompt permits what its program uses: {}",
+                e.prompt
+            );
+        }
+        assert!(e.program.len() < 900, "{}", e.program);
+    }
+    assert_eq!(seen, config.techniques);
+    assert!(corpus::distinct(&examples).len() > 500);
+    assert_eq!(
+        examples,
+        corpus::build(&Space::dgemm(), 7, &config),
+        "the same seed gives the same corpus"
+    );
+}
+
+/// The claim that composition rests on: vectors and tile sizes change lines above the function and nothing below.
+#[test]
+fn vectors_and_tiles_change_only_the_lines_at_the_top() {
+    let below = |s: Schedule| s.render().split_once("void dgemm").unwrap().1.to_owned();
+    let with = |vector, rows, columns, outer, pack, block, unroll| Schedule {
+        vector,
+        body: Body::Tile {
+            rows,
+            columns,
+            outer,
+            pack,
+        },
+        block,
+        unroll,
+        ..Schedule::PLAIN
+    };
+    for outer in [Outer::Row, Outer::Column] {
+        for pack in Pack::ALL {
+            for block in [
+                None,
+                Some(Block {
+                    axis: Axis::K,
+                    size: 64,
+                }),
+            ] {
+                for unroll in [1, 4] {
+                    let plain = below(with(0, 1, 1, outer, pack, block, unroll));
+                    for (vector, rows, columns) in [(32, 1, 1), (0, 4, 2), (32, 4, 2), (64, 2, 1)] {
+                        assert_eq!(
+                            plain,
+                            below(with(vector, rows, columns, outer, pack, block, unroll))
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_search_within_few_permitted_techniques_repeats_itself_only_when_nothing_is_left() {
+    let space = Space::dgemm();
+    let permitted = TechniqueSet::EMPTY.with(Technique::Unroll);
+    let there: BTreeSet<Schedule> = space
+        .all()
+        .filter(|s| s.techniques().is_subset(permitted))
+        .collect();
+    let mut search = Search::new(space, 5);
+    let mut seen = BTreeSet::new();
+    for _ in 0..10 {
+        for s in search.propose(2, permitted) {
+            search.report(
+                &s,
+                if s.unroll == 8 {
+                    None
+                } else {
+                    Some(f64::from(s.unroll))
+                },
+            );
+            seen.insert(s);
+        }
+    }
+    assert_eq!(seen, there);
+}
+
+proptest! {
+    #[test]
+    fn draws_keep_to_what_is_permitted(bits in 0u16..256, seed: u64) {
+        let permitted: TechniqueSet = Technique::ALL.into_iter().filter(|t| bits >> (*t as u16) & 1 == 1).collect();
+        let space = Space::dgemm();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let a = space.sample(&mut rng, permitted);
+        let b = space.mutate(&a, &mut rng, permitted);
+        let c = space.crossover(&a, &b, &mut rng, permitted);
+        for s in [a, b, c] {
+            prop_assert!(s.is_valid() && s.techniques().is_subset(permitted), "{:?}", s);
+        }
+        if let Some(exact) = space.sample_exact(&mut rng, permitted) {
+            prop_assert_eq!(exact.techniques(), permitted);
+        }
+    }
+}
+
+/// On a smooth landscape the search must find the top with far fewer trials than there are points.
+#[test]
+fn the_search_climbs() {
+    let space = Space::dgemm();
+    let permitted = TechniqueSet::all().without(Technique::Openmp);
+    let speed = |s: &Schedule| {
+        let tile = match s.body {
+            Body::Tile {
+                rows,
+                columns,
+                outer,
+                pack,
+            } => {
+                10.0 - f64::from(rows.abs_diff(4)) - 2.0 * f64::from(columns.abs_diff(2))
+                    + if pack == Pack::Panel && outer == Outer::Column {
+                        5.0
+                    } else {
+                        0.0
+                    }
+            }
+            Body::Stream(_) => 1.0,
+        };
+        tile + f64::from(u8::from(s.vector == 32)) * 10.0 + f64::from(u8::from(s.unroll == 4)) * 3.0
+            - f64::from(u8::from(s.prefetch > 0))
+    };
+    let top = space
+        .all()
+        .filter(|s| !s.openmp)
+        .map(|s| speed(&s))
+        .fold(0.0, f64::max);
+    let mut search = Search::new(space, 3);
+    let mut best = 0.0f64;
+    for _ in 0..40 {
+        for s in search.propose(16, permitted) {
+            best = best.max(speed(&s));
+            search.report(&s, Some(speed(&s)));
+        }
+    }
+    assert!(best >= top, "{best} of {top}");
+}

@@ -1,0 +1,446 @@
+//! The control block: one small shared page set per harness process.
+//!
+//! Orders and answers stand on cache lines of their own, two lines apart,
+//! because processors fetch lines in pairs.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+/// Bytes of the mapping that holds a [`Control`].
+pub const CONTROL_BYTES: usize = 8192;
+/// Arguments an entry function may have.
+pub const MAX_ARGUMENTS: usize = 12;
+/// Ranges of the buffers the harness makes inaccessible.
+pub const MAX_FORBIDDEN: usize = 32;
+const WORDS_PER_ARGUMENT: usize = 4;
+const MESSAGE_BYTES: usize = 1024;
+
+/// What the harness shall do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Order {
+    /// Read the plan of arguments.
+    Plan = 1,
+    /// Fill all inputs from the seed and poison the outputs.
+    Prepare = 2,
+    /// Call the entry function once.
+    Call = 3,
+    /// Sleep until the next order: it is another process's turn on this core.
+    Park = 4,
+    /// End the process.
+    Exit = 5,
+}
+
+impl Order {
+    /// The order in a word of the hand-shake.
+    pub fn of(word: u64) -> Option<Order> {
+        Some(match word & 0xff {
+            1 => Order::Plan,
+            2 => Order::Prepare,
+            3 => Order::Call,
+            4 => Order::Park,
+            5 => Order::Exit,
+            _ => return None,
+        })
+    }
+
+    /// The word for the `sequence`-th order.
+    pub fn word(self, sequence: u64) -> u64 {
+        (sequence << 8) | self as u64
+    }
+}
+
+/// How the two sides wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Waiting {
+    /// Spinning on the shared line: under a microsecond, needs a core for each side.
+    Spin = 1,
+    /// Sleeping in the kernel: for one core, and where exact times do not matter.
+    Sleep = 2,
+}
+
+/// How far the harness came before it takes orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Status {
+    /// Not yet.
+    Starting = 0,
+    /// The entry was found, the filter is on, orders are taken.
+    Ready = 1,
+    /// The object could not be loaded; the message says why.
+    LoadFailed = 2,
+    /// The object has no such entry.
+    EntryMissing = 3,
+    /// Anything else went wrong; the message says what.
+    Failed = 4,
+}
+
+impl Status {
+    fn of(value: u32) -> Status {
+        match value {
+            0 => Status::Starting,
+            1 => Status::Ready,
+            2 => Status::LoadFailed,
+            3 => Status::EntryMissing,
+            _ => Status::Failed,
+        }
+    }
+}
+
+/// The type of an array's elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Element {
+    /// IEEE double.
+    F64 = 0,
+    /// IEEE single.
+    F32 = 1,
+    /// 32-bit signed integer.
+    I32 = 2,
+}
+
+impl Element {
+    /// Bytes of one element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Element::F64 => 8,
+            Element::F32 | Element::I32 => 4,
+        }
+    }
+}
+
+/// One argument of the entry function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Argument {
+    /// An integer, passed by value.
+    Int(i64),
+    /// An input array at a byte offset of the buffers, filled from `stream`.
+    Input {
+        /// Type of its elements.
+        element: Element,
+        /// Byte offset in the buffers.
+        offset: usize,
+        /// Elements.
+        count: usize,
+        /// Stream of the generator.
+        stream: u64,
+    },
+    /// An output array at a byte offset of the buffers, poisoned before each call.
+    Output {
+        /// Type of its elements.
+        element: Element,
+        /// Byte offset in the buffers.
+        offset: usize,
+        /// Elements.
+        count: usize,
+    },
+}
+
+/// The arguments of the entry function, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// At most [`MAX_ARGUMENTS`].
+    pub arguments: Vec<Argument>,
+}
+
+#[repr(C, align(128))]
+struct OrderLine {
+    word: AtomicU64,
+    seed: AtomicU64,
+    waiting: AtomicU32,
+}
+
+#[repr(C, align(128))]
+struct DoneLine {
+    word: AtomicU64,
+}
+
+/// The shared block. All fields are atomic: any bytes are a valid value.
+#[repr(C, align(128))]
+pub struct Control {
+    order: OrderLine,
+    done: DoneLine,
+    status: AtomicU32,
+    argument_count: AtomicU32,
+    forbidden_count: AtomicU32,
+    arguments: [AtomicU64; MAX_ARGUMENTS * WORDS_PER_ARGUMENT],
+    forbidden: [AtomicU64; MAX_FORBIDDEN * 2],
+    message: [AtomicU8; MESSAGE_BYTES],
+}
+
+const _: () = assert!(size_of::<Control>() <= CONTROL_BYTES);
+
+impl Control {
+    /// Gives an order. The seed is visible to whoever sees the order.
+    pub fn give(&self, word: u64, seed: u64) {
+        self.order.seed.store(seed, Ordering::Relaxed);
+        self.order.word.store(word, Ordering::Release);
+    }
+
+    /// The last order and its seed.
+    pub fn order(&self) -> (u64, u64) {
+        let word = self.order.word.load(Ordering::Acquire);
+        (word, self.order.seed.load(Ordering::Relaxed))
+    }
+
+    /// Answers an order.
+    pub fn answer(&self, word: u64) {
+        self.done.word.store(word, Ordering::Release);
+    }
+
+    /// The last answer.
+    pub fn answered(&self) -> u64 {
+        self.done.word.load(Ordering::Acquire)
+    }
+
+    /// The half of the order word that changes with every order, for sleeping on it.
+    pub fn order_word(&self) -> &AtomicU32 {
+        low_half(&self.order.word)
+    }
+
+    /// The half of the answer word that changes with every answer, for sleeping on it.
+    pub fn done_word(&self) -> &AtomicU32 {
+        low_half(&self.done.word)
+    }
+
+    /// Says how the harness shall wait.
+    pub fn set_waiting(&self, waiting: Waiting) {
+        self.order.waiting.store(waiting as u32, Ordering::Relaxed);
+    }
+
+    /// How the harness shall wait.
+    pub fn waiting(&self) -> Waiting {
+        if self.order.waiting.load(Ordering::Relaxed) == Waiting::Spin as u32 {
+            Waiting::Spin
+        } else {
+            Waiting::Sleep
+        }
+    }
+
+    /// How far the start came.
+    pub fn status(&self) -> Status {
+        Status::of(self.status.load(Ordering::Acquire))
+    }
+
+    /// Says how far the start came, with a message that is cut to fit.
+    pub fn set_status(&self, status: Status, message: &str) {
+        let bytes = message.as_bytes();
+        let n = bytes.len().min(MESSAGE_BYTES - 1);
+        for (to, from) in self.message.iter().zip(&bytes[..n]) {
+            to.store(*from, Ordering::Relaxed);
+        }
+        self.message[n].store(0, Ordering::Relaxed);
+        self.status.store(status as u32, Ordering::Release);
+    }
+
+    /// The message that came with the status.
+    pub fn message(&self) -> String {
+        let bytes: Vec<u8> = self
+            .message
+            .iter()
+            .map(|b| b.load(Ordering::Relaxed))
+            .take_while(|b| *b != 0)
+            .collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Writes a plan. At most [`MAX_ARGUMENTS`] arguments are taken.
+    pub fn set_plan(&self, plan: &Plan) {
+        let count = plan.arguments.len().min(MAX_ARGUMENTS);
+        for (argument, words) in plan
+            .arguments
+            .iter()
+            .zip(self.arguments.chunks_exact(WORDS_PER_ARGUMENT))
+        {
+            let values = match *argument {
+                Argument::Int(value) => [0, value as u64, 0, 0],
+                Argument::Input {
+                    element,
+                    offset,
+                    count,
+                    stream,
+                } => [
+                    1 | ((element as u64) << 8),
+                    offset as u64,
+                    count as u64,
+                    stream,
+                ],
+                Argument::Output {
+                    element,
+                    offset,
+                    count,
+                } => [2 | ((element as u64) << 8), offset as u64, count as u64, 0],
+            };
+            for (word, value) in words.iter().zip(values) {
+                word.store(value, Ordering::Relaxed);
+            }
+        }
+        self.argument_count.store(count as u32, Ordering::Release);
+    }
+
+    /// Reads the plan; none when an array does not lie inside `buffer_bytes` or is misaligned.
+    pub fn plan(&self, buffer_bytes: usize) -> Option<Plan> {
+        let count = self.argument_count.load(Ordering::Acquire) as usize;
+        if count > MAX_ARGUMENTS {
+            return None;
+        }
+        let mut arguments = Vec::with_capacity(count);
+        for words in self.arguments.chunks_exact(WORDS_PER_ARGUMENT).take(count) {
+            let [tag, a, b, c] =
+                [&words[0], &words[1], &words[2], &words[3]].map(|w| w.load(Ordering::Relaxed));
+            let element = match (tag >> 8) & 0xff {
+                0 => Element::F64,
+                1 => Element::F32,
+                2 => Element::I32,
+                _ => return None,
+            };
+            if tag & 0xff == 0 {
+                arguments.push(Argument::Int(a as i64));
+                continue;
+            }
+            let (offset, count) = (usize::try_from(a).ok()?, usize::try_from(b).ok()?);
+            let end = count.checked_mul(element.bytes())?.checked_add(offset)?;
+            if end > buffer_bytes || offset % element.bytes() != 0 {
+                return None;
+            }
+            arguments.push(match tag & 0xff {
+                1 => Argument::Input {
+                    element,
+                    offset,
+                    count,
+                    stream: c,
+                },
+                2 => Argument::Output {
+                    element,
+                    offset,
+                    count,
+                },
+                _ => return None,
+            });
+        }
+        Some(Plan { arguments })
+    }
+
+    /// Ranges (offset, bytes) of the buffers that the harness makes inaccessible before it loads the object.
+    pub fn set_forbidden(&self, ranges: &[(usize, usize)]) {
+        let count = ranges.len().min(MAX_FORBIDDEN);
+        for ((offset, bytes), words) in ranges.iter().zip(self.forbidden.chunks_exact(2)) {
+            words[0].store(*offset as u64, Ordering::Relaxed);
+            words[1].store(*bytes as u64, Ordering::Relaxed);
+        }
+        self.forbidden_count.store(count as u32, Ordering::Release);
+    }
+
+    /// The inaccessible ranges.
+    pub fn forbidden(&self) -> Vec<(usize, usize)> {
+        let count = self.forbidden_count.load(Ordering::Acquire) as usize;
+        self.forbidden
+            .chunks_exact(2)
+            .take(count)
+            .map(|w| {
+                (
+                    w[0].load(Ordering::Relaxed) as usize,
+                    w[1].load(Ordering::Relaxed) as usize,
+                )
+            })
+            .collect()
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the kernel sleeps on 32-bit words; ours have 64 bits"
+)]
+fn low_half(word: &AtomicU64) -> &AtomicU32 {
+    const {
+        assert!(
+            cfg!(target_endian = "little"),
+            "the low half of a word comes first"
+        )
+    };
+    // SAFETY: the low half lies at the word's own address, is aligned, lives as long, and is
+    // only ever accessed atomically.
+    unsafe { AtomicU32::from_ptr(word.as_ptr().cast::<u32>()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::SharedMemory;
+    use proptest::prelude::*;
+
+    fn any_argument() -> impl Strategy<Value = Argument> {
+        let element = prop_oneof![Just(Element::F64), Just(Element::F32), Just(Element::I32)];
+        prop_oneof![
+            any::<i64>().prop_map(Argument::Int),
+            (element.clone(), 0usize..1000, 0usize..1000, any::<u64>()).prop_map(
+                |(element, offset, count, stream)| Argument::Input {
+                    element,
+                    offset: offset * 64,
+                    count,
+                    stream
+                }
+            ),
+            (element, 0usize..1000, 0usize..1000).prop_map(|(element, offset, count)| {
+                Argument::Output {
+                    element,
+                    offset: offset * 64,
+                    count,
+                }
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_plan_is_read_as_written(arguments in prop::collection::vec(any_argument(), 0..=MAX_ARGUMENTS)) {
+            let memory = SharedMemory::create("control", CONTROL_BYTES).map_err(|e| TestCaseError::fail(e.to_string()))?;
+            let plan = Plan { arguments };
+            let control = memory.mapping().control();
+            control.set_plan(&plan);
+            prop_assert_eq!(control.plan(1 << 20), Some(plan));
+        }
+    }
+
+    #[test]
+    fn a_plan_beyond_the_buffers_is_refused() {
+        let memory = SharedMemory::create("control", CONTROL_BYTES).expect("shared memory");
+        let control = memory.mapping().control();
+        for (offset, count) in [(0, 513), (4096 - 8, 2), (4, 1), (usize::MAX - 7, 1)] {
+            control.set_plan(&Plan {
+                arguments: vec![Argument::Output {
+                    element: Element::F64,
+                    offset,
+                    count,
+                }],
+            });
+            assert_eq!(control.plan(4096), None, "offset {offset}, count {count}");
+        }
+    }
+
+    #[test]
+    fn orders_and_messages_survive_the_crossing() {
+        let memory = SharedMemory::create("control", CONTROL_BYTES).expect("shared memory");
+        let control = memory.mapping().control();
+        for (n, order) in [
+            Order::Plan,
+            Order::Prepare,
+            Order::Call,
+            Order::Park,
+            Order::Exit,
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            control.give(order.word(n as u64 + 1), 9);
+            let (word, seed) = control.order();
+            assert_eq!(
+                (Order::of(word), word >> 8, seed),
+                (Some(order), n as u64 + 1, 9)
+            );
+        }
+        control.set_status(Status::LoadFailed, &"x".repeat(5000));
+        assert_eq!(control.status(), Status::LoadFailed);
+        assert_eq!(control.message(), "x".repeat(MESSAGE_BYTES - 1));
+    }
+}

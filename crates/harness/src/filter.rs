@@ -1,0 +1,121 @@
+//! The second, tighter system call filter, installed when everything is loaded
+//! and before the candidate's first instruction runs.
+//!
+//! What is left is what a numerical kernel needs: memory, sleeping on words,
+//! and ending. No file can be opened, nothing becomes executable, and threads
+//! exist only where the problem permits them. The jail's own filter stays in
+//! force underneath.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Op, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch, apply_filter,
+};
+
+/// The filter could not be installed.
+#[derive(Debug)]
+pub struct Error(seccompiler::Error);
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the system call filter could not be installed: {}",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for Error {}
+
+fn backend<E: Into<seccompiler::Error>>(error: E) -> Error {
+    Error(error.into())
+}
+
+/// Allows the rest of this process only what a kernel needs. A call outside the list kills the process.
+pub fn install(threads: u32) -> Result<(), Error> {
+    let allowed = SeccompFilter::new(
+        rules(threads)?,
+        SeccompAction::KillProcess,
+        SeccompAction::Allow,
+        arch(),
+    )
+    .map_err(backend)?;
+    if threads > 1 {
+        // The C library falls back to the older call, whose flags a filter can see.
+        let absent = SeccompFilter::new(
+            BTreeMap::from([(libc::SYS_clone3, vec![])]),
+            SeccompAction::Allow,
+            SeccompAction::Errno(libc::ENOSYS.unsigned_abs()),
+            arch(),
+        )
+        .map_err(backend)?;
+        apply_filter(&BpfProgram::try_from(absent).map_err(backend)?).map_err(Error)?;
+    }
+    apply_filter(&BpfProgram::try_from(allowed).map_err(backend)?).map_err(Error)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn arch() -> TargetArch {
+    TargetArch::x86_64
+}
+
+#[cfg(target_arch = "aarch64")]
+fn arch() -> TargetArch {
+    TargetArch::aarch64
+}
+
+fn only(argument: u8, width: Width, op: Op, value: u64) -> Result<Vec<SeccompRule>, Error> {
+    let condition = SeccompCondition::new(argument, width, op, value).map_err(backend)?;
+    Ok(vec![SeccompRule::new(vec![condition]).map_err(backend)?])
+}
+
+fn rules(threads: u32) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
+    let free = [
+        libc::SYS_brk,
+        libc::SYS_munmap,
+        libc::SYS_mremap,
+        libc::SYS_madvise,
+        libc::SYS_futex,
+        libc::SYS_exit,
+        libc::SYS_exit_group,
+        libc::SYS_restart_syscall,
+        libc::SYS_sched_yield,
+        libc::SYS_sched_getaffinity,
+        libc::SYS_getrandom,
+        libc::SYS_clock_gettime,
+        // Raising a signal against oneself is how abort() dies.
+        libc::SYS_getpid,
+        libc::SYS_gettid,
+        libc::SYS_tgkill,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_rt_sigaction,
+        libc::SYS_rt_sigreturn,
+    ];
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        free.into_iter().map(|call| (call, vec![])).collect();
+    let exec = libc::PROT_EXEC.unsigned_abs().into();
+    let never_executable = || only(2, Width::Dword, Op::MaskedEq(exec), 0);
+    rules.insert(libc::SYS_mmap, never_executable()?);
+    rules.insert(libc::SYS_mprotect, never_executable()?);
+    // Reading limits is part of starting a thread; setting them is not.
+    rules.insert(libc::SYS_prlimit64, only(2, Width::Qword, Op::Eq, 0)?);
+    // The C library says on stderr why it aborts.
+    for call in [libc::SYS_write, libc::SYS_writev] {
+        let mut both = only(0, Width::Dword, Op::Eq, 1)?;
+        both.extend(only(0, Width::Dword, Op::Eq, 2)?);
+        rules.insert(call, both);
+    }
+    if threads > 1 {
+        let thread = (libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND).unsigned_abs();
+        rules.insert(
+            libc::SYS_clone,
+            only(0, Width::Qword, Op::MaskedEq(thread.into()), thread.into())?,
+        );
+        for call in [libc::SYS_clone3, libc::SYS_set_robust_list, libc::SYS_rseq] {
+            rules.insert(call, vec![]);
+        }
+    }
+    Ok(rules)
+}

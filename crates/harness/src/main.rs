@@ -1,0 +1,232 @@
+//! The program inside the run jail. See the library for the rules of the game.
+//!
+//! Arguments: control descriptor, buffers descriptor, bytes of the buffers,
+//! path of the shared object, name of the entry, permitted threads.
+#![expect(unsafe_code, reason = "loads a shared object and calls what is in it")]
+
+use std::ffi::{CStr, CString, OsString, c_void};
+use std::os::unix::ffi::OsStringExt;
+use std::process::ExitCode;
+
+use flopsmith_harness::control::{CONTROL_BYTES, Control, Element, MAX_ARGUMENTS, Status};
+use flopsmith_harness::memory::{sleep_on, wake};
+use flopsmith_harness::{Argument, Mapping, Order, Plan, Waiting, filter, inputs};
+
+/// Called with as many integer registers and stack words as any entry may take; the
+/// calling convention ignores the rest.
+type Entry = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
+
+/// Nobody could be told what went wrong, or the other side broke the protocol.
+const BROKEN: u8 = 99;
+
+struct Options {
+    control_fd: i32,
+    buffers_fd: i32,
+    buffer_bytes: usize,
+    object: CString,
+    entry: CString,
+    threads: u32,
+}
+
+fn options() -> Option<Options> {
+    fn number<T: std::str::FromStr>(text: OsString) -> Option<T> {
+        text.to_str()?.parse().ok()
+    }
+    let mut arguments = std::env::args_os().skip(1);
+    Some(Options {
+        control_fd: number(arguments.next()?)?,
+        buffers_fd: number(arguments.next()?)?,
+        buffer_bytes: number(arguments.next()?)?,
+        object: CString::new(arguments.next()?.into_vec()).ok()?,
+        entry: CString::new(arguments.next()?.into_vec()).ok()?,
+        threads: number(arguments.next()?)?,
+    })
+}
+
+fn main() -> ExitCode {
+    let Some(options) = options() else {
+        return ExitCode::from(BROKEN);
+    };
+    let Ok(control) = Mapping::of(options.control_fd, CONTROL_BYTES) else {
+        return ExitCode::from(BROKEN);
+    };
+    // The control block outlives everything else in this process.
+    let control_mapping: &'static Mapping = Box::leak(Box::new(control));
+    let control = control_mapping.control();
+    match start(&options, control) {
+        Ok((buffers, entry)) => {
+            control.set_status(Status::Ready, "");
+            wake(control.done_word());
+            obey(control, &buffers, entry)
+        }
+        Err((status, message)) => {
+            control.set_status(status, &message);
+            ExitCode::from(BROKEN)
+        }
+    }
+}
+
+fn start(options: &Options, control: &Control) -> Result<(Mapping, Entry), (Status, String)> {
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| (Status::Failed, format!("{what}: {error}"));
+    let buffers = Mapping::of(options.buffers_fd, options.buffer_bytes)
+        .map_err(|e| failed("the buffers cannot be mapped", &e))?;
+    buffers
+        .forbid(&control.forbidden())
+        .map_err(|e| failed("guard pages cannot be protected", &e))?;
+    for fd in [options.control_fd, options.buffers_fd] {
+        // SAFETY: the descriptors were handed to this process and nothing uses them any more.
+        unsafe { libc::close(fd) };
+    }
+    let entry = load(&options.object, &options.entry)?;
+    filter::install(options.threads).map_err(|e| (Status::Failed, e.to_string()))?;
+    Ok((buffers, entry))
+}
+
+fn load(object: &CStr, entry: &CStr) -> Result<Entry, (Status, String)> {
+    // SAFETY: the object was audited to have no constructors: loading it runs none of its code.
+    let handle = unsafe { libc::dlopen(object.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if handle.is_null() {
+        return Err((Status::LoadFailed, loader_error()));
+    }
+    // SAFETY: the handle is valid and the name a C string.
+    let symbol = unsafe { libc::dlsym(handle, entry.as_ptr()) };
+    if symbol.is_null() {
+        return Err((Status::EntryMissing, loader_error()));
+    }
+    // SAFETY: the compile stage checked the entry's type; its integer and pointer arguments
+    // travel as machine words.
+    Ok(unsafe { std::mem::transmute::<*mut c_void, Entry>(symbol) })
+}
+
+fn loader_error() -> String {
+    // SAFETY: dlerror returns null or a C string that lives until the next loader call of this thread.
+    unsafe {
+        let text = libc::dlerror();
+        if text.is_null() {
+            "no reason given".to_owned()
+        } else {
+            CStr::from_ptr(text).to_string_lossy().into_owned()
+        }
+    }
+}
+
+/// Waits for orders and carries them out, until the order to exit.
+fn obey(control: &Control, buffers: &Mapping, entry: Entry) -> ExitCode {
+    let mut plan = Plan::default();
+    let mut words = [0u64; MAX_ARGUMENTS];
+    let mut last = 0;
+    let mut parked = false;
+    loop {
+        let (word, seed) = next_order(control, last, parked);
+        last = word;
+        parked = false;
+        match Order::of(word) {
+            Some(Order::Plan) => {
+                let Some(next) = control.plan(buffers.len()) else {
+                    return ExitCode::from(BROKEN);
+                };
+                plan = next;
+                words = call_words(&plan, buffers);
+            }
+            Some(Order::Prepare) => prepare(&plan, buffers, seed),
+            // SAFETY: the plan matches the entry's arguments; what the candidate does inside is
+            // the jail's business.
+            Some(Order::Call) => unsafe { call(entry, &words) },
+            Some(Order::Park) => parked = true,
+            Some(Order::Exit) => {
+                answer(control, word);
+                // Past the runtime's own clean-up, whose system calls the filter does not allow.
+                // SAFETY: ends the process.
+                unsafe { libc::_exit(0) }
+            }
+            None => return ExitCode::from(BROKEN),
+        }
+        answer(control, word);
+    }
+}
+
+fn next_order(control: &Control, last: u64, parked: bool) -> (u64, u64) {
+    loop {
+        let (word, seed) = control.order();
+        if word != last {
+            return (word, seed);
+        }
+        if parked || control.waiting() == Waiting::Sleep {
+            sleep_on(control.order_word(), last as u32, None);
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+fn answer(control: &Control, word: u64) {
+    control.answer(word);
+    if control.waiting() == Waiting::Sleep {
+        wake(control.done_word());
+    }
+}
+
+fn call_words(plan: &Plan, buffers: &Mapping) -> [u64; MAX_ARGUMENTS] {
+    let mut words = [0; MAX_ARGUMENTS];
+    for (word, argument) in words.iter_mut().zip(&plan.arguments) {
+        *word = match *argument {
+            Argument::Int(value) => value as u64,
+            Argument::Input { offset, .. } | Argument::Output { offset, .. } => {
+                buffers.as_ptr().wrapping_add(offset) as u64
+            }
+        };
+    }
+    words
+}
+
+unsafe fn call(entry: Entry, w: &[u64; MAX_ARGUMENTS]) {
+    // SAFETY: the caller's.
+    unsafe {
+        entry(
+            w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11],
+        )
+    }
+}
+
+fn prepare(plan: &Plan, buffers: &Mapping, seed: u64) {
+    for argument in &plan.arguments {
+        match *argument {
+            Argument::Int(_) => {}
+            Argument::Input {
+                element,
+                offset,
+                count,
+                stream,
+            } => {
+                let origin = inputs::origin(seed, stream);
+                match element {
+                    Element::F64 => {
+                        buffers.with_slice(offset, count, |x| inputs::fill_f64(origin, x));
+                    }
+                    Element::F32 => {
+                        buffers.with_slice(offset, count, |x| inputs::fill_f32(origin, x));
+                    }
+                    Element::I32 => {
+                        buffers.with_slice(offset, count, |x| inputs::fill_i32(origin, x));
+                    }
+                }
+            }
+            Argument::Output {
+                element,
+                offset,
+                count,
+            } => match element {
+                Element::F64 => {
+                    buffers.with_slice(offset, count, |x: &mut [u64]| x.fill(inputs::POISON_F64));
+                }
+                Element::F32 => {
+                    buffers.with_slice(offset, count, |x: &mut [u32]| x.fill(inputs::POISON_F32));
+                }
+                Element::I32 => {
+                    buffers.with_slice(offset, count, |x: &mut [u32]| x.fill(inputs::POISON_I32));
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Settings of the training loops. Every field has a default, unknown fields are refused.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// The policy-gradient loss; formulas in [`crate::loss`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// Clipped ratio, mean over sequences of the mean over tokens (Shao et al., 2024).
+    #[default]
+    Grpo,
+    /// Clipped ratio, mean over the tokens of the minibatch.
+    Bnpo,
+    /// Clipped ratio, sum over tokens divided by sequences × longest completion (Liu et al., 2025). Meant for advantages that are not divided by their spread.
+    DrGrpo,
+    /// Clipped ratio with more room upwards, mean over the tokens of the whole step (Yu et al., 2025).
+    Dapo,
+    /// Clipped ratio of whole sequences, reduced as `grpo` (Zheng et al., 2025).
+    Gspo,
+    /// Clipped importance weights as constants before the log-probabilities, reduced as `dapo` (MiniMax, 2025).
+    Cispo,
+}
+
+impl Loss {
+    /// Usual distances of the clip bounds from 1, downwards and upwards. For `cispo` the second is the largest weight itself.
+    pub fn usual_clip(self) -> (f64, f64) {
+        match self {
+            Loss::Grpo | Loss::Bnpo | Loss::DrGrpo => (0.2, 0.2),
+            Loss::Dapo => (0.2, 0.28),
+            Loss::Gspo => (3e-4, 4e-4),
+            Loss::Cispo => (0.0, 5.0),
+        }
+    }
+}
+
+/// Settings of [`crate::Learner`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GrpoConfig {
+    /// Step size of AdamW after the warm-up. Default 1e-6, which suits models of billions of weights; one of a few million learns with 1e-4 and more.
+    pub learning_rate: f64,
+    /// Updates over which the step size grows linearly from 0. Default 0.
+    pub warmup_steps: u64,
+    /// Distance of the lower clip bound from 1. Default: the loss's own, see [`Loss::usual_clip`].
+    pub clip_low: Option<f64>,
+    /// Distance of the upper clip bound from 1; for `cispo` the largest weight. Default: the loss's own.
+    pub clip_high: Option<f64>,
+    /// Weight of the k3 divergence from the frozen starting policy; 0 keeps no copy of it. Default 0.
+    pub kl_beta: f64,
+    /// Passes over the samples of a step. Default 1.
+    pub epochs: u32,
+    /// Updates of the weights in each pass. Default 1.
+    pub minibatches: u32,
+    /// Positions (rows × longest row) that one worker holds activations for at once. Default 2048: more costs memory and gains nothing on a CPU.
+    pub micro_batch_tokens: usize,
+    /// Gradients longer than this are scaled down to it; 0 for no limit. Default 1.
+    pub max_grad_norm: f64,
+    /// The loss. Default `grpo`.
+    pub loss: Loss,
+    /// What `dr_grpo` takes for the longest completion possible, tokens. Default: the longest of the step.
+    pub max_completion_tokens: Option<usize>,
+    /// Weight of the entropy that is added to the objective. Default 0.
+    pub entropy_bonus: f64,
+    /// Decay of matrices, relative to the step size. Default 0.
+    pub weight_decay: f64,
+    /// Decay rates of the two moments. Default 0.9 and 0.999.
+    pub betas: [f64; 2],
+    /// Added to the root of the second moment. Default 1e-8.
+    pub eps: f64,
+    /// Threads that compute gradients of different rows side by side. Default: one for each core for small models, one in all (which then uses all cores) for large ones.
+    pub workers: Option<usize>,
+}
+
+impl Default for GrpoConfig {
+    fn default() -> Self {
+        Self {
+            learning_rate: 1e-6,
+            warmup_steps: 0,
+            clip_low: None,
+            clip_high: None,
+            kl_beta: 0.0,
+            epochs: 1,
+            minibatches: 1,
+            micro_batch_tokens: 2048,
+            max_grad_norm: 1.0,
+            loss: Loss::default(),
+            max_completion_tokens: None,
+            entropy_bonus: 0.0,
+            weight_decay: 0.0,
+            betas: [0.9, 0.999],
+            eps: 1e-8,
+            workers: None,
+        }
+    }
+}
+
+impl GrpoConfig {
+    /// The clip bounds' distances in force.
+    pub fn clip(&self) -> (f64, f64) {
+        let (low, high) = self.loss.usual_clip();
+        (self.clip_low.unwrap_or(low), self.clip_high.unwrap_or(high))
+    }
+
+    /// Do the settings make sense?
+    pub fn check(&self) -> Result<()> {
+        let (low, high) = self.clip();
+        at_least("learning_rate", self.learning_rate, 0.0)?;
+        at_least("clip_low", low, 0.0)?;
+        at_least("clip_high", high, 0.0)?;
+        at_least("kl_beta", self.kl_beta, 0.0)?;
+        at_least("max_grad_norm", self.max_grad_norm, 0.0)?;
+        at_least("weight_decay", self.weight_decay, 0.0)?;
+        if !self.entropy_bonus.is_finite() {
+            return Err(bad("entropy_bonus", self.entropy_bonus, "a finite number"));
+        }
+        if low > 1.0 {
+            return Err(bad("clip_low", low, "between 0 and 1"));
+        }
+        optimizer(self.betas, self.eps)?;
+        positive("epochs", u64::from(self.epochs))?;
+        positive("minibatches", u64::from(self.minibatches))?;
+        positive("micro_batch_tokens", self.micro_batch_tokens as u64)?;
+        if let Some(n) = self.max_completion_tokens {
+            positive("max_completion_tokens", n as u64)?;
+        }
+        if let Some(n) = self.workers {
+            positive("workers", n as u64)?;
+        }
+        Ok(())
+    }
+}
+
+/// How the step size of [`crate::sft()`] goes on after the warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schedule {
+    /// Stays.
+    Constant,
+    /// Falls to a tenth along half a cosine wave.
+    #[default]
+    Cosine,
+}
+
+/// Which tokens [`crate::sft()`] teaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Labels {
+    /// The answer's.
+    #[default]
+    Answer,
+    /// All but the first.
+    All,
+}
+
+/// Settings of [`crate::sft()`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SftConfig {
+    /// Largest step size. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a few million learns with 1e-3.
+    pub learning_rate: f64,
+    /// Updates over which the step size grows linearly from 0. Default 0.
+    pub warmup: u64,
+    /// What follows the warm-up. Default `cosine`.
+    pub schedule: Schedule,
+    /// Passes over the examples. Default 1. Not used when `steps` is given.
+    pub epochs: u32,
+    /// Updates; examples are passed over as often as that takes. Default: as many as `epochs` gives.
+    pub steps: Option<u64>,
+    /// Tokens of one update, prompts included: examples are added while they fit, at least one. Default 16384.
+    pub batch_tokens: usize,
+    /// Positions (rows × longest row) that one worker holds activations for at once. Default 2048: more costs memory and gains nothing on a CPU.
+    pub micro_batch_tokens: usize,
+    /// Which tokens are taught. Default `answer`.
+    pub labels: Labels,
+    /// Gradients longer than this are scaled down to it; 0 for no limit. Default 1.
+    pub max_grad_norm: f64,
+    /// Decay of matrices, relative to the step size. Default 0.
+    pub weight_decay: f64,
+    /// Decay rates of the two moments. Default 0.9 and 0.999.
+    pub betas: [f64; 2],
+    /// Added to the root of the second moment. Default 1e-8.
+    pub eps: f64,
+    /// Updates between two looks at the validation examples; 0 looks only at the end. Default 0.
+    pub validate_every: u64,
+    /// Seed of the examples' order. Default 0.
+    pub seed: u64,
+    /// Threads, as in [`GrpoConfig::workers`].
+    pub workers: Option<usize>,
+}
+
+impl Default for SftConfig {
+    fn default() -> Self {
+        Self {
+            learning_rate: 1.41e-5,
+            warmup: 0,
+            schedule: Schedule::default(),
+            epochs: 1,
+            steps: None,
+            batch_tokens: 16_384,
+            micro_batch_tokens: 2048,
+            labels: Labels::default(),
+            max_grad_norm: 1.0,
+            weight_decay: 0.0,
+            betas: [0.9, 0.999],
+            eps: 1e-8,
+            validate_every: 0,
+            seed: 0,
+            workers: None,
+        }
+    }
+}
+
+impl SftConfig {
+    /// Do the settings make sense?
+    pub fn check(&self) -> Result<()> {
+        at_least("learning_rate", self.learning_rate, 0.0)?;
+        at_least("max_grad_norm", self.max_grad_norm, 0.0)?;
+        at_least("weight_decay", self.weight_decay, 0.0)?;
+        optimizer(self.betas, self.eps)?;
+        positive("epochs", u64::from(self.epochs))?;
+        positive("batch_tokens", self.batch_tokens as u64)?;
+        positive("micro_batch_tokens", self.micro_batch_tokens as u64)?;
+        if let Some(n) = self.workers {
+            positive("workers", n as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Step size of update `step` (from 0) of `steps`.
+    pub fn rate(&self, step: u64, steps: u64) -> f64 {
+        if step < self.warmup {
+            return self.learning_rate * warm(step, self.warmup);
+        }
+        match self.schedule {
+            Schedule::Constant => self.learning_rate,
+            Schedule::Cosine => {
+                let length = steps.saturating_sub(self.warmup).max(1);
+                let done = ((step - self.warmup) as f64 / length as f64).min(1.0);
+                let wave = 0.5 * (1.0 + (std::f64::consts::PI * done).cos());
+                self.learning_rate * (0.1 + 0.9 * wave)
+            }
+        }
+    }
+}
+
+/// Share of the step size in update `step` (from 0) of a linear warm-up. The first update is not lost: it gets 1 / `warmup`.
+pub(crate) fn warm(step: u64, warmup: u64) -> f64 {
+    if step >= warmup {
+        1.0
+    } else {
+        (step + 1) as f64 / warmup as f64
+    }
+}
+
+fn optimizer(betas: [f64; 2], eps: f64) -> Result<()> {
+    for beta in betas {
+        if !(0.0..1.0).contains(&beta) {
+            return Err(bad("betas", beta, "at least 0 and below 1"));
+        }
+    }
+    if !(eps > 0.0 && eps.is_finite()) {
+        return Err(bad("eps", eps, "above 0"));
+    }
+    Ok(())
+}
+
+fn at_least(field: &'static str, value: f64, least: f64) -> Result<()> {
+    if value >= least && value.is_finite() {
+        Ok(())
+    } else {
+        Err(bad(field, value, "0 or more"))
+    }
+}
+
+fn positive(field: &'static str, value: u64) -> Result<()> {
+    if value > 0 {
+        Ok(())
+    } else {
+        Err(Error::Setting {
+            field,
+            reason: "is 0; it must be 1 or more".into(),
+        })
+    }
+}
+
+fn bad(field: &'static str, value: f64, wanted: &str) -> Error {
+    Error::Setting {
+        field,
+        reason: format!("is {value}; it must be {wanted}"),
+    }
+}

@@ -1,0 +1,95 @@
+//! What can go wrong while training.
+
+/// Every failure of this crate, named by what was being done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The model refused an operation.
+    #[error("the model failed to {doing}")]
+    Model {
+        /// What it was asked for.
+        doing: &'static str,
+        /// Its answer.
+        #[source]
+        source: flopsmith_policy::Error,
+    },
+    /// libtorch refused an operation.
+    #[error("libtorch failed to {doing}")]
+    Torch {
+        /// What was being computed.
+        doing: &'static str,
+        /// Its message.
+        #[source]
+        source: tch::TchError,
+    },
+    /// A setting has no meaning.
+    #[error("setting `{field}` {reason}")]
+    Setting {
+        /// Its name.
+        field: &'static str,
+        /// What is wrong with its value.
+        reason: String,
+    },
+    /// Samples or examples contradict themselves or the model.
+    #[error("{0}")]
+    Input(String),
+    /// The loss or the gradient is infinite or no number. No weight was changed by this update.
+    #[error("{what} is not finite in update {update}; the update was skipped")]
+    NotFinite {
+        /// The quantity.
+        what: &'static str,
+        /// Updates of the weights done before.
+        update: u64,
+    },
+    /// A file of a saved state is missing or does not fit this learner.
+    #[error("the saved state's `{file}` cannot be used: {reason}")]
+    State {
+        /// The file.
+        file: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file of a saved state is damaged, or cannot be made.
+    #[error("the saved state's `{file}` is no usable safetensors data")]
+    Safetensors {
+        /// The file.
+        file: &'static str,
+        /// What its reader said.
+        #[source]
+        source: safetensors::SafeTensorError,
+    },
+    /// A file of a saved state is damaged, or cannot be made.
+    #[error("the saved state's `{file}` is no usable JSON")]
+    Json {
+        /// The file.
+        file: &'static str,
+        /// Line, column and reason.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A training thread cannot be started.
+    #[error("a training thread cannot be started")]
+    ThreadStart(#[source] std::io::Error),
+    /// A training thread ended in the middle of its work.
+    #[error("a training thread ended in the middle of its work")]
+    ThreadEnded,
+}
+
+/// The result of this crate's fallible calls.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Names what was being done when something failed.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &'static str) -> Result<T>;
+}
+
+impl<T> Doing<T> for std::result::Result<T, tch::TchError> {
+    fn doing(self, doing: &'static str) -> Result<T> {
+        self.map_err(|source| Error::Torch { doing, source })
+    }
+}
+
+impl<T> Doing<T> for std::result::Result<T, flopsmith_policy::Error> {
+    fn doing(self, doing: &'static str) -> Result<T> {
+        self.map_err(|source| Error::Model { doing, source })
+    }
+}

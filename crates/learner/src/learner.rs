@@ -1,0 +1,361 @@
+//! The learner: groups of samples in, updated weights out.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use flopsmith_policy::{Entropy, Model};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+use crate::adamw::{AdamW, Constants};
+use crate::batch::Row;
+use crate::config::{GrpoConfig, warm};
+use crate::error::{Doing, Error, Result};
+use crate::gradient::{Engine, Objective};
+use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
+use crate::report::StepReport;
+use crate::state;
+
+/// One sampled completion and what it was worth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GrpoSample {
+    /// The prompt's token ids, at least one.
+    pub prompt: Vec<u32>,
+    /// The sampled token ids, with the one that ended the text, at least one.
+    pub tokens: Vec<u32>,
+    /// Log-probability of each sampled token under the distribution it was drawn from, which is that of `temperature` without top-k and top-p.
+    pub old_logprobs: Vec<f32>,
+    /// The advantage of the whole completion; 0 trains nothing by itself but counts in the means.
+    pub advantage: f32,
+    /// Softmax temperature the tokens were drawn at.
+    pub temperature: f32,
+}
+
+/// A policy in training.
+pub struct Learner {
+    /// The policy. Its weights change with every [`Learner::step`].
+    pub model: Model,
+    config: GrpoConfig,
+    engine: Engine,
+    optimizer: AdamW,
+    reference: Option<Model>,
+    seed: u64,
+    /// Calls of [`Learner::step`] that trained something.
+    steps: u64,
+}
+
+impl Learner {
+    /// A learner for `model`. A frozen copy of it is kept where `config.kl_beta` is not 0.
+    ///
+    /// `seed` decides which samples share a minibatch.
+    pub fn new(mut model: Model, config: GrpoConfig, seed: u64) -> Result<Self> {
+        config.check()?;
+        let reference = if config.kl_beta > 0.0 {
+            Some(model.frozen_copy().doing("copy itself as a reference")?)
+        } else {
+            None
+        };
+        let constants = Constants {
+            betas: config.betas,
+            eps: config.eps,
+            weight_decay: config.weight_decay,
+        };
+        let optimizer = AdamW::new(&model, constants)?;
+        let engine = Engine::new(&model, config.workers, config.micro_batch_tokens)?;
+        model.set_trainable(true);
+        Ok(Learner {
+            model,
+            config,
+            engine,
+            optimizer,
+            reference,
+            seed,
+            steps: 0,
+        })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &GrpoConfig {
+        &self.config
+    }
+
+    /// Calls of [`Learner::step`] that trained something.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Updates of the weights so far.
+    pub fn updates(&self) -> u64 {
+        self.optimizer.updates()
+    }
+
+    /// Trains on the samples of one step: `epochs` passes of `minibatches` updates each.
+    ///
+    /// With [`Error::NotFinite`] the update in question was not done; updates of earlier minibatches of the same step stay.
+    /// Samples that contradict themselves or the model are refused before anything is computed.
+    pub fn step(&mut self, samples: &[GrpoSample]) -> Result<StepReport> {
+        let began = Instant::now();
+        let mut report = StepReport::default();
+        if samples.is_empty() {
+            return Ok(report);
+        }
+        check(&self.model, samples)?;
+        let rows: Arc<Vec<Row>> = Arc::new(
+            samples
+                .iter()
+                .map(|s| Row::new(&s.prompt, &s.tokens, f64::from(s.temperature)))
+                .collect(),
+        );
+        let everything: Vec<usize> = (0..samples.len()).collect();
+        let references = match &self.reference {
+            Some(reference) => Some(self.engine.logprobs(reference, &rows, &everything)?),
+            None => None,
+        };
+        let step_tokens = samples.iter().map(|s| s.tokens.len()).sum();
+        let longest = samples.iter().map(|s| s.tokens.len()).max();
+        let (clip_low, clip_high) = self.config.clip();
+        let mut objective = Arc::new(Clipped {
+            terms: Terms {
+                loss: self.config.loss,
+                clip_low,
+                clip_high,
+                kl_beta: self.config.kl_beta,
+            },
+            entropy: Entropy::Report,
+            entropy_bonus: self.config.entropy_bonus,
+            references,
+            weights: vec![0.0; samples.len()],
+            samples: samples.to_vec(),
+        });
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        // Each step has a stream of its own: the random state is the number of steps.
+        random.set_stream(self.steps);
+        let mut sums = Tally::default();
+        for epoch in 0..self.config.epochs {
+            for picked in minibatches(samples.len(), self.config.minibatches, &mut random) {
+                let lengths: Vec<usize> = picked.iter().map(|i| samples[*i].tokens.len()).collect();
+                let limit = self.config.max_completion_tokens.or(longest);
+                let weights = token_weights(
+                    self.config.loss,
+                    &lengths,
+                    step_tokens,
+                    limit.unwrap_or_default(),
+                );
+                let shared = Arc::get_mut(&mut objective).ok_or(Error::ThreadEnded)?;
+                for (i, weight) in picked.iter().zip(weights) {
+                    shared.weights[*i] = weight;
+                }
+                shared.entropy = match (self.config.entropy_bonus, epoch) {
+                    (0.0, 0) => Entropy::Report,
+                    (0.0, _) => Entropy::Skip,
+                    _ => Entropy::Train,
+                };
+                self.update(&rows, &picked, &objective, &mut report, &mut sums)?;
+            }
+        }
+        self.steps += 1;
+        report.fill(&sums);
+        report.seconds = began.elapsed().as_secs_f64();
+        Ok(report)
+    }
+
+    /// One update of the weights from the picked rows.
+    fn update(
+        &mut self,
+        rows: &Arc<Vec<Row>>,
+        picked: &[usize],
+        objective: &Arc<Clipped>,
+        report: &mut StepReport,
+        sums: &mut Tally,
+    ) -> Result<()> {
+        let done = self.optimizer.updates();
+        let (gradient, tally) = self
+            .engine
+            .gradient(&self.model, rows, picked, objective, done)?;
+        let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
+        if !norm.is_finite() {
+            return Err(Error::NotFinite {
+                what: "the gradient",
+                update: done,
+            });
+        }
+        let rate = self.config.learning_rate * warm(done, self.config.warmup_steps);
+        self.engine
+            .update(&mut self.optimizer, &self.model, &gradient, rate, scale)?;
+        if report.updates == 0 {
+            report.sampler_gap = tally.abs_logratio / tally.tokens.max(1) as f64;
+        }
+        report.updates += 1;
+        report.grad_norm += norm;
+        report.learning_rate = rate;
+        report.positions += picked
+            .iter()
+            .map(|i| rows[*i].ids.len() as u64)
+            .sum::<u64>();
+        sums.add(&tally);
+        Ok(())
+    }
+
+    /// Everything a learner needs to go on from here, as files: weights, optimizer, counters and seed, and the reference where there is one.
+    pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let mut files = vec![
+            (
+                state::MODEL.to_owned(),
+                self.model.weights_bytes().doing("write its weights")?,
+            ),
+            (
+                state::OPTIMIZER.to_owned(),
+                state::optimizer_bytes(&self.optimizer)?,
+            ),
+            (
+                state::COUNTERS.to_owned(),
+                state::Counters {
+                    version: state::VERSION,
+                    seed: self.seed,
+                    steps: self.steps,
+                    updates: self.optimizer.updates(),
+                }
+                .to_bytes()?,
+            ),
+        ];
+        if let Some(reference) = &self.reference {
+            files.push((
+                state::REFERENCE.to_owned(),
+                reference.weights_bytes().doing("write the reference")?,
+            ));
+        }
+        Ok(files)
+    }
+
+    /// Takes over what [`Learner::state`] gave, the seed included. The learner must have been made for a model of the same shape; other files are ignored.
+    ///
+    /// With the same settings and number of workers it goes on bit by bit like
+    /// the one that wrote the files. After an error, restore again or throw it away: a part may have been taken over.
+    pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
+        let counters = state::Counters::parse(state::find(files, state::COUNTERS)?)?;
+        let moments = state::OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
+        moments.fits(&self.optimizer)?;
+        if let Some(reference) = &mut self.reference {
+            reference
+                .set_weights(state::find(files, state::REFERENCE)?)
+                .doing("take over the reference")?;
+        }
+        self.model
+            .set_weights(state::find(files, state::MODEL)?)
+            .doing("take over saved weights")?;
+        moments.copy_into(&mut self.optimizer)?;
+        self.optimizer.set_updates(counters.updates);
+        self.seed = counters.seed;
+        self.steps = counters.steps;
+        Ok(())
+    }
+}
+
+/// The clipped losses of [`crate::loss`] on samples.
+struct Clipped {
+    terms: Terms,
+    entropy: Entropy,
+    entropy_bonus: f64,
+    samples: Vec<GrpoSample>,
+    references: Option<Vec<Vec<f32>>>,
+    weights: Vec<f64>,
+}
+
+impl Objective for Clipped {
+    fn entropy(&self) -> Entropy {
+        self.entropy
+    }
+
+    fn differentiate(&self, row: usize, logprobs: &[f64], slopes: &mut [f64]) -> Tally {
+        let sample = &self.samples[row];
+        let sequence = Sequence {
+            logprobs,
+            old: &sample.old_logprobs,
+            reference: self.references.as_ref().map(|r| r[row].as_slice()),
+            advantage: f64::from(sample.advantage),
+            weight: self.weights[row],
+        };
+        differentiate(&self.terms, &sequence, slopes)
+    }
+
+    fn entropy_slope(&self, row: usize) -> f64 {
+        -self.entropy_bonus * self.weights[row]
+    }
+}
+
+/// Deals `count` samples into at most `parts` minibatches of nearly equal size, in a random order unless there is only one.
+fn minibatches(count: usize, parts: u32, random: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
+    let parts = (parts as usize).clamp(1, count.max(1));
+    let mut order: Vec<usize> = (0..count).collect();
+    if parts > 1 {
+        shuffle(&mut order, random);
+    }
+    (0..parts)
+        .map(|part| order[part * count / parts..(part + 1) * count / parts].to_vec())
+        .collect()
+}
+
+/// Fisher and Yates' shuffle. Written out, since a run must repeat with later versions of any library.
+pub(crate) fn shuffle(order: &mut [usize], random: &mut ChaCha8Rng) {
+    for last in (1..order.len()).rev() {
+        // The high half of a 128-bit product is uniform up to 2⁻⁶⁴ · length.
+        let product = u128::from(random.next_u64()) * (last as u128 + 1);
+        order.swap(last, (product >> 64) as usize);
+    }
+}
+
+fn check(model: &Model, samples: &[GrpoSample]) -> Result<()> {
+    for (i, s) in samples.iter().enumerate() {
+        if s.prompt.is_empty() || s.tokens.is_empty() {
+            return Err(Error::Input(format!(
+                "sample {i} has an empty prompt or completion"
+            )));
+        }
+        if s.tokens.len() != s.old_logprobs.len() {
+            return Err(Error::Input(format!(
+                "sample {i} has {} tokens and {} log-probabilities",
+                s.tokens.len(),
+                s.old_logprobs.len()
+            )));
+        }
+        if !s.advantage.is_finite() || s.old_logprobs.iter().any(|lp| !lp.is_finite()) {
+            return Err(Error::Input(format!(
+                "sample {i} has an advantage or a log-probability that is not finite"
+            )));
+        }
+        if !(s.temperature > 0.0 && s.temperature.is_finite()) {
+            return Err(Error::Input(format!(
+                "sample {i} has temperature {}, not a positive number",
+                s.temperature
+            )));
+        }
+        check_ids(model, "sample", i, &s.prompt, &s.tokens)?;
+    }
+    Ok(())
+}
+
+/// Do these tokens exist, and does the sequence fit the model?
+pub(crate) fn check_ids(
+    model: &Model,
+    what: &str,
+    i: usize,
+    prompt: &[u32],
+    tokens: &[u32],
+) -> Result<()> {
+    let config = model.config();
+    let length = prompt.len() + tokens.len();
+    if length as i64 > config.max_position_embeddings {
+        return Err(Error::Input(format!(
+            "{what} {i} has {length} tokens, more than the model's {} positions",
+            config.max_position_embeddings
+        )));
+    }
+    let unknown = |id: &&u32| i64::from(**id) >= config.vocab_size;
+    match prompt.iter().chain(tokens).find(unknown) {
+        Some(id) => Err(Error::Input(format!(
+            "{what} {i} has token {id}, which is outside the vocabulary of {}",
+            config.vocab_size
+        ))),
+        None => Ok(()),
+    }
+}

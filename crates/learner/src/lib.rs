@@ -1,0 +1,36 @@
+//! Losses, optimizer and training loops over the policy.
+//!
+//! [`Learner`] turns sampled programs and their advantages into gradient steps
+//! (GRPO and its relatives); [`sft()`] teaches a model answers to prompts. Both
+//! stand on the same parts: per-token losses as plain arithmetic ([`loss`]), batches by length without padding waste
+//! ([`batch`]), gradients on several threads at once, and AdamW over one flat vector ([`AdamW`]).
+//!
+//! What it deliberately does not do: no rewards and no advantages (`reward`),
+//! no sampling (`policy`), no storage of checkpoints: [`Learner::state`] gives
+//! files and [`Learner::restore`] takes them, whoever keeps them.
+//!
+//! Invariants:
+//! - training uses the sampled token ids and the log-probabilities they were drawn with, never text;
+//! - a batch split another way gives the same gradient up to rounding, and with
+//!   the same number of workers a run repeats bit by bit on the same machine;
+//! - a step whose loss or gradient is not finite changes no weight;
+//! - a learner restored from its files goes on bit by bit like the one that wrote them.
+
+pub mod adamw;
+pub mod batch;
+pub mod config;
+pub mod error;
+mod gradient;
+mod learner;
+pub mod loss;
+mod pool;
+mod report;
+mod sft;
+mod state;
+
+pub use adamw::AdamW;
+pub use config::{GrpoConfig, Labels, Loss, Schedule, SftConfig};
+pub use error::{Error, Result};
+pub use learner::{GrpoSample, Learner};
+pub use report::{SftProgress, SftReport, StepReport};
+pub use sft::{evaluate, sft};

@@ -1,0 +1,169 @@
+//! Policy-gradient losses of one sequence, with their derivatives: plain arithmetic in double precision.
+//!
+//! With lp the log-probability of a token now, old the one it was drawn with,
+//! A the sequence's advantage and ρ = exp(lp − old), the loss of a token is
+//!
+//! | loss | term | weight of each token |
+//! |---|---|---|
+//! | grpo | −min(ρA, clip(ρ, 1−ε_low, 1+ε_high)·A) | 1 / (sequences · own length) |
+//! | bnpo | same | 1 / tokens of the minibatch |
+//! | dr_grpo | same | 1 / (sequences · longest completion possible) |
+//! | dapo | same | 1 / tokens of the whole step |
+//! | gspo | same with ρ = exp(mean over the sequence of lp − old) | as grpo |
+//! | cispo | −min(ρ, ε_high)·A·lp, the factor taken as a constant | as dapo |
+//!
+//! plus β·(exp(ref − lp) − (ref − lp) − 1), the k3 estimate of the divergence from
+//! a reference (Schulman, 2020), which no term makes negative. The
+//! derivatives are written out, so that libtorch only has to carry them through the model, and so that they can be checked against finite differences.
+
+use crate::config::Loss;
+
+/// What the loss of every token of a minibatch has in common.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Terms {
+    /// Which loss.
+    pub loss: Loss,
+    /// ε_low.
+    pub clip_low: f64,
+    /// ε_high.
+    pub clip_high: f64,
+    /// β.
+    pub kl_beta: f64,
+}
+
+/// One sampled sequence, all slices of the same length.
+#[derive(Debug, Clone, Copy)]
+pub struct Sequence<'a> {
+    /// Log-probabilities now.
+    pub logprobs: &'a [f64],
+    /// Log-probabilities they were drawn with.
+    pub old: &'a [f32],
+    /// Log-probabilities under the reference policy, where there is one.
+    pub reference: Option<&'a [f32]>,
+    /// The sequence's advantage.
+    pub advantage: f64,
+    /// Weight of each token, from [`token_weights`].
+    pub weight: f64,
+}
+
+/// Sums over tokens, from which means are made.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Tally {
+    /// Weighted loss.
+    pub loss: f64,
+    /// Divergence of the policy from the one that drew the tokens: ρ − 1 − ln ρ, each at least 0.
+    pub kl: f64,
+    /// k3 divergence from the reference.
+    pub reference_kl: f64,
+    /// Token ratios.
+    pub ratio: f64,
+    /// |lp − old|.
+    pub abs_logratio: f64,
+    /// Entropies of the distributions.
+    pub entropy: f64,
+    /// Tokens whose ratio went over a bound in the direction that the advantage pushes, so that they are not pushed on.
+    pub clipped: u64,
+    /// Tokens with an entropy.
+    pub entropy_tokens: u64,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+impl Tally {
+    /// Adds another's sums.
+    pub fn add(&mut self, other: &Tally) {
+        self.loss += other.loss;
+        self.kl += other.kl;
+        self.reference_kl += other.reference_kl;
+        self.ratio += other.ratio;
+        self.abs_logratio += other.abs_logratio;
+        self.entropy += other.entropy;
+        self.clipped += other.clipped;
+        self.entropy_tokens += other.entropy_tokens;
+        self.tokens += other.tokens;
+    }
+}
+
+/// Weight of each token of each sequence of a minibatch, by the table above.
+///
+/// `lengths` are the completions' tokens, `step_tokens` those of the whole
+/// step, `longest` the longest completion possible.
+pub fn token_weights(
+    loss: Loss,
+    lengths: &[usize],
+    step_tokens: usize,
+    longest: usize,
+) -> Vec<f64> {
+    let sequences = lengths.len() as f64;
+    let tokens: usize = lengths.iter().sum();
+    lengths
+        .iter()
+        .map(|length| match loss {
+            Loss::Grpo | Loss::Gspo => 1.0 / (sequences * (*length).max(1) as f64),
+            Loss::Bnpo => 1.0 / tokens.max(1) as f64,
+            Loss::DrGrpo => 1.0 / (sequences * longest.max(1) as f64),
+            Loss::Dapo | Loss::Cispo => 1.0 / step_tokens.max(1) as f64,
+        })
+        .collect()
+}
+
+/// k3 estimate of the divergence from a reference, and its derivative by the log-probability.
+pub fn k3(logprob: f64, reference: f64) -> (f64, f64) {
+    let d = reference - logprob;
+    // exp_m1 keeps the digits where the two policies hardly differ.
+    (d.exp_m1() - d, -d.exp_m1())
+}
+
+/// Loss of a sequence; `slopes` gets its derivative by each log-probability.
+pub fn differentiate(terms: &Terms, s: &Sequence<'_>, slopes: &mut [f64]) -> Tally {
+    let (low, high) = (1.0 - terms.clip_low, 1.0 + terms.clip_high);
+    let (a, w) = (s.advantage, s.weight);
+    let mut tally = Tally {
+        tokens: s.logprobs.len() as u64,
+        ..Tally::default()
+    };
+    let of_sequence = (terms.loss == Loss::Gspo).then(|| {
+        let sum: f64 = s
+            .logprobs
+            .iter()
+            .zip(s.old)
+            .map(|(lp, old)| lp - f64::from(*old))
+            .sum();
+        (sum / s.logprobs.len().max(1) as f64).exp()
+    });
+    for (t, slope) in slopes.iter_mut().enumerate() {
+        let lp = s.logprobs[t];
+        let log_ratio = lp - f64::from(s.old[t]);
+        let own = log_ratio.exp();
+        tally.kl += log_ratio.exp_m1() - log_ratio;
+        tally.ratio += own;
+        tally.abs_logratio += log_ratio.abs();
+        let (value, by_logprob, clipped) = match terms.loss {
+            Loss::Cispo => {
+                let factor = own.min(terms.clip_high);
+                let clipped = own > terms.clip_high && a > 0.0;
+                (-factor * a * lp, -factor * a, clipped)
+            }
+            _ => {
+                // The mean in a sequence's ratio and the sum over its tokens cancel: its slope looks like a token's.
+                let ratio = of_sequence.unwrap_or(own);
+                let (free, bound) = (ratio * a, ratio.clamp(low, high) * a);
+                let clipped = (ratio < low && a < 0.0) || (ratio > high && a > 0.0);
+                // A ratio that is no number must come out as one, and not vanish in the minimum.
+                let value = if bound < free { bound } else { free };
+                (-value, if clipped { 0.0 } else { -free }, clipped)
+            }
+        };
+        let (mut value, mut by_logprob) = (value, by_logprob);
+        if let Some(reference) = s.reference {
+            let (kl, kl_slope) = k3(lp, f64::from(reference[t]));
+            tally.reference_kl += kl;
+            value += terms.kl_beta * kl;
+            by_logprob += terms.kl_beta * kl_slope;
+        }
+        tally.loss += w * value;
+        tally.clipped += u64::from(clipped);
+        *slope = w * by_logprob;
+    }
+    tally
+}

@@ -1,0 +1,364 @@
+//! The learner as a whole, on a tiny model.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod tiny;
+
+use flopsmith_learner::{Error, GrpoConfig, GrpoSample, Learner, Loss};
+use flopsmith_policy::{Entropy, Kind, Model};
+use tch::Tensor;
+
+fn learner(kind: Kind, config: GrpoConfig) -> Learner {
+    Learner::new(tiny::model(kind), config, 5).unwrap()
+}
+
+/// The loss of all samples by libtorch's own operations and autograd, row by row: gradients by name, and the loss.
+fn autograd(
+    model: &Model,
+    reference: &Model,
+    samples: &[GrpoSample],
+    config: &GrpoConfig,
+) -> (f64, Vec<(String, Tensor)>) {
+    let mut model = model.replica().unwrap();
+    model.set_trainable(true);
+    let (low, high) = config.clip();
+    let tokens: usize = samples.iter().map(|s| s.tokens.len()).sum();
+    let longest = samples.iter().map(|s| s.tokens.len()).max().unwrap();
+    let mut total = Tensor::from(0.0);
+    for s in samples {
+        let ids: Vec<i64> = s
+            .prompt
+            .iter()
+            .chain(&s.tokens)
+            .map(|id| i64::from(*id))
+            .collect();
+        let ids = Tensor::from_slice(&ids).unsqueeze(0);
+        let wanted = s.prompt.len()..s.prompt.len() + s.tokens.len();
+        let score = |m: &Model, e| {
+            m.token_logprobs(
+                &ids,
+                std::slice::from_ref(&wanted),
+                &[f64::from(s.temperature)],
+                e,
+            )
+            .unwrap()
+        };
+        let scored = score(&model, Entropy::Train);
+        let now = scored.logprobs;
+        // The learner keeps what the reference says in single precision.
+        let reference = score(reference, Entropy::Skip)
+            .logprobs
+            .detach()
+            .to_kind(Kind::Float)
+            .to_kind(Kind::Double);
+        let old = Tensor::from_slice(&s.old_logprobs).to_kind(Kind::Double);
+        let a = f64::from(s.advantage);
+        let log_ratio = &now - &old;
+        let term = match config.loss {
+            Loss::Cispo => log_ratio.exp().clamp_max(high).detach() * -a * &now,
+            loss => {
+                let ratio = if loss == Loss::Gspo {
+                    log_ratio.mean(None).exp() + log_ratio.zeros_like()
+                } else {
+                    log_ratio.exp()
+                };
+                -(&ratio * a).minimum(&(ratio.clamp(1.0 - low, 1.0 + high) * a))
+            }
+        };
+        let gap = reference - &now;
+        let term = term + config.kl_beta * (gap.exp() - &gap - 1.0)
+            - config.entropy_bonus * scored.entropy.unwrap();
+        let divisor = match config.loss {
+            Loss::Grpo | Loss::Gspo => samples.len() * s.tokens.len(),
+            Loss::DrGrpo => samples.len() * config.max_completion_tokens.unwrap_or(longest),
+            _ => tokens,
+        };
+        total = total + term.sum(Kind::Double) / divisor as f64;
+    }
+    total.backward();
+    let gradients = model
+        .parameters()
+        .iter()
+        .map(|(name, p)| (name.clone(), p.grad()))
+        .collect();
+    (total.double_value(&[]), gradients)
+}
+
+#[test]
+fn gradients_are_those_of_autograd_however_the_batch_is_split() {
+    for loss in [
+        Loss::Grpo,
+        Loss::Bnpo,
+        Loss::DrGrpo,
+        Loss::Dapo,
+        Loss::Gspo,
+        Loss::Cispo,
+    ] {
+        for (workers, micro, entropy_bonus, temperature) in
+            [(1, 4096, 0.0, 1.0), (2, 60, 0.02, 0.7), (3, 1, 0.0, 1.3)]
+        {
+            let config = GrpoConfig {
+                loss,
+                kl_beta: 0.05,
+                entropy_bonus,
+                workers: Some(workers),
+                micro_batch_tokens: micro,
+                max_completion_tokens: Some(50),
+                ..tiny::plain()
+            };
+            let mut learner = learner(Kind::Double, config.clone());
+            let reference = learner.model.frozen_copy().unwrap();
+            // Away from the reference, so that its term has a slope.
+            {
+                let _guard = tch::no_grad_guard();
+                let mut flat = learner.model.flat().shallow_clone();
+                let _same = flat.f_mul_scalar_(1.05).unwrap();
+            }
+            let samples = tiny::samples(&learner.model, 7, 0.3, temperature);
+            let (wanted_loss, wanted) = autograd(&learner.model, &reference, &samples, &config);
+            let report = learner.step(&samples).unwrap();
+            assert!(
+                (report.loss - wanted_loss).abs() < 1e-9 * (1.0 + wanted_loss.abs()),
+                "{loss:?}: {} and {wanted_loss}",
+                report.loss
+            );
+            let found = tiny::first_moments(&learner.state().unwrap());
+            assert_eq!(found.len(), wanted.len());
+            for (name, moment) in found {
+                let (_, gradient) = wanted.iter().find(|(n, _)| *n == name).unwrap();
+                let gap = (moment * 10.0 - gradient).abs().max().double_value(&[]);
+                let size = gradient.abs().max().double_value(&[]);
+                assert!(
+                    gap <= 1e-9 * (1e-3 + size),
+                    "{loss:?} {name}: {gap} beside {size}"
+                );
+            }
+            assert!(report.reference_kl > 0.0 && report.entropy > 0.0);
+        }
+    }
+}
+
+#[test]
+fn what_the_sampler_said_and_the_trainer_says_agree_at_any_temperature() {
+    for temperature in [0.5, 1.0, 1.5] {
+        let mut learner = learner(Kind::Float, tiny::plain());
+        let samples = tiny::samples(&learner.model, 6, 0.0, temperature);
+        let report = learner.step(&samples).unwrap();
+        assert!(report.sampler_gap < 1e-5, "{}", report.sampler_gap);
+        assert!(
+            (report.ratio_mean - 1.0).abs() < 1e-5 && report.kl < 1e-8 && report.clip_share == 0.0
+        );
+        assert_eq!(
+            report.tokens,
+            samples.iter().map(|s| s.tokens.len() as u64).sum::<u64>()
+        );
+    }
+}
+
+#[test]
+fn rewarded_tokens_become_likelier_and_punished_ones_less_likely() {
+    for loss in [
+        Loss::Grpo,
+        Loss::DrGrpo,
+        Loss::Dapo,
+        Loss::Gspo,
+        Loss::Cispo,
+    ] {
+        let mut learner = learner(
+            Kind::Float,
+            GrpoConfig {
+                loss,
+                ..tiny::plain()
+            },
+        );
+        let mut samples = tiny::samples(&learner.model, 4, 0.0, 1.0);
+        for (i, s) in samples.iter_mut().enumerate() {
+            s.advantage = if i % 2 == 0 { 1.0 } else { -1.0 };
+        }
+        let total = |model: &Model, s: &GrpoSample| {
+            tiny::logprobs(model, &s.prompt, &s.tokens, 1.0)
+                .iter()
+                .sum::<f32>()
+        };
+        let before: Vec<f32> = samples.iter().map(|s| total(&learner.model, s)).collect();
+        learner.step(&samples).unwrap();
+        for (s, before) in samples.iter().zip(before) {
+            let change = total(&learner.model, s) - before;
+            assert!(
+                change * s.advantage > 0.01,
+                "{loss:?}: {change} for {}",
+                s.advantage
+            );
+        }
+    }
+}
+
+#[test]
+fn a_restored_learner_goes_on_bit_by_bit() {
+    for kind in [Kind::Float, Kind::BFloat16] {
+        let config = GrpoConfig {
+            kl_beta: 0.02,
+            epochs: 2,
+            minibatches: 3,
+            warmup_steps: 4,
+            weight_decay: 0.01,
+            max_grad_norm: 1.0,
+            workers: Some(2),
+            ..tiny::plain()
+        };
+        let samples = tiny::samples(&tiny::model(kind), 8, 0.1, 1.0);
+        let mut undisturbed = learner(kind, config.clone());
+        undisturbed.step(&samples).unwrap();
+        let files = undisturbed.state().unwrap();
+        // Another seed and another start: both come from the files.
+        let mut model = tiny::model(kind);
+        model
+            .set_weights(&learner(kind, config.clone()).model.weights_bytes().unwrap())
+            .unwrap();
+        {
+            let _guard = tch::no_grad_guard();
+            let _same = model.flat().shallow_clone().f_mul_scalar_(0.5).unwrap();
+        }
+        let mut resumed = Learner::new(model, config, 99).unwrap();
+        resumed.restore(&files).unwrap();
+        assert_eq!(resumed.state().unwrap(), files);
+        for _ in 0..2 {
+            let a = undisturbed.step(&samples).unwrap();
+            let b = resumed.step(&samples).unwrap();
+            assert_eq!(a.updates, 6);
+            assert_eq!(
+                (a.loss.to_bits(), a.grad_norm.to_bits()),
+                (b.loss.to_bits(), b.grad_norm.to_bits())
+            );
+            assert!(
+                undisturbed.state().unwrap() == resumed.state().unwrap(),
+                "{kind:?}: the states differ"
+            );
+        }
+        assert_eq!((resumed.steps(), resumed.updates()), (3, 18));
+    }
+}
+
+#[test]
+fn files_that_do_not_fit_are_refused() {
+    let mut small = learner(Kind::Float, tiny::plain());
+    let files = small.state().unwrap();
+    let without = |name: &str| -> Vec<(String, Vec<u8>)> {
+        files.iter().filter(|(n, _)| n != name).cloned().collect()
+    };
+    for (name, _) in &files {
+        assert!(
+            matches!(small.restore(&without(name)), Err(Error::State { file, .. }) if file == name)
+        );
+    }
+    let mut double = learner(Kind::Double, tiny::plain());
+    assert!(matches!(
+        double.restore(&files),
+        Err(Error::State {
+            file: "optimizer.safetensors",
+            ..
+        })
+    ));
+    let mut needs_reference = learner(
+        Kind::Float,
+        GrpoConfig {
+            kl_beta: 0.1,
+            ..tiny::plain()
+        },
+    );
+    assert!(matches!(
+        needs_reference.restore(&files),
+        Err(Error::State {
+            file: "reference.safetensors",
+            ..
+        })
+    ));
+    let mut torn = files.clone();
+    for (name, bytes) in &mut torn {
+        if name == "optimizer.safetensors" {
+            bytes.truncate(bytes.len() / 2);
+        }
+    }
+    assert!(matches!(
+        small.restore(&torn),
+        Err(Error::Safetensors { .. })
+    ));
+}
+
+#[test]
+fn a_loss_that_is_no_number_is_an_error_and_changes_nothing() {
+    let mut learner = learner(Kind::Float, tiny::plain());
+    let mut samples = tiny::samples(&learner.model, 4, 0.0, 1.0);
+    let before = tiny::weights(&learner.model);
+    // exp(−old) overflows, and a punished token's ratio is not clipped from above.
+    samples[1].old_logprobs[0] = -2000.0;
+    samples[1].advantage = -1.0;
+    assert!(matches!(
+        learner.step(&samples),
+        Err(Error::NotFinite {
+            what: "the loss",
+            update: 0
+        })
+    ));
+    assert_eq!(before, tiny::weights(&learner.model));
+    // The next good step goes on as if nothing had been.
+    samples[1].old_logprobs[0] = -1.0;
+    learner.step(&samples).unwrap();
+    assert!(tiny::weights(&learner.model).iter().all(|w| w.is_finite()));
+}
+
+#[test]
+fn samples_that_contradict_themselves_or_the_model_are_refused() {
+    let mut learner = learner(Kind::Float, tiny::plain());
+    let good = tiny::samples(&learner.model, 1, 0.0, 1.0).remove(0);
+    let before = tiny::weights(&learner.model);
+    let breaks: [fn(&mut GrpoSample); 8] = [
+        |s| s.prompt.clear(),
+        |s| {
+            s.tokens.clear();
+            s.old_logprobs.clear();
+        },
+        |s| s.old_logprobs.truncate(1),
+        |s| s.advantage = f32::NAN,
+        |s| s.old_logprobs[0] = f32::NEG_INFINITY,
+        |s| s.temperature = 0.0,
+        |s| s.tokens[0] = tiny::VOCABULARY,
+        |s| s.prompt = vec![1; 64],
+    ];
+    for (i, break_it) in breaks.iter().enumerate() {
+        let mut bad = good.clone();
+        break_it(&mut bad);
+        let error = learner.step(&[good.clone(), bad]).unwrap_err();
+        assert!(
+            matches!(&error, Error::Input(text) if text.contains("sample 1")),
+            "{i}: {error}"
+        );
+    }
+    assert_eq!(before, tiny::weights(&learner.model));
+    assert_eq!(learner.step(&[]).unwrap().updates, 0);
+}
+
+#[test]
+fn settings_come_from_tables_and_are_checked() {
+    let config: GrpoConfig = serde_json::from_str(
+        r#"{"learning_rate": 3e-4, "loss": "dr_grpo", "clip_high": 0.3, "betas": [0.9, 0.95]}"#,
+    )
+    .unwrap();
+    assert_eq!((config.loss, config.clip()), (Loss::DrGrpo, (0.2, 0.3)));
+    assert!(serde_json::from_str::<GrpoConfig>(r#"{"learning_rat": 1}"#).is_err());
+    for text in [
+        r#"{"learning_rate": -1}"#,
+        r#"{"epochs": 0}"#,
+        r#"{"minibatches": 0}"#,
+        r#"{"micro_batch_tokens": 0}"#,
+        r#"{"betas": [1.0, 0.9]}"#,
+        r#"{"eps": 0}"#,
+        r#"{"clip_low": 1.5}"#,
+        r#"{"workers": 0}"#,
+    ] {
+        let config: GrpoConfig = serde_json::from_str(text).unwrap();
+        assert!(
+            matches!(config.check(), Err(Error::Setting { .. })),
+            "{text}"
+        );
+    }
+}

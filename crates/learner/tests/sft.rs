@@ -1,0 +1,205 @@
+//! Supervised fine-tuning on a corpus small enough to learn by heart.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod tiny;
+
+use std::ops::ControlFlow;
+
+use flopsmith_learner::{Error, Labels, Schedule, SftConfig, evaluate, sft};
+use flopsmith_policy::Kind;
+
+type Examples = Vec<(Vec<u32>, Vec<u32>)>;
+
+/// The answer counts on from the prompt's last token.
+fn corpus(count: u32) -> Examples {
+    (0..count)
+        .map(|i| {
+            let prompt = vec![39, i * 7 % 30, i % 30];
+            let answer = (1..5 + i % 6).map(|n| (i + n) % 30).chain([38]).collect();
+            (prompt, answer)
+        })
+        .collect()
+}
+
+fn config() -> SftConfig {
+    SftConfig {
+        learning_rate: 1e-2,
+        warmup: 5,
+        steps: Some(60),
+        batch_tokens: 200,
+        ..SftConfig::default()
+    }
+}
+
+#[test]
+fn the_loss_falls_on_examples_and_on_those_held_out() {
+    let mut model = tiny::model(Kind::Float);
+    let (train, held_out) = (corpus(60)[..50].to_vec(), corpus(60)[50..].to_vec());
+    let before = evaluate(&model, &held_out, &config()).unwrap().unwrap();
+    let mut seen = Vec::new();
+    let config = SftConfig {
+        validate_every: 20,
+        ..config()
+    };
+    let report = sft(&mut model, &train, &config, &held_out, |p| {
+        seen.push(*p);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(
+        report.first_loss > 2.5 && report.last_loss < 0.6,
+        "{report:?}"
+    );
+    let after = evaluate(&model, &held_out, &config).unwrap().unwrap();
+    assert!(after < before / 3.0, "{before} → {after}");
+    assert!(
+        (report.val_loss.unwrap() - after).abs() < 1e-6
+            && (report.perplexity.unwrap() - after.exp()).abs() < 1e-4
+    );
+    assert_eq!((report.steps, seen.len(), report.stopped), (60, 60, false));
+    let looked: Vec<u64> = seen
+        .iter()
+        .filter(|p| p.val_loss.is_some())
+        .map(|p| p.step)
+        .collect();
+    assert_eq!(looked, [20, 40, 60]);
+    assert!(seen.iter().all(|p| p.steps == 60 && p.tokens_per_s > 0.0));
+    assert!(!model.is_trainable());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_weights_and_another_seed_others() {
+    let train = |seed| {
+        let mut model = tiny::model(Kind::Float);
+        let config = SftConfig {
+            seed,
+            steps: Some(8),
+            workers: Some(2),
+            ..config()
+        };
+        sft(&mut model, &corpus(30), &config, &[], |_| {
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        tiny::weights(&model)
+    };
+    assert!(train(1) == train(1));
+    assert!(train(1) != train(2));
+}
+
+#[test]
+fn an_epoch_teaches_every_example_once() {
+    let examples = corpus(37);
+    let answers: u64 = examples.iter().map(|(_, a)| a.len() as u64).sum();
+    let all: u64 = examples
+        .iter()
+        .map(|(p, a)| (p.len() + a.len()) as u64)
+        .sum();
+    for (labels, tokens) in [(Labels::Answer, answers), (Labels::All, all - 37)] {
+        let mut model = tiny::model(Kind::Float);
+        let config = SftConfig {
+            steps: None,
+            epochs: 2,
+            labels,
+            ..config()
+        };
+        let report = sft(&mut model, &examples, &config, &[], |_| {
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!((report.tokens, report.positions), (2 * tokens, 2 * all));
+        assert_eq!(report.val_loss, None);
+    }
+}
+
+#[test]
+fn the_first_loss_is_the_mean_negative_log_probability_of_the_answers() {
+    let mut model = tiny::model(Kind::Float);
+    let examples = corpus(10);
+    let scores: Vec<f32> = examples
+        .iter()
+        .flat_map(|(p, a)| tiny::logprobs(&model, p, a, 1.0))
+        .collect();
+    let wanted = -scores.iter().map(|x| f64::from(*x)).sum::<f64>() / scores.len() as f64;
+    let found = evaluate(&model, &examples, &config()).unwrap().unwrap();
+    assert!((found - wanted).abs() < 1e-5);
+    let config = SftConfig {
+        steps: Some(1),
+        batch_tokens: 10_000,
+        ..config()
+    };
+    let report = sft(&mut model, &examples, &config, &[], |_| {
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!((report.first_loss - wanted).abs() < 1e-5);
+}
+
+#[test]
+fn the_callback_can_end_it() {
+    let mut model = tiny::model(Kind::Float);
+    let held_out = corpus(5);
+    let report = sft(&mut model, &corpus(30), &config(), &held_out, |p| {
+        if p.step == 3 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })
+    .unwrap();
+    assert_eq!((report.steps, report.stopped), (3, true));
+    let after = evaluate(&model, &held_out, &config()).unwrap().unwrap();
+    assert!((report.val_loss.unwrap() - after).abs() < 1e-6);
+}
+
+#[test]
+fn step_sizes_warm_up_and_fall_to_a_tenth() {
+    let config = SftConfig {
+        learning_rate: 1.0,
+        warmup: 4,
+        ..SftConfig::default()
+    };
+    let rates: Vec<f64> = (0..24).map(|s| config.rate(s, 24)).collect();
+    assert_eq!(rates[..5], [0.25, 0.5, 0.75, 1.0, 1.0]);
+    assert!(rates[4..].windows(2).all(|w| w[1] < w[0]));
+    assert!((rates[14] - 0.55).abs() < 1e-12 && rates[23] < 0.11 && rates[23] > 0.1);
+    let constant = SftConfig {
+        schedule: Schedule::Constant,
+        ..config
+    };
+    assert_eq!((constant.rate(0, 24), constant.rate(23, 24)), (0.25, 1.0));
+}
+
+#[test]
+fn examples_that_do_not_fit_are_named() {
+    let mut model = tiny::model(Kind::Float);
+    let go = |_: &_| ControlFlow::Continue(());
+    for bad in [
+        (vec![], vec![1]),
+        (vec![1], vec![]),
+        (vec![1], vec![40]),
+        (vec![1; 60], vec![1; 5]),
+    ] {
+        let examples = vec![(vec![1], vec![2]), bad];
+        let error = sft(&mut model, &examples, &config(), &[], go).unwrap_err();
+        assert!(
+            matches!(&error, Error::Input(text) if text.contains("example 1")),
+            "{error}"
+        );
+    }
+    assert!(matches!(
+        sft(&mut model, &[], &config(), &[], go),
+        Err(Error::Input(_))
+    ));
+    let config = SftConfig {
+        batch_tokens: 0,
+        ..config()
+    };
+    assert!(matches!(
+        sft(&mut model, &corpus(2), &config, &[], go),
+        Err(Error::Setting {
+            field: "batch_tokens",
+            ..
+        })
+    ));
+}

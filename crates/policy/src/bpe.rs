@@ -1,0 +1,79 @@
+//! Training a byte-level BPE tokenizer on source code.
+
+use tokenizers::models::TrainerWrapper;
+use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
+use tokenizers::normalizers::unicode::NFC;
+use tokenizers::pre_tokenizers::PreTokenizerWrapper;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::pre_tokenizers::sequence::Sequence;
+use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
+use tokenizers::{AddedToken, SplitDelimiterBehavior};
+
+use crate::error::{Error, Result};
+use crate::tokenizer::Tokenizer;
+
+/// Where a merge may not cross: Qwen2's own rule. transformers applies this rule (and NFC) to every folder whose
+/// `model_type` is `qwen2`, whatever its `tokenizer.json` says; any other would be read there as other tokens.
+const PIECES: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",
+    r"|[^\r\n\p{L}\p{N}]?\p{L}+",
+    r"|\p{N}",
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*",
+    r"|\s*[\r\n]+",
+    r"|\s+(?!\S)",
+    r"|\s+",
+);
+
+/// Learns merges from `texts` until there are `vocab_size` tokens (or nothing is left to merge).
+///
+/// Every byte has a token of its own, so every text (in Unicode's composed form) can be written. `specials` come first, in their order; the
+/// first of them ends an answer and fills up batches. The same input gives the same tokenizer, bit for bit.
+pub fn train_bpe(texts: &[String], vocab_size: usize, specials: &[&str]) -> Result<Tokenizer> {
+    let Some(end) = specials.first() else {
+        return Err(Error::Input(
+            "a tokenizer needs at least one special token: the first ends an answer".into(),
+        ));
+    };
+    let least = 256 + specials.len();
+    if vocab_size < least {
+        return Err(Error::Input(format!(
+            "a byte-level tokenizer with {} special tokens has at least {least} tokens, more than {vocab_size}",
+            specials.len()
+        )));
+    }
+    let failed = |source| Error::Tokenizer {
+        doing: "learn merges",
+        source,
+    };
+    let split = Split::new(
+        SplitPattern::Regex(PIECES.into()),
+        SplitDelimiterBehavior::Isolated,
+        false,
+    )
+    .map_err(failed)?;
+    let bytes = ByteLevel::new(false, false, false);
+    let mut inner = tokenizers::Tokenizer::new(BPE::default());
+    inner
+        .with_normalizer(Some(NFC))
+        .with_pre_tokenizer(Some(PreTokenizerWrapper::Sequence(Sequence::new(vec![
+            PreTokenizerWrapper::Split(split),
+            PreTokenizerWrapper::ByteLevel(bytes),
+        ]))))
+        .with_decoder(Some(bytes));
+    let trainer = BpeTrainerBuilder::new()
+        .show_progress(false)
+        .vocab_size(vocab_size)
+        .min_frequency(2)
+        .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+        .special_tokens(
+            specials
+                .iter()
+                .map(|s| AddedToken::from(*s, true))
+                .collect(),
+        )
+        .build();
+    inner
+        .train(&mut TrainerWrapper::BpeTrainer(trainer), texts.iter())
+        .map_err(failed)?;
+    Ok(Tokenizer::trained(inner, end))
+}

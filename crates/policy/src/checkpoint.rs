@@ -1,0 +1,345 @@
+//! Hugging Face folders in and out: `config.json` and safetensors.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use memmap2::Mmap;
+use safetensors::tensor::{Dtype, TensorView};
+use safetensors::{SafeTensors, View};
+use serde::Deserialize;
+use tch::{Device, Kind, Tensor};
+
+use crate::config::Config;
+use crate::error::{Doing, Error, Result};
+use crate::layout::{Layout, Part};
+use crate::model::Model;
+
+const WEIGHTS: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
+impl Model {
+    /// Opens a Hugging Face folder: `config.json` with `model.safetensors`, or with the shards that `model.safetensors.index.json` names.
+    ///
+    /// Weights become `kind` on `device`, whatever the file holds. Every missing, misshapen, unreadable and surplus tensor is listed in one error.
+    pub fn load(folder: &Path, device: Device, kind: Kind) -> Result<Self> {
+        let config = Config::load(folder)?;
+        let maps = map_weights(folder)?;
+        let origin = folder.display().to_string();
+        let files = maps
+            .iter()
+            .map(|(name, map)| {
+                SafeTensors::deserialize(map).map_err(|source| Error::Safetensors {
+                    origin: folder.join(name).display().to_string(),
+                    source,
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let found = gather(&origin, &files)?;
+        // What does not fit is said before memory for it is asked for.
+        let layout = Layout::of(&config);
+        compare(&origin, &layout, &found, config.tie_word_embeddings)?;
+        let mut model = Model::zeros(config, device, kind)?;
+        model.fill(&found)?;
+        Ok(model)
+    }
+
+    /// Writes `config.json` and `model.safetensors` so that transformers opens the folder.
+    ///
+    /// Each file is written beside its place, flushed to the disk and renamed: a reader never sees half a file.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder).map_err(|source| Error::Write {
+            path: folder.to_owned(),
+            source,
+        })?;
+        replace(folder, WEIGHTS, &self.weights_bytes()?)?;
+        let mut config = self.config.clone();
+        let dtype = match self.kind() {
+            Kind::BFloat16 => "bfloat16",
+            Kind::Half => "float16",
+            Kind::Double => "float64",
+            _ => "float32",
+        };
+        // The older and the newer name of the same field.
+        for field in ["torch_dtype", "dtype"] {
+            config.other.insert(field.into(), dtype.into());
+        }
+        let text = config.to_json().map_err(|source| Error::Json {
+            path: folder.join("config.json"),
+            source,
+        })?;
+        replace(folder, "config.json", text.as_bytes())
+    }
+
+    /// All weights as safetensors, with Hugging Face's names and shapes; a tied head is not repeated.
+    pub fn weights_bytes(&self) -> Result<Vec<u8>> {
+        let _guard = tch::no_grad_guard();
+        let dtype = dtype_of(self.kind());
+        let mut tensors = Vec::with_capacity(self.layout.parts.len());
+        for part in &self.layout.parts {
+            let (_, slot) = &self.parameters()[part.slot];
+            let tensor = part.to_file(
+                &part
+                    .view(slot)?
+                    .f_to_device(Device::Cpu)
+                    .doing("fetch a weight")?,
+            )?;
+            let mut data =
+                vec![0; tensor.numel() * usize::try_from(dtype.bitsize() / 8).unwrap_or(1)];
+            tensor
+                .f_copy_data_u8(&mut data, tensor.numel())
+                .doing("read a weight")?;
+            let shape = part
+                .shape
+                .iter()
+                .map(|n| usize::try_from(*n).unwrap_or_default())
+                .collect();
+            tensors.push((part.name.as_str(), Owned { dtype, shape, data }));
+        }
+        let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+        safetensors::serialize(tensors, Some(metadata)).map_err(|source| Error::Safetensors {
+            origin: "the model's weights".into(),
+            source,
+        })
+    }
+
+    /// Takes over weights written by [`Model::weights_bytes`], in place: replicas see them too.
+    ///
+    /// Nothing is changed when the tensors do not fit.
+    pub fn set_weights(&mut self, bytes: &[u8]) -> Result<()> {
+        let origin = "the new weights";
+        let file = SafeTensors::deserialize(bytes).map_err(|source| Error::Safetensors {
+            origin: origin.into(),
+            source,
+        })?;
+        let files = [file];
+        let found = gather(origin, &files)?;
+        compare(
+            origin,
+            &self.layout,
+            &found,
+            self.config.tie_word_embeddings,
+        )?;
+        self.fill(&found)
+    }
+
+    fn fill(&mut self, found: &BTreeMap<String, TensorView<'_>>) -> Result<()> {
+        let _guard = tch::no_grad_guard();
+        let (device, kind) = (self.device(), self.kind());
+        let layout = std::sync::Arc::clone(&self.layout);
+        for part in &layout.parts {
+            let Some(view) = found.get(&part.name) else {
+                continue;
+            };
+            let mut place = self.place(part)?;
+            let tensor = read(view, &part.shape)?
+                .f_to_device(device)
+                .and_then(|t| t.f_to_kind(kind))
+                .doing("convert a weight")?;
+            place
+                .f_copy_(&part.to_memory(&tensor)?)
+                .doing("store a weight")?;
+        }
+        Ok(())
+    }
+
+    /// The part of the flat buffer that holds `part`.
+    fn place(&mut self, part: &Part) -> Result<Tensor> {
+        let slot = self.layout.slots[part.slot].clone();
+        let slot_view = self
+            .flat_mut()
+            .f_narrow(0, slot.offset, slot.len())
+            .and_then(|t| t.f_view(slot.shape.as_slice()))
+            .doing("view a weight in the flat buffer")?;
+        part.view(&slot_view)
+    }
+}
+
+#[derive(Deserialize)]
+struct Index {
+    weight_map: BTreeMap<String, String>,
+}
+
+/// Maps the weight files of a folder: the single file where there is one, else the shards of the index.
+fn map_weights(folder: &Path) -> Result<Vec<(String, Mmap)>> {
+    let index = folder.join(INDEX);
+    let names: BTreeSet<String> = if !folder.join(WEIGHTS).exists() && index.exists() {
+        let text = std::fs::read_to_string(&index).map_err(|source| Error::Read {
+            path: index.clone(),
+            source,
+        })?;
+        let parsed: Index = serde_json::from_str(&text).map_err(|source| Error::Json {
+            path: index.clone(),
+            source,
+        })?;
+        parsed.weight_map.into_values().collect()
+    } else {
+        BTreeSet::from([WEIGHTS.to_owned()])
+    };
+    // A folder may come from anywhere: its index must not lead out of it.
+    if let Some(name) = names
+        .iter()
+        .find(|n| n.contains('/') || n.contains('\\') || n.as_str() == "..")
+    {
+        return Err(Error::Input(format!(
+            "`{}` names the shard `{name}`, which is no file of this folder",
+            index.display()
+        )));
+    }
+    names
+        .into_iter()
+        .map(|name| {
+            let path = folder.join(&name);
+            let read = |source| Error::Read {
+                path: path.clone(),
+                source,
+            };
+            let file = File::open(&path).map_err(read)?;
+            Ok((name, map(&file).map_err(read)?))
+        })
+        .collect()
+}
+
+#[expect(unsafe_code, reason = "a memory map is only as stable as its file")]
+fn map(file: &File) -> std::io::Result<Mmap> {
+    // SAFETY: the map is only read, and weights are replaced by renaming (`replace`), never rewritten in place;
+    // someone who truncates a model file while it is being opened gets a bus error, as with every mapped file.
+    unsafe { Mmap::map(file) }
+}
+
+fn gather<'a>(origin: &str, files: &[SafeTensors<'a>]) -> Result<BTreeMap<String, TensorView<'a>>> {
+    let mut found = BTreeMap::new();
+    let mut twice = Vec::new();
+    for file in files {
+        for (name, view) in file.tensors() {
+            if found.insert(name.clone(), view).is_some() {
+                twice.push(format!("{name} stands in two files"));
+            }
+        }
+    }
+    if twice.is_empty() {
+        Ok(found)
+    } else {
+        Err(Error::Weights {
+            origin: origin.to_owned(),
+            problems: twice,
+        })
+    }
+}
+
+/// Checks that exactly the wanted tensors are there, in the right shapes and in a kind that can be read.
+fn compare(
+    origin: &str,
+    layout: &Layout,
+    found: &BTreeMap<String, TensorView<'_>>,
+    tied: bool,
+) -> Result<()> {
+    let mut problems = Vec::new();
+    for part in &layout.parts {
+        let Some(view) = found.get(&part.name) else {
+            problems.push(format!("{} is missing", part.name));
+            continue;
+        };
+        let shape: Vec<i64> = view.shape().iter().map(|n| *n as i64).collect();
+        if shape != part.shape {
+            problems.push(format!(
+                "{} has shape {shape:?} where {:?} is wanted",
+                part.name, part.shape
+            ));
+        }
+        if kind_of(view.dtype()).is_none() {
+            problems.push(format!(
+                "{} has kind {:?}, which is no kind of weights",
+                part.name,
+                view.dtype()
+            ));
+        }
+    }
+    let wanted: BTreeSet<&str> = layout.parts.iter().map(|p| p.name.as_str()).collect();
+    for name in found.keys() {
+        // Older files repeat a tied head and carry the rotary frequencies, which follow from the configuration.
+        let harmless = (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq");
+        if !wanted.contains(name.as_str()) && !harmless {
+            problems.push(format!("{name} is not part of this model"));
+        }
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Weights {
+            origin: origin.to_owned(),
+            problems,
+        })
+    }
+}
+
+fn read(view: &TensorView<'_>, shape: &[i64]) -> Result<Tensor> {
+    let kind = kind_of(view.dtype()).unwrap_or(Kind::Float);
+    Tensor::f_from_data_size(view.data(), shape, kind).doing("read a weight")
+}
+
+fn kind_of(dtype: Dtype) -> Option<Kind> {
+    match dtype {
+        Dtype::F32 => Some(Kind::Float),
+        Dtype::BF16 => Some(Kind::BFloat16),
+        Dtype::F16 => Some(Kind::Half),
+        Dtype::F64 => Some(Kind::Double),
+        _ => None,
+    }
+}
+
+fn dtype_of(kind: Kind) -> Dtype {
+    match kind {
+        Kind::BFloat16 => Dtype::BF16,
+        Kind::Half => Dtype::F16,
+        Kind::Double => Dtype::F64,
+        _ => Dtype::F32,
+    }
+}
+
+/// A tensor's bytes on their way into a file.
+struct Owned {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    data: Vec<u8>,
+}
+
+impl View for Owned {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.data)
+    }
+    fn data_len(&self) -> usize {
+        self.data.len()
+    }
+}
+
+/// Writes a file beside its place, flushes it and renames it there.
+pub(crate) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let path = folder.join(name);
+    let failed = |source| Error::Write {
+        path: path.clone(),
+        source,
+    };
+    let mut builder = tempfile::Builder::new();
+    let prefix = format!(".{name}.");
+    builder.prefix(&prefix);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // Temporary files are private by default; a model is for whoever may read its folder. The umask still applies.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(&path).map_err(|e| failed(e.error))?;
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! The shape of a model, as Hugging Face's `config.json` gives it.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+
+/// The shape of a Qwen2 model: `config.json` with `model_type` `qwen2`.
+///
+/// Fields this crate does not use are kept in [`Config::other`] and written back as they were.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// The architecture; only `qwen2` is known.
+    #[serde(default)]
+    pub model_type: String,
+    /// Rows of the embedding, and tokens the head scores.
+    pub vocab_size: i64,
+    /// Width of the residual stream.
+    pub hidden_size: i64,
+    /// Width of the gated feed-forward layer.
+    pub intermediate_size: i64,
+    /// Number of transformer blocks.
+    pub num_hidden_layers: i64,
+    /// Query heads of each block.
+    pub num_attention_heads: i64,
+    /// Key and value heads of each block; query heads share them evenly. Missing means one for each query head.
+    #[serde(default)]
+    pub num_key_value_heads: Option<i64>,
+    /// Width of one head; missing means `hidden_size / num_attention_heads`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_dim: Option<i64>,
+    /// Added to the mean square under the root of RMSNorm.
+    #[serde(default = "default_eps")]
+    pub rms_norm_eps: f64,
+    /// Base of the rotary frequencies. Newer files keep it in `rope_parameters`; [`Config::parse`] reads both, and both are written.
+    #[serde(default)]
+    pub rope_theta: Option<f64>,
+    /// Is the head the embedding itself?
+    #[serde(default)]
+    pub tie_word_embeddings: bool,
+    /// Longest sequence, prompt and answer together.
+    #[serde(default = "default_positions")]
+    pub max_position_embeddings: i64,
+    /// Activation of the feed-forward gate; only `silu` is known.
+    #[serde(default = "default_activation")]
+    pub hidden_act: String,
+    /// Standard deviation of freshly drawn matrices.
+    #[serde(default = "default_initializer_range")]
+    pub initializer_range: f64,
+    /// Token that begins a sequence, where the tokenizer uses one.
+    #[serde(default)]
+    pub bos_token_id: Option<u32>,
+    /// Tokens that end an answer.
+    #[serde(default)]
+    pub eos_token_id: Option<TokenIds>,
+    /// Token that fills up rows of a batch.
+    #[serde(default)]
+    pub pad_token_id: Option<u32>,
+    /// Everything else in the file.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// One token id or several: `eos_token_id` comes in both forms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TokenIds {
+    /// A single id.
+    One(u32),
+    /// Several ids, any of which ends an answer.
+    Many(Vec<u32>),
+}
+
+impl TokenIds {
+    /// The ids as a list.
+    pub fn to_vec(&self) -> Vec<u32> {
+        match self {
+            TokenIds::One(id) => vec![*id],
+            TokenIds::Many(ids) => ids.clone(),
+        }
+    }
+}
+
+fn default_eps() -> f64 {
+    1e-6
+}
+
+fn default_positions() -> i64 {
+    32_768
+}
+
+fn default_activation() -> String {
+    "silu".into()
+}
+
+fn default_initializer_range() -> f64 {
+    0.02
+}
+
+impl Config {
+    /// A configuration with Qwen2's usual values and the given shape.
+    pub fn new(
+        vocab_size: i64,
+        hidden_size: i64,
+        intermediate_size: i64,
+        num_hidden_layers: i64,
+        num_attention_heads: i64,
+        num_key_value_heads: i64,
+    ) -> Self {
+        Config {
+            model_type: "qwen2".into(),
+            vocab_size,
+            hidden_size,
+            intermediate_size,
+            num_hidden_layers,
+            num_attention_heads,
+            num_key_value_heads: Some(num_key_value_heads),
+            head_dim: None,
+            rms_norm_eps: default_eps(),
+            rope_theta: Some(10_000.0),
+            tie_word_embeddings: true,
+            max_position_embeddings: 1024,
+            hidden_act: default_activation(),
+            initializer_range: default_initializer_range(),
+            bos_token_id: None,
+            eos_token_id: None,
+            pad_token_id: None,
+            other: Map::new(),
+        }
+    }
+
+    /// Reads `config.json` of a model folder.
+    pub fn load(folder: &Path) -> Result<Self> {
+        let path = folder.join("config.json");
+        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        Self::parse(&text).map_err(|error| match error {
+            ParseError::Json(source) => Error::Json { path, source },
+            ParseError::Unusable(error) => error,
+        })
+    }
+
+    /// Reads and checks the text of a `config.json`.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        // The architecture is looked at first: a file of another one lacks fields, and that would be the less helpful message.
+        let value: Value = serde_json::from_str(text).map_err(ParseError::Json)?;
+        let found = value
+            .get("model_type")
+            .and_then(Value::as_str)
+            .unwrap_or("none named");
+        if found != "qwen2" {
+            return Err(ParseError::Unusable(Error::Architecture {
+                found: found.to_owned(),
+            }));
+        }
+        let mut config: Config = serde_json::from_str(text).map_err(ParseError::Json)?;
+        config.absorb_rope().map_err(ParseError::Unusable)?;
+        config.check().map_err(ParseError::Unusable)?;
+        Ok(config)
+    }
+
+    /// The file's text, in the form that both older and newer transformers open.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        let mut value = serde_json::to_value(self)?;
+        if let Some(map) = value.as_object_mut() {
+            map.entry("architectures")
+                .or_insert_with(|| serde_json::json!(["Qwen2ForCausalLM"]));
+            map.insert("rope_theta".into(), serde_json::json!(self.theta()));
+            map.insert(
+                "rope_parameters".into(),
+                serde_json::json!({"rope_theta": self.theta(), "rope_type": "default"}),
+            );
+            map.insert(
+                "num_key_value_heads".into(),
+                serde_json::json!(self.kv_heads()),
+            );
+        }
+        Ok(serde_json::to_string_pretty(&value)? + "\n")
+    }
+
+    fn absorb_rope(&mut self) -> Result<()> {
+        for (field, key) in [
+            ("rope_parameters", "rope_parameters"),
+            ("rope_scaling", "rope_scaling"),
+        ] {
+            let Some(Value::Object(rope)) = self.other.get(key) else {
+                continue;
+            };
+            let kind = rope
+                .get("rope_type")
+                .or_else(|| rope.get("type"))
+                .and_then(Value::as_str);
+            if kind.is_some_and(|k| k != "default") {
+                return Err(Error::Config {
+                    field,
+                    reason: format!(
+                        "asks for rotary scaling `{}`, which is not known here",
+                        kind.unwrap_or_default()
+                    ),
+                });
+            }
+            if let Some(theta) = rope.get("rope_theta").and_then(Value::as_f64) {
+                self.rope_theta = Some(theta);
+            }
+        }
+        self.other.remove("rope_parameters");
+        Ok(())
+    }
+
+    /// Is this a shape that can be built? [`Config::parse`] and the model's constructors ask it.
+    pub fn check(&self) -> Result<()> {
+        let fail = |field, reason: String| Err(Error::Config { field, reason });
+        for (field, value) in [
+            ("vocab_size", self.vocab_size),
+            ("hidden_size", self.hidden_size),
+            ("intermediate_size", self.intermediate_size),
+            ("num_hidden_layers", self.num_hidden_layers),
+            ("num_attention_heads", self.num_attention_heads),
+            ("num_key_value_heads", self.kv_heads()),
+            ("max_position_embeddings", self.max_position_embeddings),
+        ] {
+            if !(1..=1 << 32).contains(&value) {
+                return fail(field, format!("is {value}, not a positive number"));
+            }
+        }
+        if self.head_dim.is_none() && self.hidden_size % self.num_attention_heads != 0 {
+            return fail(
+                "hidden_size",
+                format!(
+                    "is {}, which {} heads do not divide",
+                    self.hidden_size, self.num_attention_heads
+                ),
+            );
+        }
+        if self.head() < 2 || self.head() % 2 != 0 {
+            return fail(
+                "head_dim",
+                format!("is {}; rotary embedding needs an even width", self.head()),
+            );
+        }
+        if self.num_attention_heads % self.kv_heads() != 0 {
+            return fail(
+                "num_key_value_heads",
+                format!(
+                    "is {}, which does not divide {} query heads",
+                    self.kv_heads(),
+                    self.num_attention_heads
+                ),
+            );
+        }
+        if self.hidden_act != "silu" {
+            return fail(
+                "hidden_act",
+                format!("is `{}`; only `silu` is known", self.hidden_act),
+            );
+        }
+        if !(self.rms_norm_eps > 0.0 && self.rms_norm_eps < 1.0) {
+            return fail("rms_norm_eps", format!("is {}", self.rms_norm_eps));
+        }
+        if !(self.theta() > 0.0 && self.theta().is_finite()) {
+            return fail("rope_theta", format!("is {}", self.theta()));
+        }
+        if !(self.initializer_range >= 0.0 && self.initializer_range.is_finite()) {
+            return fail(
+                "initializer_range",
+                format!("is {}", self.initializer_range),
+            );
+        }
+        if self.other.get("use_sliding_window") == Some(&Value::Bool(true)) {
+            return fail(
+                "use_sliding_window",
+                "is true; only full attention is known".into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Key and value heads.
+    pub fn kv_heads(&self) -> i64 {
+        self.num_key_value_heads.unwrap_or(self.num_attention_heads)
+    }
+
+    /// Width of one head.
+    pub fn head(&self) -> i64 {
+        self.head_dim
+            .unwrap_or_else(|| self.hidden_size / self.num_attention_heads.max(1))
+    }
+
+    /// Base of the rotary frequencies.
+    pub fn theta(&self) -> f64 {
+        self.rope_theta.unwrap_or(10_000.0)
+    }
+
+    /// Tokens that end an answer.
+    pub fn eos(&self) -> Vec<u32> {
+        self.eos_token_id
+            .as_ref()
+            .map(TokenIds::to_vec)
+            .unwrap_or_default()
+    }
+}
+
+/// Why a text is no usable `config.json`.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// It is no JSON, or a field is missing or of the wrong kind.
+    #[error("no usable JSON")]
+    Json(#[source] serde_json::Error),
+    /// It asks for something this model does not do.
+    #[error(transparent)]
+    Unusable(Error),
+}

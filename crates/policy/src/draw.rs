@@ -1,0 +1,311 @@
+//! Drawing one token from a distribution: pure, and determined by a seed and a position.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+/// A drawn token and ln of its probability under the distribution it was drawn from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Drawn {
+    pub token: u32,
+    pub logprob: f32,
+}
+
+/// How a distribution is cut before drawing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cut {
+    /// Keep only the likeliest token.
+    pub greedy: bool,
+    /// Keep this many of the likeliest; 0 keeps all.
+    pub top_k: u32,
+    /// Then keep the fewest of the likeliest whose share of what is left reaches this; 1 keeps all.
+    pub top_p: f32,
+}
+
+/// Number in [0, 1) for `position` of the sample with `seed`; a counter, so that no draw depends on an earlier one.
+pub(crate) fn uniform(seed: u64, position: u64) -> f64 {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(position);
+    (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Draws from `probabilities` (which need not add up to exactly 1) by inverting their cumulative sum at `u`.
+///
+/// The sum runs in the order of the token ids, so that rounding, which may swap two almost equal tokens in a
+/// sorted order, moves a boundary by as little as the rounding itself. `None` when they are no probabilities (NaN, or all zero).
+pub(crate) fn draw(
+    probabilities: &[f32],
+    cut: Cut,
+    u: f64,
+    scratch: &mut Vec<u32>,
+) -> Option<Drawn> {
+    if cut.greedy {
+        let best = argmax(probabilities)?;
+        return Some(Drawn {
+            token: best,
+            logprob: 0.0,
+        });
+    }
+    let k = cut.top_k as usize;
+    if (k > 0 && k < probabilities.len()) || cut.top_p < 1.0 {
+        keep(probabilities, cut, scratch)?;
+        let total: f64 = scratch.iter().map(|t| at(probabilities, *t)).sum();
+        return invert(
+            scratch.iter().map(|t| (*t, at(probabilities, *t))),
+            u * total,
+            total,
+        );
+    }
+    // Two levels: sums of short runs, which the compiler makes vector code of, then one run element by element.
+    const RUN: usize = 64;
+    let mut total = 0.0f64;
+    for run in probabilities.chunks(RUN) {
+        total += run_sum(run);
+    }
+    if !(total > 0.0 && total.is_finite()) {
+        return None;
+    }
+    let target = u * total;
+    let mut before = 0.0f64;
+    let runs = probabilities.len().div_ceil(RUN);
+    for (n, run) in probabilities.chunks(RUN).enumerate() {
+        let sum = run_sum(run);
+        if before + sum > target || n + 1 == runs {
+            let first = n * RUN;
+            let mut drawn = invert(
+                run.iter()
+                    .enumerate()
+                    .map(|(i, p)| ((first + i) as u32, f64::from(*p))),
+                target - before,
+                total,
+            );
+            if drawn.is_none() {
+                // Rounding put the target past the last run, and that one is all zero.
+                drawn = argmax(probabilities).map(|token| Drawn {
+                    token,
+                    logprob: (at(probabilities, token) / total).ln() as f32,
+                });
+            }
+            return drawn;
+        }
+        before += sum;
+    }
+    None
+}
+
+fn at(probabilities: &[f32], token: u32) -> f64 {
+    f64::from(probabilities[token as usize])
+}
+
+fn run_sum(run: &[f32]) -> f64 {
+    let mut lanes = [0.0f32; 8];
+    let (eights, rest) = run.as_chunks::<8>();
+    for eight in eights {
+        for (lane, p) in lanes.iter_mut().zip(eight) {
+            *lane += p;
+        }
+    }
+    f64::from(lanes.iter().sum::<f32>() + rest.iter().sum::<f32>())
+}
+
+fn argmax(probabilities: &[f32]) -> Option<u32> {
+    let mut best: Option<(usize, f32)> = None;
+    for (i, p) in probabilities.iter().enumerate() {
+        if p.is_nan() {
+            return None;
+        }
+        if best.is_none_or(|(_, b)| *p > b) {
+            best = Some((i, *p));
+        }
+    }
+    best.filter(|(_, p)| *p > 0.0).map(|(i, _)| i as u32)
+}
+
+/// The first entry at which the running sum exceeds `target`; the last one with any probability when rounding leaves none.
+fn invert(entries: impl Iterator<Item = (u32, f64)>, target: f64, total: f64) -> Option<Drawn> {
+    let mut sum = 0.0;
+    let mut last = None;
+    for (token, p) in entries {
+        if p > 0.0 {
+            sum += p;
+            last = Some(Drawn {
+                token,
+                logprob: (p / total).ln() as f32,
+            });
+            if sum > target {
+                break;
+            }
+        }
+    }
+    last
+}
+
+/// Leaves in `kept` the tokens that survive top-k and then top-p, in the order of their ids.
+fn keep(probabilities: &[f32], cut: Cut, kept: &mut Vec<u32>) -> Option<()> {
+    let total: f64 = probabilities.chunks(64).map(run_sum).sum();
+    if !(total > 0.0 && total.is_finite()) {
+        return None;
+    }
+    let k = cut.top_k as usize;
+    let by_probability = |a: &u32, b: &u32| {
+        probabilities[*b as usize]
+            .total_cmp(&probabilities[*a as usize])
+            .then(a.cmp(b))
+    };
+    kept.clear();
+    if k > 0 && k < probabilities.len() {
+        kept.extend(0..probabilities.len() as u32);
+        kept.select_nth_unstable_by(k - 1, by_probability);
+        kept.truncate(k);
+    } else {
+        // Everything below this adds up to less than what top-p leaves out: it need not be sorted.
+        let floor = f64::from(1.0 - cut.top_p) * total / probabilities.len() as f64;
+        kept.extend((0..probabilities.len() as u32).filter(|t| at(probabilities, *t) >= floor));
+    }
+    if cut.top_p < 1.0 {
+        let left: f64 = if k > 0 && k < probabilities.len() {
+            kept.iter().map(|t| at(probabilities, *t)).sum()
+        } else {
+            total
+        };
+        kept.sort_unstable_by(by_probability);
+        let mut sum = 0.0;
+        let mut nucleus = 0;
+        for token in kept.iter() {
+            nucleus += 1;
+            sum += at(probabilities, *token);
+            if sum >= f64::from(cut.top_p) * left {
+                break;
+            }
+        }
+        kept.truncate(nucleus);
+    }
+    kept.sort_unstable();
+    Some(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ALL: Cut = Cut {
+        greedy: false,
+        top_k: 0,
+        top_p: 1.0,
+    };
+
+    /// The same rule written plainly: filter, renormalize, invert.
+    fn oracle(p: &[f32], cut: Cut, u: f64) -> (u32, f64) {
+        let mut order: Vec<usize> = (0..p.len()).collect();
+        order.sort_by(|a, b| p[*b].total_cmp(&p[*a]).then(a.cmp(b)));
+        if cut.top_k > 0 {
+            order.truncate(cut.top_k as usize);
+        }
+        let left: f64 = order.iter().map(|i| f64::from(p[*i])).sum();
+        if cut.top_p < 1.0 {
+            let mut sum = 0.0;
+            let n = order
+                .iter()
+                .position(|i| {
+                    sum += f64::from(p[*i]);
+                    sum >= f64::from(cut.top_p) * left
+                })
+                .map_or(order.len(), |n| n + 1);
+            order.truncate(n);
+        }
+        order.sort_unstable();
+        let total: f64 = order.iter().map(|i| f64::from(p[*i])).sum();
+        let mut sum = 0.0;
+        for i in &order {
+            sum += f64::from(p[*i]);
+            if sum > u * total {
+                return (*i as u32, (f64::from(p[*i]) / total).ln());
+            }
+        }
+        unreachable!("u is below 1")
+    }
+
+    fn probabilities() -> impl Strategy<Value = Vec<f32>> {
+        proptest::collection::vec(0.0f32..1.0, 1..300).prop_map(|mut p| {
+            // Sharpen: real distributions are far from uniform.
+            p.iter_mut().for_each(|x| *x = x.powi(6) + 1e-6);
+            let sum: f32 = p.iter().sum();
+            p.iter_mut().for_each(|x| *x /= sum);
+            p
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_plain_rule(
+            p in probabilities(),
+            top_k in 0u32..20,
+            top_p in prop_oneof![Just(1.0f32), 0.05f32..0.999],
+            u in 0.0f64..0.999_999,
+        ) {
+            let cut = Cut { greedy: false, top_k, top_p };
+            let mut scratch = Vec::new();
+            let drawn = draw(&p, cut, u, &mut scratch).unwrap();
+            let (token, logprob) = oracle(&p, cut, u);
+            // Single-precision run sums may move a boundary by their rounding; then the neighbours share it.
+            let again = [-1e-5, 1e-5].map(|e| oracle(&p, cut, (u + e).clamp(0.0, 0.999_999)).0);
+            prop_assert!(drawn.token == token || again.contains(&drawn.token));
+            if drawn.token == token {
+                prop_assert!((f64::from(drawn.logprob) - logprob).abs() < 1e-5);
+            }
+        }
+
+        #[test]
+        fn a_position_has_one_number(seed: u64, position in 0u64..1 << 40) {
+            let u = uniform(seed, position);
+            prop_assert!((0.0..1.0).contains(&u));
+            prop_assert_eq!(u, uniform(seed, position));
+            prop_assert_ne!(u, uniform(seed, position + 1));
+            prop_assert_ne!(u, uniform(seed ^ 1, position));
+        }
+    }
+
+    #[test]
+    fn frequencies_follow_the_probabilities() {
+        let p = [0.5f32, 0.0, 0.3, 0.2];
+        let mut counts = [0u32; 4];
+        let n = 40_000;
+        for i in 0..n {
+            let d = draw(&p, ALL, uniform(i, 7), &mut Vec::new()).unwrap();
+            counts[d.token as usize] += 1;
+        }
+        assert_eq!(counts[1], 0);
+        for (count, p) in counts.iter().zip(p) {
+            // Five standard errors of a share of 40,000.
+            let share = f64::from(*count) / n as f64;
+            assert!((share - f64::from(p)).abs() < 0.0125, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn greedy_takes_the_likeliest_with_certainty() {
+        let cut = Cut {
+            greedy: true,
+            top_k: 0,
+            top_p: 1.0,
+        };
+        let drawn = draw(&[0.1, 0.6, 0.3], cut, 0.99, &mut Vec::new()).unwrap();
+        assert_eq!(drawn.token, 1);
+        assert_eq!(drawn.logprob, 0.0);
+    }
+
+    #[test]
+    fn what_is_no_distribution_is_not_drawn_from() {
+        for p in [
+            vec![f32::NAN, 0.5],
+            vec![0.0, 0.0],
+            vec![f32::INFINITY, 1.0],
+            vec![],
+        ] {
+            assert_eq!(draw(&p, ALL, 0.5, &mut Vec::new()), None, "{p:?}");
+            let cut = Cut { top_p: 0.9, ..ALL };
+            assert_eq!(draw(&p, cut, 0.5, &mut Vec::new()), None, "{p:?}");
+        }
+    }
+}

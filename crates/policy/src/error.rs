@@ -1,0 +1,134 @@
+//! What can go wrong with a model, its files and its text.
+
+use std::path::PathBuf;
+
+/// Every failure of this crate, named by what was being done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of a model folder cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file of a model folder cannot be written.
+    #[error("cannot write `{}`", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A JSON file does not say what it should.
+    #[error("`{}` is no usable JSON", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Line, column and reason.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The folder holds a model this build cannot run.
+    #[error("architecture `{found}` is not known here (known: qwen2)")]
+    Architecture {
+        /// `model_type` of `config.json`.
+        found: String,
+    },
+    /// `config.json` asks for something this model does not do.
+    #[error("config.json: `{field}` {reason}")]
+    Config {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with its value.
+        reason: String,
+    },
+    /// A weights file is damaged.
+    #[error("`{origin}` is no readable safetensors data")]
+    Safetensors {
+        /// The file, or where the bytes came from.
+        origin: String,
+        /// What its reader said.
+        #[source]
+        source: safetensors::SafeTensorError,
+    },
+    /// The tensors found are not those that the configuration asks for.
+    #[error(
+        "the weights in `{origin}` do not fit the configuration: {}",
+        list(problems)
+    )]
+    Weights {
+        /// The folder, or where the bytes came from.
+        origin: String,
+        /// One entry for each missing, misshapen, unreadable or surplus tensor.
+        problems: Vec<String>,
+    },
+    /// libtorch refused an operation.
+    #[error("libtorch failed to {doing}")]
+    Torch {
+        /// What was being computed.
+        doing: &'static str,
+        /// Its message.
+        #[source]
+        source: tch::TchError,
+    },
+    /// The arguments of a call contradict each other or the model.
+    #[error("{0}")]
+    Input(String),
+    /// The tokenizer's files or a text made it fail.
+    #[error("the tokenizer failed to {doing}")]
+    Tokenizer {
+        /// What it was doing.
+        doing: &'static str,
+        /// Its message.
+        #[source]
+        source: tokenizers::Error,
+    },
+    /// The chat template cannot be read or applied.
+    #[error("the chat template cannot be used")]
+    ChatTemplate(#[source] minijinja::Error),
+    /// The thread that owns the model is gone.
+    #[error("the thread that owns the model has ended")]
+    ThreadEnded,
+    /// The thread that owns the model cannot be started.
+    #[error("the thread that owns the model cannot be started")]
+    ThreadStart(#[source] std::io::Error),
+    /// The weights are damaged or training went astray: there is no distribution to draw from.
+    #[error("the model's scores are no numbers")]
+    Scores,
+    /// Whoever asked no longer waits for the answer.
+    #[error("sampling was stopped before it was complete")]
+    Stopped,
+}
+
+/// The result of this crate's fallible calls.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Names what libtorch was doing when it failed.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &'static str) -> Result<T>;
+}
+
+impl<T> Doing<T> for std::result::Result<T, tch::TchError> {
+    fn doing(self, doing: &'static str) -> Result<T> {
+        self.map_err(|source| Error::Torch { doing, source })
+    }
+}
+
+/// The first few of a list, and how many more there are: a folder of another model misses hundreds of tensors.
+fn list(problems: &[String]) -> String {
+    const SHOWN: usize = 24;
+    let mut text = problems
+        .iter()
+        .take(SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("; ");
+    if problems.len() > SHOWN {
+        text.push_str(&format!("; and {} more", problems.len() - SHOWN));
+    }
+    text
+}

@@ -1,0 +1,117 @@
+//! What a model folder holds, without failing where a part of it is broken.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use tch::{Device, Kind};
+
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::layout::{Layout, bytes_of};
+use crate::model::Model;
+use crate::tokenizer::Tokenizer;
+
+/// What a model folder is, and whether it can be used.
+#[derive(Debug, Serialize)]
+pub struct Inspection {
+    /// `model_type` of its configuration.
+    pub architecture: String,
+    /// Its shape.
+    pub config: Config,
+    /// Number of weights; a tied head counts once.
+    pub parameters: i64,
+    /// Bytes of the weights in memory, by the kind they are held in (`float32`, `bfloat16`).
+    pub memory_bytes: BTreeMap<&'static str, i64>,
+    /// Bytes of keys and values for each token of each row, by kind.
+    pub cache_bytes_per_token: BTreeMap<&'static str, i64>,
+    /// Its tokenizer, or why there is none.
+    #[serde(serialize_with = "report")]
+    pub tokenizer: Result<TokenizerFacts>,
+    /// Do the weights load and run? If not, why.
+    #[serde(serialize_with = "report")]
+    pub loads: Result<()>,
+}
+
+/// What a tokenizer offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TokenizerFacts {
+    /// Number of tokens, special ones included.
+    pub tokens: usize,
+    /// Tokens that end an answer.
+    pub eos: Vec<u32>,
+    /// Does it say how conversations are written?
+    pub chat_template: bool,
+}
+
+/// Looks into a model folder.
+///
+/// # Errors
+/// Only where `config.json` is missing or unusable: without it there is nothing to say. A broken tokenizer or
+/// weights that do not fit are part of the answer.
+pub fn inspect(folder: &Path) -> Result<Inspection> {
+    let config = Config::load(folder)?;
+    let layout = Layout::of(&config);
+    let kinds = [("float32", Kind::Float), ("bfloat16", Kind::BFloat16)];
+    let by_kind = |count: i64| {
+        kinds
+            .into_iter()
+            .map(|(name, kind)| (name, count * bytes_of(kind).unwrap_or(4)))
+            .collect()
+    };
+    let tokenizer = Tokenizer::load(folder).and_then(|t| {
+        if t.vocab_size() as i64 > config.vocab_size {
+            return Err(Error::Input(format!(
+                "the tokenizer has {} tokens, more than the model's {}",
+                t.vocab_size(),
+                config.vocab_size
+            )));
+        }
+        Ok(TokenizerFacts {
+            tokens: t.vocab_size(),
+            eos: t.eos().to_vec(),
+            chat_template: t.has_chat_template(),
+        })
+    });
+    let loads = Model::load(folder, Device::Cpu, Kind::Float).and_then(|model| {
+        let row = model.logits_all(&[0])?;
+        if row.iter().flatten().all(|p| p.is_finite()) {
+            Ok(())
+        } else {
+            Err(Error::Scores)
+        }
+    });
+    Ok(Inspection {
+        architecture: config.model_type.clone(),
+        parameters: layout.parameters(),
+        memory_bytes: by_kind(layout.total),
+        cache_bytes_per_token: by_kind(
+            2 * config.num_hidden_layers * config.kv_heads() * config.head(),
+        ),
+        tokenizer,
+        loads,
+        config,
+    })
+}
+
+/// `{"ok": …}` or `{"error": "reason: cause: …"}`.
+fn report<T: Serialize, S: serde::Serializer>(
+    result: &Result<T>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    use serde::ser::SerializeMap;
+    let mut map = serializer.serialize_map(Some(1))?;
+    match result {
+        Ok(value) => map.serialize_entry("ok", value)?,
+        Err(error) => {
+            let mut text = error.to_string();
+            let mut cause = std::error::Error::source(error);
+            while let Some(e) = cause {
+                text.push_str(&format!(": {e}"));
+                cause = e.source();
+            }
+            map.serialize_entry("error", &text)?;
+        }
+    }
+    map.end()
+}

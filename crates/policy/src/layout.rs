@@ -1,0 +1,216 @@
+//! Where each Hugging Face tensor lies in the model's own, fused tensors.
+//!
+//! All weights are views into one flat buffer, so that an optimizer can treat
+//! them as one vector. Query, key and value projections form one matrix, gate
+//! and up another: one large product is faster than several small ones.
+//!
+//! Inside a query or key head, Hugging Face pairs dimension `j` with
+//! `j + d/2` for the rotary embedding. Here the two lie next to each other, so
+//! that a pair is one complex number and rotating it one multiplication.
+//! Permuting query and key alike leaves every dot product as it was.
+
+use tch::{Kind, Tensor};
+
+use crate::config::Config;
+use crate::error::{Doing, Result};
+
+/// Slots begin at multiples of this many elements, so that each is aligned for vector loads.
+const ALIGN: i64 = 16;
+
+/// One of the model's own tensors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// Its name: Hugging Face's, or `….self_attn.qkv_proj.weight`, `….qkv_proj.bias`, `….mlp.gate_up_proj.weight` where several are fused.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<i64>,
+    /// Its first element in the flat buffer.
+    pub offset: i64,
+}
+
+impl Slot {
+    /// Number of elements.
+    pub fn len(&self) -> i64 {
+        self.shape.iter().product()
+    }
+
+    /// Never true in a checked configuration; here because `len` is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Matrices are decayed by AdamW; norms and biases are not.
+    pub fn is_matrix(&self) -> bool {
+        self.shape.len() > 1
+    }
+}
+
+/// One Hugging Face tensor and its place in a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub name: String,
+    pub shape: Vec<i64>,
+    pub slot: usize,
+    /// First row in the slot.
+    pub row: i64,
+    /// Width of a head when the rows of each head are stored in rotary pairs.
+    pub pairs: Option<i64>,
+}
+
+/// All slots and parts of a configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    pub slots: Vec<Slot>,
+    pub parts: Vec<Part>,
+    /// Elements of the flat buffer, padding included.
+    pub total: i64,
+}
+
+/// Positions of a block's slots, counted from its first one.
+pub(crate) mod block {
+    pub const NORM1: usize = 0;
+    pub const QKV: usize = 1;
+    pub const QKV_BIAS: usize = 2;
+    pub const OUT: usize = 3;
+    pub const NORM2: usize = 4;
+    pub const GATE_UP: usize = 5;
+    pub const DOWN: usize = 6;
+    pub const LEN: usize = 7;
+}
+
+impl Layout {
+    pub fn of(config: &Config) -> Self {
+        let (h, i, v) = (
+            config.hidden_size,
+            config.intermediate_size,
+            config.vocab_size,
+        );
+        let d = config.head();
+        let (q, kv) = (config.num_attention_heads * d, config.kv_heads() * d);
+        let mut layout = Layout {
+            slots: Vec::new(),
+            parts: Vec::new(),
+            total: 0,
+        };
+        layout.plain("model.embed_tokens.weight", &[v, h]);
+        for n in 0..config.num_hidden_layers {
+            let p = format!("model.layers.{n}");
+            layout.plain(&format!("{p}.input_layernorm.weight"), &[h]);
+            let a = format!("{p}.self_attn");
+            layout.fused(
+                &format!("{a}.qkv_proj.weight"),
+                &[q + 2 * kv, h],
+                &[
+                    (format!("{a}.q_proj.weight"), q, Some(d)),
+                    (format!("{a}.k_proj.weight"), kv, Some(d)),
+                    (format!("{a}.v_proj.weight"), kv, None),
+                ],
+            );
+            layout.fused(
+                &format!("{a}.qkv_proj.bias"),
+                &[q + 2 * kv],
+                &[
+                    (format!("{a}.q_proj.bias"), q, Some(d)),
+                    (format!("{a}.k_proj.bias"), kv, Some(d)),
+                    (format!("{a}.v_proj.bias"), kv, None),
+                ],
+            );
+            layout.plain(&format!("{a}.o_proj.weight"), &[h, q]);
+            layout.plain(&format!("{p}.post_attention_layernorm.weight"), &[h]);
+            layout.fused(
+                &format!("{p}.mlp.gate_up_proj.weight"),
+                &[2 * i, h],
+                &[
+                    (format!("{p}.mlp.gate_proj.weight"), i, None),
+                    (format!("{p}.mlp.up_proj.weight"), i, None),
+                ],
+            );
+            layout.plain(&format!("{p}.mlp.down_proj.weight"), &[h, i]);
+        }
+        layout.plain("model.norm.weight", &[h]);
+        if !config.tie_word_embeddings {
+            layout.plain("lm_head.weight", &[v, h]);
+        }
+        layout
+    }
+
+    /// Number of weights, padding left out.
+    pub fn parameters(&self) -> i64 {
+        self.slots.iter().map(Slot::len).sum()
+    }
+
+    fn slot(&mut self, name: &str, shape: &[i64]) -> usize {
+        let slot = Slot {
+            name: name.to_owned(),
+            shape: shape.to_vec(),
+            offset: self.total,
+        };
+        self.total += (slot.len() + ALIGN - 1) / ALIGN * ALIGN;
+        self.slots.push(slot);
+        self.slots.len() - 1
+    }
+
+    fn plain(&mut self, name: &str, shape: &[i64]) {
+        self.fused(name, shape, &[(name.to_owned(), shape[0], None)]);
+    }
+
+    fn fused(&mut self, name: &str, shape: &[i64], parts: &[(String, i64, Option<i64>)]) {
+        let slot = self.slot(name, shape);
+        let mut row = 0;
+        for (name, rows, pairs) in parts {
+            let mut part_shape = shape.to_vec();
+            part_shape[0] = *rows;
+            self.parts.push(Part {
+                name: name.clone(),
+                shape: part_shape,
+                slot,
+                row,
+                pairs: *pairs,
+            });
+            row += rows;
+        }
+    }
+}
+
+impl Part {
+    /// This part of its slot's tensor, as a view with the file's shape; pairs are not undone.
+    pub fn view(&self, slot: &Tensor) -> Result<Tensor> {
+        slot.f_narrow(0, self.row, self.shape[0])
+            .doing("view a part of a fused weight")
+    }
+
+    /// The order of the file → the order in memory.
+    pub fn to_memory(&self, tensor: &Tensor) -> Result<Tensor> {
+        self.reorder(tensor, true)
+    }
+
+    /// The order in memory → the order of the file; always contiguous.
+    pub fn to_file(&self, tensor: &Tensor) -> Result<Tensor> {
+        self.reorder(tensor, false)?
+            .f_contiguous()
+            .doing("lay out a weight for its file")
+    }
+
+    fn reorder(&self, tensor: &Tensor, to_memory: bool) -> Result<Tensor> {
+        let Some(d) = self.pairs else {
+            return Ok(tensor.shallow_clone());
+        };
+        let (inner, outer) = if to_memory { (2, d / 2) } else { (d / 2, 2) };
+        let columns: i64 = self.shape[1..].iter().product();
+        tensor
+            .f_reshape([self.shape[0] / d, inner, outer, columns])
+            .and_then(|t| t.f_transpose(1, 2))
+            .and_then(|t| t.f_reshape(self.shape.as_slice()))
+            .doing("reorder the rotary pairs of a weight")
+    }
+}
+
+/// Bytes of one element, for the kinds that weights may have.
+pub(crate) fn bytes_of(kind: Kind) -> Option<i64> {
+    match kind {
+        Kind::Float => Some(4),
+        Kind::BFloat16 | Kind::Half => Some(2),
+        Kind::Double => Some(8),
+        _ => None,
+    }
+}

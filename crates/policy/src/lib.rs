@@ -1,0 +1,48 @@
+//! The language model: Qwen2 in libtorch, its tokenizer, its sampler and its files.
+//!
+//! A [`Model`] opens a Hugging Face folder and writes one that transformers
+//! opens again; [`sample()`] writes text with it in batches; [`Handle`] keeps one
+//! on a thread of its own for many callers; [`Model::token_logprobs`] gives the
+//! learner what it differentiates. With `learner`, this is the only crate that
+//! knows tch.
+//!
+//! What it deliberately does not do: no losses and no optimizer (`learner`), no
+//! prompts (`problem`), no knowledge of runs or tasks, no download of models.
+//!
+//! Invariants:
+//! - token ids and log-probabilities of a sample are those that were drawn,
+//!   under the distribution they were drawn from; text is made from ids, never ids from that text;
+//! - the same seed gives the same tokens whatever else is in the batch, up to
+//!   rounding in the matrix products (a draw that falls within rounding error
+//!   of a boundary may differ);
+//! - a model's tensors are used by one thread at a time;
+//! - a file in a model folder is whole or not there.
+
+mod bpe;
+pub mod chat;
+mod checkpoint;
+pub mod config;
+mod decode;
+mod draw;
+pub mod error;
+mod forward;
+mod inspect;
+pub mod layout;
+mod memory;
+mod model;
+mod rotary;
+mod sample;
+mod thread;
+mod tokenizer;
+
+pub use bpe::train_bpe;
+pub use config::Config;
+pub use error::{Error, Result};
+pub use forward::{Entropy, TokenLogprobs};
+pub use inspect::{Inspection, TokenizerFacts, inspect};
+pub use memory::keep_freed_memory;
+pub use model::Model;
+pub use sample::{Request, Sample, sample, sample_while};
+pub use tch::{Device, Kind, Tensor};
+pub use thread::{Handle, Reply, Sampled};
+pub use tokenizer::Tokenizer;

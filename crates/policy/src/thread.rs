@@ -1,0 +1,204 @@
+//! One thread that owns a model, and handles by which many callers use it.
+//!
+//! libtorch keeps state for each thread and a tensor is not to be shared, so
+//! the model never leaves its thread. Commands are worked off in the order in
+//! which they came.
+
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+
+use flopsmith_protocol::PolicyVersion;
+use tokio::sync::oneshot;
+
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::sample::{Request, Sample, sample_while};
+use crate::tokenizer::Tokenizer;
+
+/// Answers, and the policy version that wrote all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampled {
+    /// The version of the weights.
+    pub version: PolicyVersion,
+    /// The answers in the order of the requests.
+    pub samples: Vec<Sample>,
+}
+
+/// The answer to a command, to be awaited, or waited for with [`Reply::wait`].
+///
+/// Dropping it withdraws the command: sampling in progress for it stops at the next token.
+#[derive(Debug)]
+pub struct Reply<T>(oneshot::Receiver<Result<T>>);
+
+impl<T> Reply<T> {
+    /// Blocks this thread until the answer is there. Not for use inside a runtime: there, await it.
+    pub fn wait(self) -> Result<T> {
+        self.0.blocking_recv().unwrap_or(Err(Error::ThreadEnded))
+    }
+}
+
+impl<T> Future for Reply<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0)
+            .poll(context)
+            .map(|answer| answer.unwrap_or(Err(Error::ThreadEnded)))
+    }
+}
+
+enum Command {
+    Sample(Vec<Request>, oneshot::Sender<Result<Sampled>>),
+    SetWeights(PolicyVersion, Vec<u8>, oneshot::Sender<Result<()>>),
+    Version(oneshot::Sender<Result<PolicyVersion>>),
+    Weights(oneshot::Sender<Result<Vec<u8>>>),
+}
+
+/// A handle on the thread that owns a model. Clones share the thread; it ends with the last of them.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// `None` only while the last handle is being dropped.
+    commands: Option<mpsc::Sender<Command>>,
+    thread: Option<JoinHandle<()>>,
+    ending: Arc<AtomicBool>,
+    tokenizer: Arc<Tokenizer>,
+    config: Config,
+}
+
+impl Handle {
+    /// Starts the thread and builds the model on it; returns when that has succeeded or failed.
+    ///
+    /// The model starts as version 0.
+    pub fn spawn(
+        build: impl FnOnce() -> Result<(Model, Tokenizer)> + Send + 'static,
+    ) -> Result<Self> {
+        let (commands, inbox) = mpsc::channel();
+        let (built, ready) = mpsc::sync_channel(1);
+        let ending = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&ending);
+        let thread = std::thread::Builder::new()
+            .name("policy".into())
+            .spawn(move || match build() {
+                Ok((model, tokenizer)) => {
+                    let tokenizer = Arc::new(tokenizer);
+                    let config = model.config().clone();
+                    if built.send(Ok((Arc::clone(&tokenizer), config))).is_ok() {
+                        serve(model, tokenizer.eos(), &inbox, &flag);
+                    }
+                }
+                Err(error) => {
+                    let _nobody_waits = built.send(Err(error));
+                }
+            })
+            .map_err(Error::ThreadStart)?;
+        let (tokenizer, config) = ready.recv().map_err(|_| Error::ThreadEnded)??;
+        Ok(Handle {
+            shared: Arc::new(Shared {
+                commands: Some(commands),
+                thread: Some(thread),
+                ending,
+                tokenizer,
+                config,
+            }),
+        })
+    }
+
+    /// Asks for answers. They end at the tokenizer's end tokens.
+    pub fn sample(&self, requests: Vec<Request>) -> Reply<Sampled> {
+        self.send(|reply| Command::Sample(requests, reply))
+    }
+
+    /// Takes over weights (see [`Model::set_weights`]) as `version`, after all commands sent before.
+    pub fn set_weights(&self, version: PolicyVersion, bytes: Vec<u8>) -> Reply<()> {
+        self.send(|reply| Command::SetWeights(version, bytes, reply))
+    }
+
+    /// The version of the weights, once all commands sent before are done.
+    pub fn version(&self) -> Reply<PolicyVersion> {
+        self.send(Command::Version)
+    }
+
+    /// The weights as [`Model::weights_bytes`] writes them.
+    pub fn weights(&self) -> Reply<Vec<u8>> {
+        self.send(Command::Weights)
+    }
+
+    /// The tokenizer; it can be used on any thread.
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.shared.tokenizer
+    }
+
+    /// The model's shape.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    fn send<T>(&self, command: impl FnOnce(oneshot::Sender<Result<T>>) -> Command) -> Reply<T> {
+        let (reply, answer) = oneshot::channel();
+        if let Some(commands) = &self.shared.commands {
+            // If the thread is gone, the command is dropped with its reply, and whoever waits is told.
+            let _thread_ended = commands.send(command(reply));
+        }
+        Reply(answer)
+    }
+}
+
+impl Drop for Shared {
+    /// Stops sampling in progress and waits for the thread: its memory is free when the last handle is gone.
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+        self.commands = None;
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that owned the model had panicked");
+        }
+    }
+}
+
+fn serve(mut model: Model, eos: &[u32], inbox: &mpsc::Receiver<Command>, ending: &AtomicBool) {
+    let mut version = PolicyVersion(0);
+    while let Ok(command) = inbox.recv() {
+        // A failed send means that the caller has gone; there is nobody left to tell.
+        match command {
+            Command::Sample(requests, reply) => {
+                if reply.is_closed() {
+                    continue;
+                }
+                let samples = sample_while(&model, &requests, eos, |_| {
+                    if reply.is_closed() || ending.load(Ordering::Relaxed) {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                });
+                let _gone = reply.send(samples.map(|samples| Sampled { version, samples }));
+            }
+            Command::SetWeights(new, bytes, reply) => {
+                let result = model.set_weights(&bytes);
+                if result.is_ok() {
+                    version = new;
+                }
+                let _gone = reply.send(result);
+            }
+            Command::Version(reply) => {
+                let _gone = reply.send(Ok(version));
+            }
+            Command::Weights(reply) => {
+                let _gone = reply.send(model.weights_bytes());
+            }
+        }
+    }
+}

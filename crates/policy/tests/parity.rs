@@ -1,0 +1,167 @@
+//! The model against what transformers computed from the same folders (tools/parity/make_fixtures.py).
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use flopsmith_policy::{Device, Entropy, Kind, Model, Tensor};
+use safetensors::SafeTensors;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Expected {
+    ids: Vec<Vec<u32>>,
+    token_logprobs: Vec<Vec<f32>>,
+    every_fifth_position_of_row_0: Vec<Vec<f32>>,
+}
+
+fn fixtures() -> Vec<(PathBuf, Expected)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    ["gqa_tied", "gqa_untied", "mha_tied", "mha_untied_sharded"]
+        .map(|name| {
+            let folder = root.join(name);
+            let text = std::fs::read_to_string(folder.join("expected.json")).unwrap();
+            (folder, serde_json::from_str(&text).unwrap())
+        })
+        .into()
+}
+
+fn open(folder: &Path) -> Model {
+    Model::load(folder, Device::Cpu, Kind::Float).unwrap()
+}
+
+fn batch(rows: &[Vec<u32>]) -> Tensor {
+    let flat: Vec<i64> = rows.iter().flatten().map(|id| i64::from(*id)).collect();
+    Tensor::from_slice(&flat).view([rows.len() as i64, -1])
+}
+
+fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f32::max)
+}
+
+#[test]
+fn log_probabilities_are_those_of_transformers() {
+    for (folder, expected) in fixtures() {
+        let model = open(&folder);
+        let all = model.logits_all(&expected.ids[0]).unwrap();
+        assert_eq!(all.len(), expected.ids[0].len());
+        for (ours, theirs) in all
+            .iter()
+            .step_by(5)
+            .zip(&expected.every_fifth_position_of_row_0)
+        {
+            let d = largest_difference(ours, theirs);
+            assert!(d < 1e-4, "{}: {d}", folder.display());
+        }
+        let length = expected.ids[0].len();
+        let wanted = vec![1..length; expected.ids.len()];
+        let ours = model
+            .token_logprobs(&batch(&expected.ids), &wanted, &[1.0], Entropy::Skip)
+            .unwrap()
+            .logprobs;
+        let ours = Vec::<f32>::try_from(&ours).unwrap();
+        let d = largest_difference(&ours, &expected.token_logprobs.concat());
+        assert!(d < 1e-4, "{}: {d}", folder.display());
+    }
+}
+
+/// Name → shape and bytes of every tensor of a folder, whatever files it lies in.
+fn tensors(folder: &Path) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|e| e == "safetensors") {
+            let bytes = std::fs::read(path).unwrap();
+            for (name, view) in SafeTensors::deserialize(&bytes).unwrap().tensors() {
+                found.insert(name, (view.shape().to_vec(), view.data().to_vec()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_saved_is_bit_for_bit_what_was_loaded() {
+    for (folder, _) in fixtures() {
+        let target = tempfile::tempdir().unwrap();
+        let model = open(&folder);
+        model.save(target.path()).unwrap();
+        assert_eq!(tensors(&folder), tensors(target.path()));
+        let again = open(target.path());
+        // Files carry both spellings of the rotary base and of the kind; the shape must be the same.
+        assert_eq!(again.config().theta(), model.config().theta());
+        assert_eq!(again.config().eos(), model.config().eos());
+        assert_eq!(again.flat(), model.flat());
+        let names: Vec<_> = std::fs::read_dir(target.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .filter(|n| n.starts_with('.'))
+            .collect();
+        assert!(names.is_empty(), "left behind: {names:?}");
+    }
+}
+
+#[test]
+fn weights_travel_as_bytes_and_replicas_see_them() {
+    let (folder, expected) = fixtures().remove(0);
+    let source = open(&folder);
+    let mut target = Model::random(source.config().clone(), 3, Device::Cpu, Kind::Float).unwrap();
+    let replica = target.replica().unwrap();
+    let before = replica.logits_all(&expected.ids[0]).unwrap();
+    target
+        .set_weights(&source.weights_bytes().unwrap())
+        .unwrap();
+    let wanted = source.logits_all(&expected.ids[0]).unwrap();
+    assert_ne!(before, wanted);
+    assert_eq!(target.logits_all(&expected.ids[0]).unwrap(), wanted);
+    assert_eq!(replica.logits_all(&expected.ids[0]).unwrap(), wanted);
+}
+
+#[test]
+fn weights_that_do_not_fit_change_nothing() {
+    let (folder, _) = fixtures().remove(0);
+    let mut model = open(&folder);
+    let before = model.flat().copy();
+    let mut config = model.config().clone();
+    config.num_hidden_layers = 1;
+    let other = Model::random(config, 3, Device::Cpu, Kind::Float).unwrap();
+    let error = model
+        .set_weights(&other.weights_bytes().unwrap())
+        .unwrap_err();
+    assert!(error.to_string().contains("model.layers.1."), "{error}");
+    assert_eq!(*model.flat(), before);
+}
+
+#[test]
+fn half_precision_stays_near() {
+    for (folder, expected) in fixtures() {
+        let model = Model::load(&folder, Device::Cpu, Kind::BFloat16).unwrap();
+        let ours = model.logits_all(&expected.ids[0]).unwrap();
+        let exact = open(&folder).logits_all(&expected.ids[0]).unwrap();
+        for (a, b) in ours.iter().zip(&exact) {
+            // bfloat16 has 8 bits: some hundredths of logits that reach about ten.
+            assert!(largest_difference(a, b) < 0.5, "{}", folder.display());
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_draws_the_same_model() {
+    let config = open(&fixtures()[0].0).config().clone();
+    let draw = |seed| Model::random(config.clone(), seed, Device::Cpu, Kind::Float).unwrap();
+    assert_eq!(draw(5).flat(), draw(5).flat());
+    assert_ne!(draw(5).flat(), draw(6).flat());
+    let model = draw(5);
+    for ((name, p), slot) in model.parameters().iter().zip(model.slots()) {
+        let std = p.std(false).double_value(&[]);
+        if slot.is_matrix() {
+            assert!((std - 0.02).abs() < 0.003, "{name}: {std}");
+        } else {
+            assert_eq!(std, 0.0, "{name}");
+        }
+    }
+}

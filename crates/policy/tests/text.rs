@@ -1,0 +1,178 @@
+//! Tokenizers: trained, saved, opened; chat templates.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use flopsmith_policy::chat::Message;
+use flopsmith_policy::{Error, Tokenizer, train_bpe};
+use proptest::prelude::*;
+use serde_json::json;
+
+fn corpus() -> Vec<String> {
+    (0..40)
+        .map(|i| {
+            format!("void dgemm(int n, const double *A) {{\n    for (int k{i} = 0; k{i} < n; k{i}++) {{\n        C[{i}] += A[k{i}];\n    }}\n}}\n")
+        })
+        .collect()
+}
+
+fn trained() -> Tokenizer {
+    train_bpe(&corpus(), 400, &["<|end|>", "<|task|>"]).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_text_survives(text in "[ -~\\n\\t]{0,200}|[à-ÿ一-三😀 {}]{0,40}") {
+        let tokenizer = trained();
+        prop_assert_eq!(tokenizer.decode(&tokenizer.encode(&text).unwrap()).unwrap(), text);
+    }
+}
+
+#[test]
+fn training_is_deterministic_and_compresses() {
+    let folders = [(); 3].map(|()| {
+        let folder = tempfile::tempdir().unwrap();
+        trained().save(folder.path()).unwrap();
+        std::fs::read_to_string(folder.path().join("tokenizer.json")).unwrap()
+    });
+    assert_eq!(folders[0], folders[1]);
+    assert_eq!(folders[0], folders[2]);
+    let text = &corpus()[7];
+    let tokens = trained().encode(text).unwrap().len();
+    assert!(
+        tokens * 2 < text.len(),
+        "{tokens} tokens for {} bytes",
+        text.len()
+    );
+}
+
+#[test]
+fn special_tokens_come_first_and_do_not_show() {
+    let tokenizer = trained();
+    assert_eq!(tokenizer.eos(), [0]);
+    assert_eq!(tokenizer.pad(), Some(0));
+    assert_eq!(tokenizer.token_to_id("<|task|>"), Some(1));
+    let ids = tokenizer.encode("<|task|>for<|end|>").unwrap();
+    assert_eq!((ids[0], ids.last()), (1, Some(&0)));
+    assert_eq!(tokenizer.decode(&ids).unwrap(), "for");
+    assert_eq!(
+        tokenizer.decode_with_specials(&ids).unwrap(),
+        "<|task|>for<|end|>"
+    );
+}
+
+#[test]
+fn impossible_tokenizers_are_refused() {
+    assert!(matches!(
+        train_bpe(&corpus(), 400, &[]),
+        Err(Error::Input(_))
+    ));
+    assert!(matches!(
+        train_bpe(&corpus(), 256, &["<|end|>"]),
+        Err(Error::Input(_))
+    ));
+}
+
+#[test]
+fn a_saved_tokenizer_opens_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = trained();
+    tokenizer.save(folder.path()).unwrap();
+    let again = Tokenizer::load(folder.path()).unwrap();
+    for text in corpus() {
+        assert_eq!(
+            again.encode(&text).unwrap(),
+            tokenizer.encode(&text).unwrap()
+        );
+    }
+    assert_eq!(again.eos(), tokenizer.eos());
+    assert_eq!(again.pad(), tokenizer.pad());
+    assert_eq!(again.vocab_size(), tokenizer.vocab_size());
+    assert!(!again.has_chat_template());
+    let said = [Message::system("fast"), Message::user("code")];
+    assert_eq!(again.render(&said).unwrap(), "fast\ncode");
+}
+
+/// A folder with the trained tokenizer and other settings.
+fn folder_with(settings: &serde_json::Value, others: &[(&str, String)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    trained().save(folder.path()).unwrap();
+    std::fs::remove_file(folder.path().join("generation_config.json")).unwrap();
+    std::fs::write(
+        folder.path().join("tokenizer_config.json"),
+        settings.to_string(),
+    )
+    .unwrap();
+    for (name, text) in others {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+const TEMPLATE: &str = "{%- if messages[0]['role'] == 'system' %}\n    {{- '[' + messages[0]['content'].strip() + ']\\n' }}\n{%- endif %}\n{%- for m in messages %}\n    {%- if m.role == 'user' %}\n        {{- eos_token + m.content }}\n    {%- elif m.role == 'tool' %}\n        {{- raise_exception('no tools') }}\n    {%- endif %}\n{%- endfor %}\n{%- if add_generation_prompt %}{{ '\\n>' }}{% endif %}";
+
+#[test]
+fn chat_templates_are_applied_wherever_they_stand() {
+    let said = [Message::system(" be fast "), Message::user("go & run")];
+    let wanted = "[be fast]\n<|end|>go & run\n>";
+    let plain = json!({"chat_template": TEMPLATE, "eos_token": {"content": "<|end|>"}});
+    let several = json!({"eos_token": "<|end|>", "chat_template": [
+        {"name": "tool_use", "template": "no"}, {"name": "default", "template": TEMPLATE}]});
+    let beside = json!({"eos_token": "<|end|>"});
+    let file = [("chat_template.jinja", TEMPLATE.to_owned())];
+    for folder in [
+        folder_with(&plain, &[]),
+        folder_with(&several, &[]),
+        folder_with(&beside, &file),
+    ] {
+        let tokenizer = Tokenizer::load(folder.path()).unwrap();
+        assert_eq!(tokenizer.eos(), [0]);
+        assert_eq!(tokenizer.render(&said).unwrap(), wanted);
+        let target = tempfile::tempdir().unwrap();
+        tokenizer.save(target.path()).unwrap();
+        let again = Tokenizer::load(target.path()).unwrap();
+        assert_eq!(again.render(&said).unwrap(), wanted);
+        let tool = Message {
+            role: "tool".into(),
+            content: String::new(),
+        };
+        let error = again.render(&[tool]).unwrap_err();
+        assert!(format!("{error:?}").contains("no tools"));
+    }
+}
+
+#[test]
+fn end_tokens_come_from_where_they_are_said() {
+    let generation = (
+        "generation_config.json",
+        json!({"eos_token_id": [5, 6]}).to_string(),
+    );
+    let config = ("config.json", json!({"eos_token_id": 7}).to_string());
+    let settings = json!({"eos_token": "<|task|>"});
+    let eos = |others: &[(&str, String)]| {
+        Tokenizer::load(folder_with(&settings, others).path())
+            .unwrap()
+            .eos()
+            .to_vec()
+    };
+    assert_eq!(eos(&[generation, config.clone()]), [5, 6]);
+    assert_eq!(eos(&[config]), [7]);
+    assert_eq!(eos(&[]), [1]);
+}
+
+#[test]
+fn broken_files_are_named() {
+    let folder = folder_with(&json!({}), &[("tokenizer_config.json", "{".into())]);
+    let error = Tokenizer::load(folder.path()).unwrap_err();
+    assert!(
+        error.to_string().contains("tokenizer_config.json"),
+        "{error}"
+    );
+    let folder = folder_with(&json!({}), &[("tokenizer.json", "{}".into())]);
+    assert!(matches!(
+        Tokenizer::load(folder.path()),
+        Err(Error::Tokenizer { .. })
+    ));
+    let nowhere = tempfile::tempdir().unwrap();
+    let error = Tokenizer::load(nowhere.path()).unwrap_err();
+    assert!(error.to_string().contains("tokenizer.json"), "{error}");
+}

@@ -1,0 +1,101 @@
+//! Soundness that can be told without running anything.
+
+use std::fmt;
+
+use crate::{ArgKind, Problem, Role};
+
+/// Something worth knowing about a definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// It must be mended.
+    Error(String),
+    /// It is weak.
+    Warning(String),
+    /// It is as it should be.
+    Good(String),
+}
+
+impl Finding {
+    /// Must it be mended?
+    pub fn is_error(&self) -> bool {
+        matches!(self, Finding::Error(_))
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Finding::Error(text) | Finding::Good(text) => f.write_str(text),
+            Finding::Warning(text) => write!(f, "weak: {text}"),
+        }
+    }
+}
+
+/// Shortest timed call worth timing alone, as bytes or operations: below this the clock's own noise shows.
+const LITTLE_WORK: f64 = 100_000.0;
+
+/// Looks at a definition.
+pub fn check(problem: &Problem) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let work = problem.work_flops(&problem.timed);
+    let bytes = problem.moved_bytes(&problem.timed);
+    if work > 0.0 && work.is_finite() {
+        findings.push(Finding::Good(format!(
+            "{:.1} million operations and {:.2} MB a timed call",
+            work / 1e6,
+            bytes / 1e6
+        )));
+    } else {
+        findings.push(Finding::Error(format!(
+            "`cost.work` is {work} at the timed size"
+        )));
+    }
+    if work.max(bytes) < LITTLE_WORK {
+        findings.push(Finding::Warning(
+            "a timed call is too short to be timed alone".into(),
+        ));
+    }
+    for arg in &problem.entry.args {
+        let ArgKind::Array { element, role, .. } = &arg.kind else {
+            continue;
+        };
+        match problem.elements(arg, &problem.timed) {
+            None | Some(0) => findings.push(Finding::Error(format!(
+                "`{}` has no whole, positive number of elements at the timed size",
+                arg.name
+            ))),
+            Some(n) if n * element.size() > 1 << 30 => findings.push(Finding::Error(format!(
+                "`{}` is larger than 1 GiB",
+                arg.name
+            ))),
+            Some(n) if *role == Role::Output && n < 16 => {
+                findings.push(Finding::Warning(format!(
+                    "`{}` has only {n} elements: a guess may be right",
+                    arg.name
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    let hidden = &problem.verify.hidden;
+    let sizes = (hidden.max - hidden.min) / hidden.multiple_of + 1;
+    if sizes < 4 {
+        findings.push(Finding::Warning(format!(
+            "only {sizes} hidden sizes: a program may know them all"
+        )));
+    } else {
+        findings.push(Finding::Good(format!(
+            "{sizes} hidden sizes, {} distributions",
+            problem.verify.distributions.len()
+        )));
+    }
+    if problem.verify.distributions.len() < 3 {
+        findings.push(Finding::Warning(
+            "fewer than three input distributions: algorithms that lose accuracy may pass".into(),
+        ));
+    }
+    if problem.baseline_source.is_none() {
+        findings.push(Finding::Warning("no baseline.c: timed calls are interleaved with the reference, which is slow where it is plain".into()));
+    }
+    findings
+}

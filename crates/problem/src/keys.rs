@@ -1,0 +1,112 @@
+//! The keys of a definition, and what a misspelt name was meant to be.
+
+/// Every key that may stand in a definition; array tables are followed through.
+const KEYS: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "title",
+            "language",
+            "entry",
+            "timed",
+            "verify",
+            "compile",
+            "cost",
+            "bound",
+            "techniques",
+            "threads",
+            "deterministic",
+            "max_source_bytes",
+            "prompt",
+        ],
+    ),
+    ("entry", &["name", "prototype", "args"]),
+    (
+        "entry.args",
+        &["name", "int", "element", "role", "shape", "align"],
+    ),
+    ("verify", &["visible", "hidden", "distributions"]),
+    ("verify.hidden", &["param", "multiple_of", "min", "max"]),
+    ("compile", &["includes", "flags"]),
+    ("cost", &["work", "bytes"]),
+    ("bound", &["kind", "c"]),
+];
+
+/// Line (0 where it is not found) and wording of every unknown key of a definition.
+pub(crate) fn unknown(text: &str, definition: &toml::Table) -> Vec<(usize, String)> {
+    let mut mistakes = Vec::new();
+    walk(text, "", definition, &mut mistakes);
+    mistakes
+}
+
+fn walk(text: &str, place: &str, table: &toml::Table, mistakes: &mut Vec<(usize, String)>) {
+    let Some((_, known)) = KEYS.iter().find(|(p, _)| *p == place) else {
+        return;
+    };
+    for (key, value) in table {
+        if !known.contains(&key.as_str()) {
+            let near = nearest(key, known.iter().copied())
+                .map(|n| format!("; did you mean `{n}`?"))
+                .unwrap_or_default();
+            let within = if place.is_empty() {
+                String::new()
+            } else {
+                format!(" in [{place}]")
+            };
+            mistakes.push((
+                find_key(text, key),
+                format!("unknown key `{key}`{within}{near}"),
+            ));
+            continue;
+        }
+        let inner = if place.is_empty() {
+            key.clone()
+        } else {
+            format!("{place}.{key}")
+        };
+        match value {
+            toml::Value::Table(table) => walk(text, &inner, table, mistakes),
+            toml::Value::Array(items) => {
+                for item in items.iter().filter_map(toml::Value::as_table) {
+                    walk(text, &inner, item, mistakes);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The first line on which `key` is used as a key.
+fn find_key(text: &str, key: &str) -> usize {
+    let used = |line: &str| {
+        line.match_indices(key).any(|(at, _)| {
+            let before = line[..at].chars().next_back();
+            let after = line[at + key.len()..].trim_start().chars().next();
+            !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+                && matches!(after, Some('=' | ']' | '.'))
+        })
+    };
+    text.lines().position(used).map_or(0, |i| i + 1)
+}
+
+/// The name nearest to `wrong`, when it is near enough to be meant.
+pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = names.map(|n| (distance(wrong, n), n)).min()?;
+    (near.0 <= 1 + wrong.len() / 3).then_some(near.1)
+}
+
+/// Levenshtein distance in characters.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let cost = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,234 @@
+//! Problem definitions: what a kernel shall compute, at which sizes, how exactly, and how it is asked for.
+//!
+//! A problem is a folder with `problem.toml`, `reference.c` and, where the
+//! plain reference is too slow to be interleaved with candidates, `baseline.c`.
+//! The same definition drives prompts, input generation, verification, timing
+//! and GFLOPS. This crate reads and checks definitions and renders prompts; it
+//! compiles and runs nothing.
+//!
+//! Invariants:
+//! - a loaded [`Problem`] is sound as far as that can be told without running it;
+//! - every mistake of a definition is reported with its line, several at once.
+
+pub mod check;
+pub mod formula;
+mod keys;
+pub mod load;
+pub mod prompt;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use flopsmith_protocol::{ProblemId, TechniqueSet};
+use serde::{Deserialize, Serialize};
+
+pub use check::{Finding, check};
+pub use formula::Formula;
+pub use load::Error;
+
+/// Parameters of one call, e.g. `n = 256`.
+pub type Params = BTreeMap<String, i64>;
+
+/// A problem.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// The name of its folder.
+    pub id: ProblemId,
+    /// One line for people.
+    pub title: String,
+    /// Its folder.
+    pub dir: PathBuf,
+    /// The function a candidate defines.
+    pub entry: Entry,
+    /// Parameters of timed calls.
+    pub timed: Params,
+    /// How candidates are verified.
+    pub verify: VerifyPlan,
+    /// Headers a candidate may include.
+    pub includes: Vec<String>,
+    /// Compiler flags of candidate, reference and baseline alike.
+    pub flags: Vec<String>,
+    /// How exact a result must be.
+    pub bound: ErrorBound,
+    /// Useful floating-point operations of one call.
+    pub work: Formula,
+    /// Bytes that one call must move at least.
+    pub bytes: Formula,
+    /// Techniques that make sense here.
+    pub techniques: TechniqueSet,
+    /// Thread counts that may be timed.
+    pub threads: Vec<u32>,
+    /// Largest source, bytes.
+    pub max_source_bytes: usize,
+    /// The plain reference, obviously right.
+    pub reference_source: String,
+    /// A fast fixed kernel that timed calls are interleaved with; the reference where there is none.
+    pub baseline_source: Option<String>,
+    /// Must the same input give the same bits?
+    pub deterministic: bool,
+    /// The language candidates are written in.
+    pub language: Language,
+    /// What the full prompt says of the task; made from the definition where there is none.
+    pub prompt_text: Option<String>,
+}
+
+/// The function a candidate defines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Its prototype in C.
+    pub prototype: String,
+    /// Its arguments in order.
+    pub args: Vec<Arg>,
+}
+
+/// One argument of the entry function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arg {
+    /// Its name in the prototype.
+    pub name: String,
+    /// What it is.
+    pub kind: ArgKind,
+}
+
+/// What an argument is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArgKind {
+    /// A C `int` with the value of the parameter of that name.
+    Int {
+        /// The parameter.
+        param: String,
+    },
+    /// A pointer to an array.
+    Array {
+        /// Element type.
+        element: Element,
+        /// Read or written.
+        role: Role,
+        /// Extents; their product is the number of elements.
+        shape: Vec<Formula>,
+        /// Alignment of its first byte.
+        align: usize,
+    },
+}
+
+/// Element types of arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Element {
+    /// C `double`.
+    F64,
+    /// C `float`.
+    F32,
+    /// C `int32_t`.
+    I32,
+}
+
+impl Element {
+    /// Bytes of one element.
+    pub fn size(self) -> usize {
+        match self {
+            Element::F64 => 8,
+            Element::F32 | Element::I32 => 4,
+        }
+    }
+}
+
+/// What a candidate does with an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Reads it and leaves it as it is.
+    Input,
+    /// Writes every element; the old content is undefined.
+    Output,
+}
+
+/// How candidates are verified.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerifyPlan {
+    /// Parameters that are always checked.
+    pub visible: Vec<Params>,
+    /// Where hidden sizes come from.
+    pub hidden: HiddenSizes,
+    /// What inputs look like.
+    pub distributions: Vec<Distribution>,
+}
+
+/// Sizes that candidates are not told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HiddenSizes {
+    /// The parameter that varies.
+    pub param: String,
+    /// Sizes are multiples of this.
+    pub multiple_of: i64,
+    /// Smallest.
+    pub min: i64,
+    /// Largest.
+    pub max: i64,
+}
+
+/// What the values of inputs look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Uniform in [-0.5, 0.5).
+    Uniform,
+    /// Uniform, rows of inputs scaled by powers of ten over many decades.
+    ScaledRows,
+    /// Uniform, columns of inputs scaled by powers of ten over many decades.
+    ScaledColumns,
+    /// Zeros and ones: the result is exact.
+    ZeroOne,
+    /// Uniform with some rows all zero.
+    ZeroRows,
+    /// Uniform in (-0.5, 0.5], the negative of another draw.
+    Negated,
+    /// Uniform times 10⁻⁶⁰.
+    Tiny,
+    /// Uniform times 10⁶⁰, short of overflow.
+    Huge,
+}
+
+/// How exact a result must be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ErrorBound {
+    /// Matrix product: |error| ≤ c·k·eps·(|A||B|) for each element, k the length of the sum.
+    Gemm {
+        /// The constant c.
+        c: f64,
+    },
+}
+
+/// Languages of candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// C.
+    C,
+}
+
+impl Problem {
+    /// Floating-point operations of one call with `params`.
+    pub fn work_flops(&self, params: &Params) -> f64 {
+        self.work.value(params).unwrap_or(f64::NAN)
+    }
+
+    /// Bytes one call with `params` must move.
+    pub fn moved_bytes(&self, params: &Params) -> f64 {
+        self.bytes.value(params).unwrap_or(f64::NAN)
+    }
+
+    /// The number of elements of an array argument with `params`; none for scalars.
+    pub fn elements(&self, arg: &Arg, params: &Params) -> Option<usize> {
+        match &arg.kind {
+            ArgKind::Int { .. } => None,
+            ArgKind::Array { shape, .. } => shape
+                .iter()
+                .map(|f| f.count(params))
+                .try_fold(1usize, |product, extent| product.checked_mul(extent?)),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! How a problem is asked for, and how the program is found in the answer.
+
+use std::fmt::Write;
+
+use flopsmith_protocol::{EliteHint, Technique, TechniqueSet};
+
+use crate::Problem;
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// One line, for small models that were trained on it.
+    Compact,
+    /// The whole task in words, for chat models.
+    Full,
+}
+
+/// One line on a technique, for prompts.
+pub fn definition(technique: Technique) -> &'static str {
+    match technique {
+        Technique::LoopReorder => "run the loops in another order than row, column, reduction",
+        Technique::Unroll => "repeat a loop body, by hand or with #pragma GCC unroll",
+        Technique::CacheBlocking => "tile loops so that a block of the data stays in a cache",
+        Technique::RegisterBlocking => "keep a small tile of the output in local accumulators",
+        Technique::Packing => "copy operands into a contiguous local buffer first",
+        Technique::Simd => "use vector types, vector intrinsics or #pragma omp simd",
+        Technique::Openmp => "share the work among OpenMP threads",
+        Technique::Prefetch => "prefetch data explicitly",
+    }
+}
+
+/// The prompt for a problem with some techniques permitted, perhaps with a program to build on.
+pub fn render(
+    problem: &Problem,
+    permitted: TechniqueSet,
+    elite: Option<&EliteHint>,
+    style: Style,
+) -> String {
+    match style {
+        Style::Compact => compact(problem.id.as_str(), permitted),
+        Style::Full => full(problem, permitted, elite),
+    }
+}
+
+/// The one-line prompt.
+pub fn compact(problem: &str, permitted: TechniqueSet) -> String {
+    let mut text = format!("// {problem}:");
+    if permitted.is_empty() {
+        text.push_str(" none");
+    }
+    for technique in permitted.iter() {
+        text.push(' ');
+        text.push_str(technique.name());
+    }
+    text.push('\n');
+    text
+}
+
+fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -> String {
+    let mut text = String::new();
+    let out = &mut text;
+    let task = problem.prompt_text.as_deref().unwrap_or(&problem.title);
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{}\n", task.trim());
+    let _ = writeln!(
+        out,
+        "Write one C file that defines\n\n    {}\n",
+        problem.entry.prototype
+    );
+    let _ = writeln!(
+        out,
+        "It is compiled with `{}`, verified on secret inputs and sizes, and timed at {}.",
+        problem.flags.join(" "),
+        params(problem)
+    );
+    let _ = writeln!(
+        out,
+        "It may include: {}. No other library, no inline assembly.\n",
+        problem.includes.join(", ")
+    );
+    let pool = problem.techniques;
+    let list = |set: TechniqueSet| {
+        set.iter()
+            .map(|t| format!("- {}: {}\n", t.name(), definition(t)))
+            .collect::<String>()
+    };
+    let allowed = permitted.intersection(pool);
+    if allowed.is_empty() {
+        let _ = writeln!(
+            out,
+            "No optimization technique is permitted: write the plain loops.\n"
+        );
+    } else {
+        let _ = writeln!(out, "Permitted techniques:\n{}", list(allowed));
+    }
+    let forbidden = pool.difference(permitted);
+    if !forbidden.is_empty() {
+        let _ = writeln!(
+            out,
+            "Forbidden techniques (a program that uses one is refused):\n{}",
+            list(forbidden)
+        );
+    }
+    if let Some(elite) = elite {
+        let _ = writeln!(
+            out,
+            "This program uses {} and reaches {:.1} GFLOPS. Build on it:\n\n```c\n{}\n```\n",
+            elite.techniques,
+            elite.gflops,
+            elite.source.trim()
+        );
+    }
+    let _ = writeln!(out, "Answer with the whole program in one ```c block.");
+    text
+}
+
+fn params(problem: &Problem) -> String {
+    problem
+        .timed
+        .iter()
+        .map(|(k, v)| format!("{k} = {v}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The program in an answer; none when there is none.
+pub fn extract(answer: &str, style: Style) -> Option<String> {
+    match style {
+        Style::Compact => (!answer.trim().is_empty()).then(|| answer.to_owned()),
+        Style::Full => last_block(answer),
+    }
+}
+
+/// The last complete fenced block that is C or has no language; reasoning before it may hold drafts.
+fn last_block(answer: &str) -> Option<String> {
+    let mut found = None;
+    let mut open: Option<(bool, String)> = None;
+    for line in answer.lines() {
+        let fence = line.trim_start().strip_prefix("```");
+        match (&mut open, fence) {
+            (None, Some(language)) => {
+                let wanted = matches!(
+                    language.trim().to_ascii_lowercase().as_str(),
+                    "" | "c" | "h"
+                );
+                open = Some((wanted, String::new()));
+            }
+            (Some(_), Some(_)) => {
+                if let Some((true, block)) = open.take()
+                    && !block.trim().is_empty()
+                {
+                    found = Some(block);
+                }
+            }
+            (Some((_, block)), None) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn compact_prompts_name_what_is_permitted() {
+        assert_eq!(compact("dgemm", TechniqueSet::EMPTY), "// dgemm: none\n");
+        assert_eq!(
+            compact("dgemm", "simd+unroll".parse().expect("a set")),
+            "// dgemm: unroll simd\n"
+        );
+    }
+
+    #[test]
+    fn the_last_c_block_is_the_program() {
+        let answer =
+            "draft\n```c\nint a;\n```\nthen\n```python\nx\n```\n```c\nint b;\n```\n```\n```";
+        assert_eq!(extract(answer, Style::Full).as_deref(), Some("int b;\n"));
+        assert_eq!(extract("no program", Style::Full), None);
+        assert_eq!(
+            extract("```c\nint cut;", Style::Full),
+            None,
+            "a block that was cut off is no program"
+        );
+        assert_eq!(extract(" \n", Style::Compact), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_fenced_program_is_found_whatever_is_around_it(before in "[a-z \n]{0,40}", body in "[a-z;{}]{1,40}") {
+            let answer = format!("{before}\n```c\n{body}\n```\n");
+            prop_assert_eq!(extract(&answer, Style::Full), Some(format!("{body}\n")));
+        }
+    }
+}

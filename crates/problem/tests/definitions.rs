@@ -1,0 +1,107 @@
+//! The shipped problems load, and every mistake in a definition is reported with its line.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+
+use flopsmith_problem::{Params, Problem};
+
+fn shipped(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../problems")
+        .join(name)
+}
+
+fn with(edit: impl Fn(String) -> String) -> Result<Problem, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("dgemm");
+    std::fs::create_dir(&dir).unwrap();
+    let text = std::fs::read_to_string(shipped("dgemm").join("problem.toml")).unwrap();
+    std::fs::write(dir.join("problem.toml"), edit(text)).unwrap();
+    std::fs::write(dir.join("reference.c"), "void dgemm(void) {}").unwrap();
+    Problem::load(&dir).map_err(|e| e.to_string())
+}
+
+#[test]
+fn dgemm_is_what_it_says() {
+    let p = Problem::load(&shipped("dgemm")).unwrap();
+    assert_eq!(p.id.as_str(), "dgemm");
+    assert_eq!(p.work_flops(&p.timed), 2.0 * 256f64.powi(3));
+    assert_eq!(
+        p.elements(&p.entry.args[1], &Params::from([("n".into(), 320)])),
+        Some(320 * 320)
+    );
+    assert!(p.baseline_source.is_some());
+    assert!(
+        !flopsmith_problem::check(&p)
+            .iter()
+            .any(flopsmith_problem::Finding::is_error)
+    );
+}
+
+#[test]
+fn several_mistakes_are_reported_at_once_with_their_lines() {
+    let error = with(|t| {
+        t.replace(
+            "techniques = [\"loop_reorder\"",
+            "tecniques = 3\ntechniques = [\"loop_reoder\"",
+        )
+        .replace("work = \"2*n*n*n\"", "work = \"2*m*n*\"")
+        .replace("max = 512", "max = 500")
+    })
+    .unwrap_err();
+    for part in [
+        "did you mean `techniques`",
+        "unknown technique `loop_reoder`",
+        "ends where",
+        "multiples of",
+        "line 3:",
+    ] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+}
+
+#[test]
+fn broken_toml_and_wrong_types_have_a_line() {
+    assert!(
+        with(|t| t.replace("[timed]", "[timed"))
+            .unwrap_err()
+            .contains("line")
+    );
+    assert!(
+        with(|t| t.replace("n = 256\n", "n = \"x\"\n"))
+            .unwrap_err()
+            .contains("line")
+    );
+    assert!(
+        with(|t| t.replace("role = \"output\"", "role = \"input\""))
+            .unwrap_err()
+            .contains("nothing could be verified")
+    );
+    assert!(
+        with(|t| t.replace("int = \"n\"", "int = \"m\""))
+            .unwrap_err()
+            .contains("names no parameter")
+    );
+    assert!(
+        with(|t| t.replace("kind = \"gemm\"", "kind = \"gem\""))
+            .unwrap_err()
+            .contains("unknown bound")
+    );
+    assert!(
+        with(|t| t.replace("c = 4.0", "c = -1.0"))
+            .unwrap_err()
+            .contains("positive")
+    );
+}
+
+#[test]
+fn a_misspelt_name_gets_a_suggestion() {
+    let roots = [shipped(".")];
+    let error = Problem::find("dgem", &roots).unwrap_err().to_string();
+    assert!(error.contains("did you mean `dgemm`?"), "{error}");
+    assert!(
+        Problem::find("../dgemm", &[shipped("dgemm")]).is_err(),
+        "a name is no path out of the roots"
+    );
+    assert!(Problem::find("dgemm", &roots).is_ok());
+}

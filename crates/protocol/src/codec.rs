@@ -1,0 +1,196 @@
+//! The envelope and its MessagePack form.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::{messages, outcome};
+
+/// The version of every schema in this crate.
+pub const VERSION: u16 = 1;
+
+/// A message that has a place on the bus.
+pub trait Message: Serialize + DeserializeOwned + JsonSchema {
+    /// Its name in the envelope and of its file in `schemas/`.
+    const KIND: &'static str;
+    /// The id that makes its effects idempotent; also the broker's dedupe key.
+    fn id(&self) -> String;
+}
+
+macro_rules! message {
+    ($type:ty, $kind:literal, |$m:ident| $id:expr) => {
+        impl Message for $type {
+            const KIND: &'static str = $kind;
+            fn id(&self) -> String {
+                let $m = self;
+                $id
+            }
+        }
+    };
+}
+
+message!(messages::Task, "task", |m| format!("task/{}", m.id));
+message!(messages::Candidate, "candidate", |m| format!(
+    "candidate/{}",
+    m.candidate.id
+));
+message!(messages::Rollout, "rollout", |m| format!(
+    "rollout/{}",
+    m.candidate.id
+));
+message!(messages::Compiled, "compiled", |m| format!(
+    "compiled/{}",
+    m.candidate.id
+));
+message!(messages::Verified, "verified", |m| format!(
+    "verified/{}",
+    m.compiled.candidate.id
+));
+message!(outcome::Outcome, "outcome", |m| format!(
+    "outcome/{}",
+    m.candidate.id
+));
+message!(messages::PolicyPublished, "policy_published", |m| format!(
+    "policy/{}/{}",
+    m.run, m.version
+));
+message!(messages::MachineFacts, "machine_facts", |m| format!(
+    "machine/{}/{}",
+    m.run, m.node
+));
+message!(messages::StageChanged, "stage_changed", |m| format!(
+    "stage/{}/{}/{}",
+    m.run, m.problem, m.step
+));
+
+/// What travels: a version, a kind, an id and the message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Envelope<M> {
+    /// Schema version.
+    pub v: u16,
+    /// Kind of the message.
+    pub kind: String,
+    /// Id of the message.
+    pub id: String,
+    /// The message.
+    pub body: M,
+}
+
+/// Why bytes are no message. Each goes to the dead letters; none is retried.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bytes are no envelope.
+    #[error("the bytes are no message envelope")]
+    Malformed(#[source] rmp_serde::decode::Error),
+    /// Written by a newer (or much older) Flopsmith.
+    #[error(
+        "message version {found} is not known here (this build reads version {VERSION}): update this node"
+    )]
+    UnknownVersion {
+        /// The version in the envelope.
+        found: u16,
+    },
+    /// Another message than expected on this subject.
+    #[error("message kind `{found}` where `{expected}` was expected")]
+    WrongKind {
+        /// The kind in the envelope.
+        found: String,
+        /// The kind that belongs there.
+        expected: &'static str,
+    },
+    /// The envelope is right and the message in it is not.
+    #[error("the body of a `{kind}` message does not fit its schema")]
+    Body {
+        /// The kind in the envelope.
+        kind: &'static str,
+        /// Where it went wrong.
+        #[source]
+        source: rmp_serde::decode::Error,
+    },
+    /// More bytes than one envelope.
+    #[error("{0} bytes are left over behind the message")]
+    Trailing(usize),
+    /// The message cannot be written.
+    #[error("the message cannot be written as MessagePack")]
+    Encode(#[source] rmp_serde::encode::Error),
+}
+
+#[derive(Deserialize)]
+struct Head {
+    v: u16,
+    kind: String,
+}
+
+/// Puts a message into its envelope and writes it as named MessagePack maps.
+pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, Error> {
+    #[derive(Serialize)]
+    struct Borrowed<'a, M> {
+        v: u16,
+        kind: &'a str,
+        id: &'a str,
+        body: &'a M,
+    }
+    rmp_serde::to_vec_named(&Borrowed {
+        v: VERSION,
+        kind: M::KIND,
+        id: &message.id(),
+        body: message,
+    })
+    .map_err(Error::Encode)
+}
+
+/// Reads a message of the expected kind. Unknown fields are ignored; unknown versions, other kinds and left-over bytes are errors.
+pub fn decode<M: Message>(bytes: &[u8]) -> Result<M, Error> {
+    let head: Head =
+        read(bytes).map_err(|e| e.unwrap_or_else(|n| Error::Trailing(n), Error::Malformed))?;
+    if head.v != VERSION {
+        return Err(Error::UnknownVersion { found: head.v });
+    }
+    if head.kind != M::KIND {
+        return Err(Error::WrongKind {
+            found: head.kind.chars().take(80).collect(),
+            expected: M::KIND,
+        });
+    }
+    let envelope: Envelope<M> = read(bytes).map_err(|e| {
+        e.unwrap_or_else(
+            |n| Error::Trailing(n),
+            |source| Error::Body {
+                kind: M::KIND,
+                source,
+            },
+        )
+    })?;
+    Ok(envelope.body)
+}
+
+enum ReadError {
+    Trailing(usize),
+    Decode(rmp_serde::decode::Error),
+}
+
+impl ReadError {
+    fn unwrap_or_else(
+        self,
+        trailing: impl FnOnce(usize) -> Error,
+        decode: impl FnOnce(rmp_serde::decode::Error) -> Error,
+    ) -> Error {
+        match self {
+            ReadError::Trailing(n) => trailing(n),
+            ReadError::Decode(e) => decode(e),
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ReadError> {
+    let mut cursor = std::io::Cursor::new(bytes);
+    let mut reader = rmp_serde::Deserializer::new(&mut cursor);
+    // A hostile message must not overflow the stack.
+    reader.set_max_depth(64);
+    let value = T::deserialize(&mut reader).map_err(ReadError::Decode)?;
+    let left = bytes.len() - usize::try_from(cursor.position()).unwrap_or(bytes.len());
+    if left > 0 {
+        return Err(ReadError::Trailing(left));
+    }
+    Ok(value)
+}

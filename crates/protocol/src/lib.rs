@@ -1,0 +1,36 @@
+//! What Flopsmith's roles say to each other.
+//!
+//! This crate holds the messages, the versioned envelope they travel in, the
+//! subjects they travel on, the ids that make every effect idempotent, and the
+//! closed sets of outcomes. It does no IO and knows no clock: time stamps and
+//! randomness come in as arguments.
+//!
+//! Invariants:
+//! - every message is a MessagePack *map* with named fields, so a field can be
+//!   added without breaking an older reader;
+//! - the kind of a message and the version of its schema stand in the envelope;
+//!   what a reader does not know is a typed [`codec::Error`], never a panic;
+//! - an id is derived from what it names (run, step, group, sample), so work
+//!   that is done twice carries the same id twice.
+
+pub mod codec;
+pub mod ids;
+pub mod messages;
+pub mod outcome;
+pub mod schema;
+pub mod subjects;
+pub mod technique;
+
+pub use codec::{Envelope, Message, decode, encode};
+pub use ids::{
+    CandidateId, Digest, GroupId, MachineClass, NodeId, PolicyVersion, ProblemId, RunId, TaskId,
+};
+pub use messages::{
+    ArtifactRef, Candidate, CandidateRef, Compiled, EliteHint, MachineFacts, PolicyPublished,
+    Purpose, Rollout, Sampling, StageChanged, StepMetrics, Task, Verified,
+};
+pub use outcome::{
+    CandidateFault, FaultClass, InfrastructureCause, Interval, Measurement, Outcome, StopReason,
+    Verdict,
+};
+pub use technique::{Technique, TechniqueSet};

@@ -1,0 +1,268 @@
+//! The messages of a candidate's journey, from task to policy version.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{
+    CandidateId, Digest, GroupId, MachineClass, NodeId, PolicyVersion, ProblemId, RunId, TaskId,
+};
+use crate::technique::TechniqueSet;
+
+/// A large thing in the artifact store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct ArtifactRef {
+    /// BLAKE3 of the content, checked on every read.
+    pub digest: Digest,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+/// What a sample is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The learner trains on it.
+    Train,
+    /// It measures the policy before training.
+    EvaluateStart,
+    /// It measures the policy after training.
+    EvaluateEnd,
+    /// It fills the archive; nothing is trained.
+    Search,
+    /// It repeats the measurement of an earlier candidate before that one counts as an elite.
+    Certify,
+}
+
+/// How the generator samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sampling {
+    /// Softmax temperature.
+    pub temperature: f32,
+    /// Nucleus share; 1 keeps everything.
+    pub top_p: f32,
+    /// Most likely tokens to keep; 0 keeps all.
+    pub top_k: u32,
+    /// New tokens at most.
+    pub max_tokens: u32,
+}
+
+/// An elite the prompt may build on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EliteHint {
+    /// Its cell.
+    pub techniques: TechniqueSet,
+    /// Its source.
+    pub source: String,
+    /// Its speed, 10⁹ floating-point operations a second.
+    pub gflops: f64,
+}
+
+/// One prompt for one group of samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Task {
+    /// Derived from run, step and number in the step.
+    pub id: TaskId,
+    /// The run it belongs to.
+    pub run: RunId,
+    /// The training step that waits for it.
+    pub step: u64,
+    /// How many tasks this step has in all.
+    pub tasks_in_step: u32,
+    /// The group its samples form.
+    pub group: GroupId,
+    /// How many samples are wanted.
+    pub group_size: u32,
+    /// The problem to solve.
+    pub problem: ProblemId,
+    /// The SQD stage it belongs to.
+    pub stage: u32,
+    /// The techniques it permits.
+    pub permitted: TechniqueSet,
+    /// A program to build on.
+    pub elite: Option<EliteHint>,
+    /// What the samples are for.
+    pub purpose: Purpose,
+    /// How to sample.
+    pub sampling: Sampling,
+    /// Seed of the group; sample `i` derives its own from it.
+    pub seed: u64,
+    /// Machines that shall time it.
+    pub machine_class: MachineClass,
+    /// The oldest policy version that may answer; the generator waits for it.
+    pub min_policy: PolicyVersion,
+}
+
+/// What every later stage needs to know about a candidate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CandidateRef {
+    /// Derived from task and sample number.
+    pub id: CandidateId,
+    /// The run.
+    pub run: RunId,
+    /// The task it answers.
+    pub task: TaskId,
+    /// The training step.
+    pub step: u64,
+    /// How many tasks its step has in all.
+    pub tasks_in_step: u32,
+    /// Its group.
+    pub group: GroupId,
+    /// How many samples the group has.
+    pub group_size: u32,
+    /// Its number in the group.
+    pub sample: u32,
+    /// The problem.
+    pub problem: ProblemId,
+    /// The stage its task belongs to.
+    pub stage: u32,
+    /// What its task permitted.
+    pub permitted: TechniqueSet,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The policy version that wrote it; none for other generators.
+    pub policy: Option<PolicyVersion>,
+    /// For [`Purpose::Certify`]: the candidate that is measured again.
+    pub remeasures: Option<CandidateId>,
+    /// Machines that shall time it.
+    pub machine_class: MachineClass,
+}
+
+/// A program to compile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Candidate {
+    /// Who it is.
+    pub candidate: CandidateRef,
+    /// The source, as extracted from the answer.
+    pub source: String,
+}
+
+/// What the learner needs of a sample beside its outcome: exactly what was sampled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rollout {
+    /// Who it is.
+    pub candidate: CandidateRef,
+    /// Digest of the source that was extracted from these tokens: the outcome it belongs to has the same.
+    pub source: Digest,
+    /// Prompt token ids.
+    pub prompt_tokens: Vec<u32>,
+    /// Sampled token ids, with the end token if it was sampled.
+    pub tokens: Vec<u32>,
+    /// Log-probability of each sampled token under the sampling distribution; same length as `tokens`.
+    pub logprobs: Vec<f32>,
+    /// True when the sample ended by itself, false when it hit the length limit.
+    pub finished: bool,
+}
+
+/// A compiled program, ready to be verified.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Compiled {
+    /// Who it is.
+    pub candidate: CandidateRef,
+    /// The source.
+    pub source: String,
+    /// The shared object.
+    pub object: ArtifactRef,
+    /// Techniques detected in source and object.
+    pub techniques: TechniqueSet,
+    /// Digest of compiler, version and flags.
+    pub toolchain: Digest,
+    /// Seconds spent compiling.
+    pub compile_seconds: f32,
+}
+
+/// A verified program, ready to be timed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verified {
+    /// The program.
+    pub compiled: Compiled,
+    /// Largest error seen as a share of the bound (≤ 1).
+    pub worst_error_share: f64,
+    /// Sizes and distributions that were checked.
+    pub cases: u32,
+    /// Seconds spent verifying.
+    pub verify_seconds: f32,
+    /// The node that verified it.
+    pub node: NodeId,
+}
+
+/// New weights.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PolicyPublished {
+    /// The run.
+    pub run: RunId,
+    /// The version that these weights are.
+    pub version: PolicyVersion,
+    /// The step after which they were published.
+    pub step: u64,
+    /// The weights as safetensors.
+    pub weights: ArtifactRef,
+    /// What the step that made them looked like; none for the weights a run starts with.
+    pub metrics: Option<StepMetrics>,
+}
+
+/// What the learner saw in one step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct StepMetrics {
+    /// The loss that was minimised, mean over minibatches.
+    pub loss: f64,
+    /// Mean reward of the samples that counted.
+    pub mean_reward: f64,
+    /// Estimated KL divergence from the sampling policy (k3, methods.md §5), nats per token.
+    pub kl: f64,
+    /// Mean entropy of the sampling distribution, nats per token.
+    pub entropy: f64,
+    /// Share of tokens whose ratio was clipped.
+    pub clip_share: f64,
+    /// Norm of the gradient before clipping.
+    pub grad_norm: f64,
+    /// Share of groups whose rewards were all equal.
+    pub flat_groups: f64,
+    /// Samples trained on.
+    pub samples: u32,
+    /// Samples that left their groups because of infrastructure failures.
+    pub dropped: u32,
+    /// Completion tokens trained on.
+    pub tokens: u64,
+    /// Seconds of the step.
+    pub seconds: f64,
+}
+
+/// A timing node says what it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MachineFacts {
+    /// The run it was asked by.
+    pub run: RunId,
+    /// The node.
+    pub node: NodeId,
+    /// Its class.
+    pub machine_class: MachineClass,
+    /// Measured floating-point peak at the run's thread count, 10⁹ operations a second.
+    pub peak_gflops: f64,
+    /// Speed of the plain reference at the timed size, 10⁹ operations a second.
+    pub reference_gflops: f64,
+    /// Speed of the best OpenBLAS core type, where it is installed.
+    pub openblas_gflops: Option<f64>,
+    /// That core type.
+    pub openblas_core: Option<String>,
+    /// Digest of the attestation.
+    pub attestation: Digest,
+    /// The attestation as JSON.
+    pub attestation_json: String,
+}
+
+/// A problem went to another stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageChanged {
+    /// The run.
+    pub run: RunId,
+    /// The problem.
+    pub problem: ProblemId,
+    /// The step after which it happened.
+    pub step: u64,
+    /// Stage before.
+    pub from: u32,
+    /// Stage after.
+    pub to: u32,
+    /// The rule's words.
+    pub reason: String,
+}

@@ -1,0 +1,295 @@
+//! What can become of a candidate: measured, or whose fault it was that it was not.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{Digest, MachineClass, NodeId};
+use crate::messages::{ArtifactRef, CandidateRef};
+use crate::technique::TechniqueSet;
+
+macro_rules! closed_set {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $($(#[$vdoc])* $variant),+ }
+
+        impl $name {
+            /// Every reason of this set.
+            pub const ALL: &[$name] = &[$($name::$variant),+];
+            /// The name used on the wire and in reports.
+            pub fn name(self) -> &'static str {
+                match self { $($name::$variant => $text),+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+closed_set!(
+    /// What a candidate did wrong. Everything it can cause is its own fault.
+    CandidateFault {
+        /// No program could be found in the answer.
+        Format => "format",
+        /// The source is larger than the problem allows or not text.
+        SourceTooLarge => "source_too_large",
+        /// A header outside the problem's list is included.
+        ForbiddenInclude => "forbidden_include",
+        /// The source or the object refers to a library or symbol that is not permitted.
+        ForbiddenSymbol => "forbidden_symbol",
+        /// Inline assembly, section attributes, constructors and other constructs that no plain kernel needs.
+        ForbiddenConstruct => "forbidden_construct",
+        /// A technique the task forbids was detected.
+        ForbiddenTechnique => "forbidden_technique",
+        /// The compiler refused the source.
+        CompileError => "compile_error",
+        /// The compiler did not finish in its time, memory or output limit.
+        CompileLimit => "compile_limit",
+        /// The object does not define the entry function.
+        MissingEntry => "missing_entry",
+        /// The entry function has another type than the problem's.
+        WrongSignature => "wrong_signature",
+        /// A call did not return in time.
+        Timeout => "timeout",
+        /// The program died from a signal.
+        Crash => "crash",
+        /// The program ended its process itself.
+        Exited => "exited",
+        /// The program asked for more memory than it may have.
+        MemoryLimit => "memory_limit",
+        /// The program made a system call that the jail forbids.
+        ForbiddenSyscall => "forbidden_syscall",
+        /// Threads, processes or processor time went on after the call returned.
+        LeftRunning => "left_running",
+        /// The result differs from the reference by more than the problem's bound.
+        WrongResult => "wrong_result",
+        /// The same input gave different results.
+        Nondeterministic => "nondeterministic",
+        /// Memory outside the buffers was written.
+        OutOfBounds => "out_of_bounds",
+        /// An input was changed.
+        InputModified => "input_modified",
+        /// A timed call did not do its work.
+        SkippedWork => "skipped_work",
+        /// Faster than this machine can be.
+        Implausible => "implausible",
+    }
+);
+
+closed_set!(
+    /// What went wrong that no candidate can cause. Such an outcome has no reward.
+    InfrastructureCause {
+        /// The jail could not be set up.
+        Jail => "jail",
+        /// The compiler is missing or does not start.
+        Compiler => "compiler",
+        /// The harness did not start or broke its protocol before the candidate was called.
+        Harness => "harness",
+        /// The baseline failed.
+        Baseline => "baseline",
+        /// An artifact could not be stored or read.
+        Store => "store",
+        /// The message bus failed.
+        Bus => "bus",
+        /// The node was shut down with the work in its hands.
+        Shutdown => "shutdown",
+        /// No space or no file handles were left.
+        Resources => "resources",
+        /// The generator could not write the candidate.
+        Generator => "generator",
+    }
+);
+
+/// The rung of the reward ladder a candidate's fault stands on (methods.md §1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FaultClass {
+    /// Format, library or technique violations.
+    Violation,
+    /// It does not build.
+    Compile,
+    /// It does not end.
+    Timeout,
+    /// It dies.
+    Runtime,
+    /// It computes something else.
+    Wrong,
+}
+
+impl CandidateFault {
+    /// The rung of this fault.
+    pub fn class(self) -> FaultClass {
+        use CandidateFault as F;
+        match self {
+            F::Format
+            | F::SourceTooLarge
+            | F::ForbiddenInclude
+            | F::ForbiddenSymbol
+            | F::ForbiddenConstruct
+            | F::ForbiddenTechnique
+            | F::ForbiddenSyscall
+            | F::LeftRunning
+            | F::SkippedWork
+            | F::Implausible => FaultClass::Violation,
+            F::CompileError | F::CompileLimit | F::MissingEntry | F::WrongSignature => {
+                FaultClass::Compile
+            }
+            F::Timeout => FaultClass::Timeout,
+            F::Crash | F::Exited | F::MemoryLimit => FaultClass::Runtime,
+            F::WrongResult | F::Nondeterministic | F::OutOfBounds | F::InputModified => {
+                FaultClass::Wrong
+            }
+        }
+    }
+
+    /// Did the program build before it failed?
+    pub fn built(self) -> bool {
+        use CandidateFault as F;
+        !matches!(
+            self,
+            F::Format
+                | F::SourceTooLarge
+                | F::ForbiddenInclude
+                | F::ForbiddenSymbol
+                | F::ForbiddenConstruct
+                | F::CompileError
+                | F::CompileLimit
+                | F::MissingEntry
+                | F::WrongSignature
+        )
+    }
+}
+
+/// A two-sided confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// The share of intervals that cover the true value, e.g. 0.95.
+    pub confidence: f64,
+}
+
+closed_set!(
+    /// Why a measurement ended.
+    StopReason {
+        /// The interval became narrow enough.
+        Precise => "precise",
+        /// The decision at hand was clear before the interval was narrow.
+        Decided => "decided",
+        /// The time budget was spent; the interval says how good the number is.
+        Budget => "budget",
+    }
+);
+
+/// The measured speed of a verified program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measurement {
+    /// Useful floating-point operations per second at the timed size, in 10⁹/s.
+    pub gflops: f64,
+    /// Floor (low quantile) of the seconds of one call.
+    pub seconds_per_call: f64,
+    /// Baseline time divided by candidate time, measured interleaved: above 1 is faster.
+    pub ratio: f64,
+    /// Interval of `ratio`.
+    pub interval: Interval,
+    /// Standard error of ln(ratio).
+    pub log_ratio_se: f64,
+    /// Timed calls of the candidate.
+    pub calls: u32,
+    /// Bursts of calls, the unit of the bootstrap.
+    pub blocks: u32,
+    /// Median absolute deviation of the candidate's call times from their median, as a share of it.
+    pub mdape: f64,
+    /// Why it ended.
+    pub stop: StopReason,
+    /// Raw samples of both sides, as an artifact.
+    pub samples: Option<ArtifactRef>,
+    /// Digest of the machine attestation that holds for this measurement.
+    pub attestation: Digest,
+    /// Share of the machine's measured floating-point peak at the same thread count.
+    pub share_of_peak: f64,
+    /// True when an identical program had been measured before in this run.
+    pub reused: bool,
+}
+
+/// The verdict on one candidate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Verdict {
+    /// Verified and timed.
+    Measured {
+        /// Its speed.
+        measurement: Measurement,
+    },
+    /// The candidate's own fault.
+    Rejected {
+        /// What it did.
+        fault: CandidateFault,
+        /// Diagnostics for people and models, at most a few kilobytes.
+        detail: String,
+    },
+    /// Nobody can blame the candidate: it is tried again elsewhere or leaves its group.
+    Infrastructure {
+        /// What failed.
+        cause: InfrastructureCause,
+        /// Diagnostics for people.
+        detail: String,
+    },
+    /// Neither can be told; treated like an infrastructure failure and counted apart.
+    Unknown {
+        /// Diagnostics for people.
+        detail: String,
+    },
+}
+
+impl Verdict {
+    /// A short name for counting: `measured`, a fault's or a cause's name, or `unknown`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Verdict::Measured { .. } => "measured",
+            Verdict::Rejected { fault, .. } => fault.name(),
+            Verdict::Infrastructure { cause, .. } => cause.name(),
+            Verdict::Unknown { .. } => "unknown",
+        }
+    }
+
+    /// The measurement of a verified program.
+    pub fn measurement(&self) -> Option<&Measurement> {
+        match self {
+            Verdict::Measured { measurement } => Some(measurement),
+            _ => None,
+        }
+    }
+
+    /// Does this verdict say something about the candidate?
+    pub fn counts(&self) -> bool {
+        matches!(self, Verdict::Measured { .. } | Verdict::Rejected { .. })
+    }
+}
+
+/// The end of a candidate's journey. The id of an outcome is its candidate's id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outcome {
+    /// Which candidate.
+    pub candidate: CandidateRef,
+    /// Its source.
+    pub source: String,
+    /// Techniques detected in it, once it was preprocessed.
+    pub techniques: Option<TechniqueSet>,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Seconds of work in each stage: compile, verify, time.
+    pub stage_seconds: [f32; 3],
+    /// Where it was decided.
+    pub node: NodeId,
+    /// The machine class whose cells it may enter.
+    pub machine_class: MachineClass,
+    /// Wall clock of the deciding node, milliseconds since 1970, for reports only.
+    pub decided_unix_ms: u64,
+}

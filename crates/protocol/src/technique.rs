@@ -1,0 +1,240 @@
+//! The optimization techniques that stages permit and archive cells are keyed by.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One optimization technique (methods.md §1, our own Staged Quality-Diversity).
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Technique {
+    /// The loop nest runs in another order than the reference's.
+    LoopReorder,
+    /// Loop bodies are repeated, by hand or by pragma.
+    Unroll,
+    /// Loops are tiled so that a block stays in a cache.
+    CacheBlocking,
+    /// A small tile of the output is kept in local accumulators.
+    RegisterBlocking,
+    /// Operands are copied into a contiguous buffer first.
+    Packing,
+    /// Vector types, vector intrinsics or `omp simd`.
+    Simd,
+    /// Work is shared among OpenMP threads.
+    Openmp,
+    /// Data is prefetched explicitly.
+    Prefetch,
+}
+
+impl Technique {
+    /// All techniques in the order of their bits.
+    pub const ALL: [Technique; 8] = [
+        Technique::LoopReorder,
+        Technique::Unroll,
+        Technique::CacheBlocking,
+        Technique::RegisterBlocking,
+        Technique::Packing,
+        Technique::Simd,
+        Technique::Openmp,
+        Technique::Prefetch,
+    ];
+
+    /// The name used in prompts, files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Technique::LoopReorder => "loop_reorder",
+            Technique::Unroll => "unroll",
+            Technique::CacheBlocking => "cache_blocking",
+            Technique::RegisterBlocking => "register_blocking",
+            Technique::Packing => "packing",
+            Technique::Simd => "simd",
+            Technique::Openmp => "openmp",
+            Technique::Prefetch => "prefetch",
+        }
+    }
+
+    fn bit(self) -> u16 {
+        1 << (self as u16)
+    }
+}
+
+impl fmt::Display for Technique {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is no technique.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "unknown technique `{0}`; known are loop_reorder, unroll, cache_blocking, register_blocking, packing, simd, openmp, prefetch"
+)]
+pub struct UnknownTechnique(pub String);
+
+impl FromStr for Technique {
+    type Err = UnknownTechnique;
+    fn from_str(name: &str) -> Result<Self, UnknownTechnique> {
+        Technique::ALL
+            .into_iter()
+            .find(|t| t.name() == name)
+            .ok_or_else(|| UnknownTechnique(name.to_owned()))
+    }
+}
+
+/// A set of techniques: an archive cell, or what a task permits.
+///
+/// On the wire it is a sorted list of names, so that a technique added later
+/// does not change the meaning of older messages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Technique>", into = "Vec<Technique>")]
+pub struct TechniqueSet(u16);
+
+impl TechniqueSet {
+    /// No technique at all.
+    pub const EMPTY: TechniqueSet = TechniqueSet(0);
+
+    /// Every technique there is.
+    pub fn all() -> Self {
+        Technique::ALL.into_iter().collect()
+    }
+
+    /// The bits, one per technique in the order of [`Technique::ALL`].
+    pub fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// How many techniques are in the set.
+    pub fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Is the set empty?
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Is `technique` in the set?
+    pub fn contains(self, technique: Technique) -> bool {
+        self.0 & technique.bit() != 0
+    }
+
+    /// This set and `technique`.
+    #[must_use]
+    pub fn with(self, technique: Technique) -> Self {
+        Self(self.0 | technique.bit())
+    }
+
+    /// This set less `technique`.
+    #[must_use]
+    pub fn without(self, technique: Technique) -> Self {
+        Self(self.0 & !technique.bit())
+    }
+
+    /// Is every technique of this set in `other`?
+    pub fn is_subset(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    /// What both sets have.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// What either set has.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What this set has and `other` has not.
+    #[must_use]
+    pub fn difference(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// The techniques in the order of [`Technique::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = Technique> {
+        Technique::ALL
+            .into_iter()
+            .filter(move |t| self.contains(*t))
+    }
+
+    /// Every subset of this set with exactly `size` techniques, in the order of their bits.
+    pub fn subsets_of_size(self, size: usize) -> Vec<TechniqueSet> {
+        (0..=self.0)
+            .map(TechniqueSet)
+            .filter(|s| s.is_subset(self) && s.len() == size)
+            .collect()
+    }
+}
+
+impl FromIterator<Technique> for TechniqueSet {
+    fn from_iter<I: IntoIterator<Item = Technique>>(techniques: I) -> Self {
+        techniques
+            .into_iter()
+            .fold(TechniqueSet::EMPTY, TechniqueSet::with)
+    }
+}
+
+impl From<Vec<Technique>> for TechniqueSet {
+    fn from(techniques: Vec<Technique>) -> Self {
+        techniques.into_iter().collect()
+    }
+}
+
+impl From<TechniqueSet> for Vec<Technique> {
+    fn from(set: TechniqueSet) -> Self {
+        set.iter().collect()
+    }
+}
+
+impl JsonSchema for TechniqueSet {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "TechniqueSet".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        <Vec<Technique>>::json_schema(generator)
+    }
+}
+
+impl fmt::Display for TechniqueSet {
+    /// `{}` for the empty set, else the names joined by `+`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("{}");
+        }
+        for (i, t) in self.iter().enumerate() {
+            if i > 0 {
+                f.write_str("+")?;
+            }
+            f.write_str(t.name())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for TechniqueSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for TechniqueSet {
+    type Err = UnknownTechnique;
+    /// Reads what [`fmt::Display`] writes; commas and spaces separate as well as `+`.
+    fn from_str(text: &str) -> Result<Self, UnknownTechnique> {
+        let text = text.trim();
+        if text.is_empty() || text == "{}" || text == "none" {
+            return Ok(Self::EMPTY);
+        }
+        text.split(['+', ',', ' '])
+            .filter(|p| !p.is_empty())
+            .map(Technique::from_str)
+            .collect()
+    }
+}

@@ -1,0 +1,378 @@
+//! The wire: golden bytes of version 1, schemas that match the types, and bytes that must be refused.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::fmt::Debug;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use flopsmith_protocol::codec::Error;
+use flopsmith_protocol::*;
+use proptest::prelude::*;
+
+fn example_ref() -> CandidateRef {
+    let run = RunId::new("run1").unwrap();
+    let task = TaskId::of(&run, 3, 2);
+    CandidateRef {
+        id: CandidateId::of(&task, 5),
+        run,
+        step: 3,
+        tasks_in_step: 8,
+        group: GroupId::of(&task),
+        group_size: 8,
+        sample: 5,
+        problem: ProblemId::new("dgemm").unwrap(),
+        stage: 2,
+        permitted: "unroll+simd".parse().unwrap(),
+        purpose: Purpose::Train,
+        policy: Some(PolicyVersion(2)),
+        remeasures: None,
+        machine_class: MachineClass::new("local").unwrap(),
+        task,
+    }
+}
+
+fn artifact(text: &str) -> ArtifactRef {
+    ArtifactRef {
+        digest: Digest::of(text.as_bytes()),
+        size: text.len() as u64,
+    }
+}
+
+fn measurement() -> Measurement {
+    Measurement {
+        gflops: 28.5,
+        seconds_per_call: 0.001_177,
+        ratio: 25.75,
+        interval: Interval {
+            low: 25.5,
+            high: 26.0,
+            confidence: 0.95,
+        },
+        log_ratio_se: 0.004,
+        calls: 64,
+        blocks: 8,
+        mdape: 0.01,
+        stop: StopReason::Precise,
+        samples: Some(artifact("samples")),
+        attestation: Digest::of(b"machine"),
+        share_of_peak: 0.55,
+        reused: false,
+    }
+}
+
+fn compiled() -> Compiled {
+    Compiled {
+        candidate: example_ref(),
+        source: "void dgemm(void);".into(),
+        object: artifact("object"),
+        techniques: "simd".parse().unwrap(),
+        toolchain: Digest::of(b"gcc"),
+        compile_seconds: 0.0625,
+    }
+}
+
+fn outcome(verdict: Verdict) -> Outcome {
+    Outcome {
+        candidate: example_ref(),
+        source: "void dgemm(void);".into(),
+        techniques: Some("simd".parse().unwrap()),
+        verdict,
+        stage_seconds: [0.0625, 0.03125, 0.5],
+        node: NodeId::new("node1").unwrap(),
+        machine_class: MachineClass::new("local").unwrap(),
+        decided_unix_ms: 1_700_000_000_000,
+    }
+}
+
+fn task() -> Task {
+    let r = example_ref();
+    Task {
+        id: r.task,
+        run: r.run,
+        step: 3,
+        tasks_in_step: 8,
+        group: r.group,
+        group_size: 8,
+        problem: r.problem,
+        stage: 2,
+        permitted: r.permitted,
+        elite: Some(EliteHint {
+            techniques: "simd".parse().unwrap(),
+            source: "…".into(),
+            gflops: 5.5,
+        }),
+        purpose: Purpose::Train,
+        sampling: Sampling {
+            temperature: 1.0,
+            top_p: 1.0,
+            top_k: 0,
+            max_tokens: 256,
+        },
+        seed: 42,
+        machine_class: r.machine_class,
+        min_policy: PolicyVersion(2),
+    }
+}
+
+fn golden<M: Message + PartialEq + Debug>(name: &str, message: &M) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(format!("{name}.v1.msgpack"));
+    let bytes = encode(message).unwrap();
+    if std::env::var_os("FLOPSMITH_BLESS").is_some() && !path.exists() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &bytes).unwrap();
+    }
+    let kept = fs::read(&path).unwrap_or_else(|e| {
+        panic!(
+            "{}: {e}; new messages: FLOPSMITH_BLESS=1 cargo test",
+            path.display()
+        )
+    });
+    assert_eq!(
+        &decode::<M>(&kept).unwrap(),
+        message,
+        "{name}: the golden bytes of version 1 must stay readable"
+    );
+    assert_eq!(
+        bytes, kept,
+        "{name}: a changed form needs a new version or an optional field"
+    );
+}
+
+#[test]
+fn golden_bytes_of_every_message() {
+    golden("task", &task());
+    golden(
+        "candidate",
+        &Candidate {
+            candidate: example_ref(),
+            source: "int x;".into(),
+        },
+    );
+    golden(
+        "rollout",
+        &Rollout {
+            candidate: example_ref(),
+            source: Digest::of(b"int x;"),
+            prompt_tokens: vec![1, 2, 300],
+            tokens: vec![4, 5, 70_000],
+            logprobs: vec![-0.5, -1.25, 0.0],
+            finished: true,
+        },
+    );
+    golden("compiled", &compiled());
+    golden(
+        "verified",
+        &Verified {
+            compiled: compiled(),
+            worst_error_share: 0.125,
+            cases: 4,
+            verify_seconds: 0.03125,
+            node: NodeId::new("node1").unwrap(),
+        },
+    );
+    golden(
+        "outcome_measured",
+        &outcome(Verdict::Measured {
+            measurement: measurement(),
+        }),
+    );
+    golden(
+        "outcome_rejected",
+        &outcome(Verdict::Rejected {
+            fault: CandidateFault::WrongResult,
+            detail: "largest error".into(),
+        }),
+    );
+    golden(
+        "outcome_infrastructure",
+        &outcome(Verdict::Infrastructure {
+            cause: InfrastructureCause::Jail,
+            detail: "bwrap".into(),
+        }),
+    );
+    golden(
+        "outcome_unknown",
+        &outcome(Verdict::Unknown {
+            detail: "did not converge".into(),
+        }),
+    );
+    golden(
+        "policy_published",
+        &PolicyPublished {
+            run: example_ref().run,
+            version: PolicyVersion(3),
+            step: 3,
+            weights: artifact("weights"),
+            metrics: Some(StepMetrics {
+                loss: 0.5,
+                samples: 64,
+                ..StepMetrics::default()
+            }),
+        },
+    );
+    golden(
+        "stage_changed",
+        &StageChanged {
+            run: example_ref().run,
+            problem: example_ref().problem,
+            step: 4,
+            from: 1,
+            to: 2,
+            reason: "success rate 0.8".into(),
+        },
+    );
+    golden(
+        "machine_facts",
+        &MachineFacts {
+            run: example_ref().run,
+            node: NodeId::new("node1").unwrap(),
+            machine_class: example_ref().machine_class,
+            peak_gflops: 51.5,
+            reference_gflops: 1.125,
+            openblas_gflops: Some(40.0),
+            openblas_core: Some("Zen".into()),
+            attestation: Digest::of(b"machine"),
+            attestation_json: "{}".into(),
+        },
+    );
+}
+
+#[test]
+fn schemas_in_the_repository_are_those_of_the_types() {
+    let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas");
+    let mut expected = Vec::new();
+    for (name, schema) in schema::all() {
+        let text = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
+        let path = folder.join(&name);
+        if std::env::var_os("FLOPSMITH_BLESS").is_some() {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&path, &text).unwrap();
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            kept == text,
+            "schemas/{name} is not what the types say: run FLOPSMITH_BLESS=1 cargo test -p flopsmith-protocol and read the difference"
+        );
+        expected.push(name);
+    }
+    for file in fs::read_dir(&folder).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        assert!(
+            !name.ends_with(".json") || expected.contains(&name),
+            "schemas/{name} belongs to no message"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_version_is_a_typed_error() {
+    let mut value: serde_json::Value = serde_json::to_value(serde_json::json!({
+        "v": 2, "kind": "candidate", "id": "x", "body": {"new": true}
+    }))
+    .unwrap();
+    let bytes = rmp_serde::to_vec_named(&value).unwrap();
+    assert!(matches!(
+        decode::<Candidate>(&bytes),
+        Err(Error::UnknownVersion { found: 2 })
+    ));
+    value["v"] = 1.into();
+    let bytes = rmp_serde::to_vec_named(&value).unwrap();
+    assert!(matches!(
+        decode::<Candidate>(&bytes),
+        Err(Error::Body {
+            kind: "candidate",
+            ..
+        })
+    ));
+    assert!(matches!(
+        decode::<Task>(&bytes),
+        Err(Error::WrongKind { .. })
+    ));
+}
+
+#[test]
+fn unknown_fields_of_a_later_build_are_ignored() {
+    #[derive(serde::Serialize)]
+    struct Later {
+        candidate: CandidateRef,
+        source: String,
+        added_later: u8,
+    }
+    let bytes = rmp_serde::to_vec_named(&codec::Envelope {
+        v: 1,
+        kind: "candidate".into(),
+        id: "x".into(),
+        body: Later {
+            candidate: example_ref(),
+            source: "s".into(),
+            added_later: 1,
+        },
+    })
+    .unwrap();
+    assert_eq!(decode::<Candidate>(&bytes).unwrap().source, "s");
+}
+
+#[test]
+fn left_over_bytes_are_refused() {
+    let mut bytes = encode(&task()).unwrap();
+    bytes.push(0xc0);
+    assert!(matches!(decode::<Task>(&bytes), Err(Error::Trailing(1))));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_decoder_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let _ = decode::<Outcome>(&bytes);
+    }
+
+    #[test]
+    fn damaged_messages_never_panic(at in 0usize..400, to in any::<u8>()) {
+        let mut bytes = encode(&outcome(Verdict::Measured { measurement: measurement() })).unwrap();
+        let at = at % bytes.len();
+        bytes[at] = to;
+        let _ = decode::<Outcome>(&bytes);
+    }
+
+    #[test]
+    fn technique_sets_survive_text_and_wire(bits in 0u16..256) {
+        let set: TechniqueSet = Technique::ALL.into_iter().filter(|t| bits >> (*t as u16) & 1 == 1).collect();
+        prop_assert_eq!(set.bits(), bits);
+        prop_assert_eq!(set.to_string().parse::<TechniqueSet>().unwrap(), set);
+        let bytes = rmp_serde::to_vec_named(&set).unwrap();
+        prop_assert_eq!(rmp_serde::from_slice::<TechniqueSet>(&bytes).unwrap(), set);
+    }
+
+    #[test]
+    fn rollouts_survive_the_wire(tokens in proptest::collection::vec(any::<u32>(), 0..50), logprob in -100f32..0.0) {
+        let rollout = Rollout {
+            candidate: example_ref(),
+            source: Digest::of(b""),
+            prompt_tokens: vec![],
+            logprobs: vec![logprob; tokens.len()],
+            tokens,
+            finished: false,
+        };
+        prop_assert_eq!(decode::<Rollout>(&encode(&rollout).unwrap()).unwrap(), rollout);
+    }
+}
+
+#[test]
+fn ids_refuse_what_could_leave_their_place() {
+    for bad in [
+        "",
+        "a b",
+        "../x",
+        "a..b",
+        ".a",
+        "a.",
+        "a/b",
+        "ä",
+        &"x".repeat(121),
+    ] {
+        assert!(RunId::new(bad).is_err(), "{bad:?}");
+    }
+    assert!(Digest::try_from("AB".repeat(32)).is_err());
+    assert!(serde_json::from_str::<RunId>("\"a b\"").is_err());
+}

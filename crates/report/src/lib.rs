@@ -1,0 +1,30 @@
+//! What a run came to, for people: one self-contained HTML page ([`html`]) and the lines of the live view ([`live`]).
+//!
+//! Pure: data in, text out. It reads no files, knows no clock and no terminal, and computes no statistics
+//! of its own beyond what a drawing needs; whoever calls it has the numbers.
+//!
+//! Invariants:
+//! - The page refers to nothing outside itself and holds no script, so it can be mailed, archived and opened
+//!   anywhere. Programs in it were written by a model: every text is escaped, and the page's own policy forbids
+//!   scripts as a second line of defence.
+//! - Colour never carries a meaning alone: every series, cell and share also has a label or a number.
+//! - Any data gives a well-formed page, numbers that are not finite included.
+
+mod axis;
+mod curve;
+mod heat;
+mod machine;
+mod mix;
+mod model;
+mod page;
+mod source;
+mod tables;
+mod text;
+mod timeline;
+
+pub mod live;
+
+pub use model::{
+    Best, CellRow, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics, Summary,
+};
+pub use page::html;

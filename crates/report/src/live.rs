@@ -1,0 +1,349 @@
+//! The live view of a run, as lines of text. Whoever prints them knows the terminal.
+
+use flopsmith_protocol::TechniqueSet;
+
+use crate::text::{count, duration, number, percent};
+
+/// A run at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Live {
+    /// The newest step.
+    pub step: u64,
+    /// What it is for, e.g. `training`.
+    pub purpose: String,
+    /// Its stage.
+    pub stage: u32,
+    /// That stage's name.
+    pub stage_name: String,
+    /// What the step's tasks permit.
+    pub permitted: Vec<TechniqueSet>,
+    /// Outcomes of the step so far, and how many there will be.
+    pub outcomes: (u32, u32),
+    /// The last complete step, which the rates are of.
+    pub last_step: u64,
+    /// Share of its samples that was verified and measured.
+    pub correct_rate: f64,
+    /// Mean GFLOPS of its samples, failures counting 0.
+    pub mean_gflops: f64,
+    /// Best verified speed so far.
+    pub best_gflops: Option<f64>,
+    /// Techniques of that program.
+    pub best_techniques: Option<TechniqueSet>,
+    /// Measured peak.
+    pub peak_gflops: Option<f64>,
+    /// Technique sets with a verified program.
+    pub cells: usize,
+    /// Outcomes so far.
+    pub total_outcomes: u64,
+    /// Infrastructure failures so far.
+    pub infrastructure_errors: u64,
+    /// Share of wall time by role.
+    pub shares: Vec<(String, f64)>,
+    /// Share of wall time in which no role made progress.
+    pub idle: f64,
+    /// Seconds since the start, earlier sittings included.
+    pub elapsed_seconds: f64,
+    /// Seconds the run may take.
+    pub budget_seconds: f64,
+}
+
+/// Lines in a frame: always the same, so that a view can be drawn over the one before.
+pub const LINES: usize = 7;
+
+/// The view as [`LINES`] lines of at most `width` characters.
+pub fn frame(live: &Live, width: usize) -> Vec<String> {
+    // The last column stays free: some terminals wrap when it is written.
+    let width = width.saturating_sub(1).max(1);
+    let inner = width.saturating_sub(12);
+    let lines = [
+        ("step", step(live)),
+        ("permitted", permitted(&live.permitted, inner)),
+        ("last step", last(live)),
+        ("best", best(live)),
+        ("archive", archive(live)),
+        ("time", shares(live, inner)),
+        ("left", left(live, inner)),
+    ];
+    lines
+        .into_iter()
+        .map(|(name, text)| cut(&format!("  {name:<9} {text}"), width))
+        .collect()
+}
+
+/// One line for a log or a pipe: the last complete step.
+pub fn line(live: &Live) -> String {
+    let best = live.best_gflops.map_or_else(|| "–".to_owned(), number);
+    format!(
+        "step {} · {} · stage {} {} · correct {} · mean {} · best {best} GFLOPS · {} technique sets · {} of {}",
+        live.last_step,
+        live.purpose,
+        live.stage,
+        live.stage_name,
+        percent(live.correct_rate),
+        number(live.mean_gflops),
+        live.cells,
+        duration(live.elapsed_seconds),
+        duration(live.budget_seconds)
+    )
+}
+
+fn step(live: &Live) -> String {
+    let mut text = format!("{} · {}", live.step, live.purpose);
+    if !live.stage_name.is_empty() {
+        text.push_str(&format!(" · stage {} {}", live.stage, live.stage_name));
+    }
+    let (done, all) = live.outcomes;
+    if all > 0 {
+        text.push_str(&format!(" · {done}/{all} outcomes"));
+    }
+    text
+}
+
+/// As many sets as fit, and how many do not.
+fn permitted(sets: &[TechniqueSet], width: usize) -> String {
+    let mut text = String::new();
+    for (i, set) in sets.iter().enumerate() {
+        let name = if set.is_empty() {
+            "none".to_owned()
+        } else {
+            set.to_string()
+        };
+        let more = sets.len() - i;
+        let needed =
+            text.chars().count() + 2 + name.chars().count() + if more > 1 { 12 } else { 0 };
+        if i > 0 && needed > width {
+            text.push_str(&format!(" and {more} more"));
+            break;
+        }
+        if i > 0 {
+            text.push_str(", ");
+        }
+        text.push_str(&name);
+    }
+    text
+}
+
+fn last(live: &Live) -> String {
+    if live.last_step == 0 && live.correct_rate == 0.0 && live.mean_gflops == 0.0 {
+        return "–".into();
+    }
+    format!(
+        "{} · correct {} · mean {} GFLOPS (failures count 0)",
+        live.last_step,
+        percent(live.correct_rate),
+        number(live.mean_gflops)
+    )
+}
+
+fn best(live: &Live) -> String {
+    let Some(gflops) = live.best_gflops else {
+        return "no verified program yet".into();
+    };
+    let mut text = format!("{} GFLOPS", number(gflops));
+    if let Some(peak) = live.peak_gflops.filter(|p| *p > 0.0) {
+        text.push_str(&format!(" · {} of peak", percent(gflops / peak)));
+    }
+    if let Some(techniques) = live.best_techniques {
+        text.push_str(&format!(
+            " · {}",
+            if techniques.is_empty() {
+                "none".into()
+            } else {
+                techniques.to_string()
+            }
+        ));
+    }
+    text
+}
+
+fn archive(live: &Live) -> String {
+    let mut text = format!(
+        "{} technique sets · {} outcomes",
+        live.cells,
+        count(live.total_outcomes)
+    );
+    if live.infrastructure_errors > 0 {
+        text.push_str(&format!(
+            " · {} infrastructure errors",
+            count(live.infrastructure_errors)
+        ));
+    }
+    text
+}
+
+/// A bar with a letter per role, and the shares in words.
+fn shares(live: &Live, width: usize) -> String {
+    let mut parts: Vec<(&str, f64)> = live
+        .shares
+        .iter()
+        .map(|(role, share)| (role.as_str(), *share))
+        .chain([("idle", live.idle)])
+        .filter(|(_, share)| share.is_finite() && *share > 0.0)
+        .collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let sum: f64 = parts.iter().map(|p| p.1).sum();
+    if sum <= 0.0 {
+        return "–".into();
+    }
+    let bar_width = (width / 3).clamp(4, 40);
+    let (mut bar, mut so_far) = (String::new(), 0.0);
+    for (role, share) in &parts {
+        so_far += share;
+        let until = (so_far / sum * bar_width as f64).round() as usize;
+        let letter = if *role == "idle" {
+            '.'
+        } else {
+            role.chars().next().unwrap_or('?')
+        };
+        while bar.chars().count() < until {
+            bar.push(letter);
+        }
+    }
+    let words: Vec<String> = parts
+        .iter()
+        .map(|(role, share)| format!("{role} {}", percent(*share)))
+        .collect();
+    format!("[{bar}] {}", words.join(", "))
+}
+
+fn left(live: &Live, width: usize) -> String {
+    let budget = live.budget_seconds;
+    if !(budget.is_finite() && budget > 0.0) {
+        return format!("{} so far", duration(live.elapsed_seconds));
+    }
+    let share = (live.elapsed_seconds / budget).clamp(0.0, 1.0);
+    let bar_width = (width / 3).clamp(4, 40);
+    let full = (share * bar_width as f64).round() as usize;
+    let bar: String = (0..bar_width)
+        .map(|i| if i < full { '#' } else { '-' })
+        .collect();
+    format!(
+        "[{bar}] {} ({} of {})",
+        duration((budget - live.elapsed_seconds).max(0.0)),
+        duration(live.elapsed_seconds),
+        duration(budget)
+    )
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use flopsmith_protocol::Technique;
+    use proptest::prelude::*;
+
+    fn some() -> Live {
+        Live {
+            step: 12,
+            purpose: "training".into(),
+            stage: 2,
+            stage_name: "pairs".into(),
+            permitted: vec![
+                "simd+unroll".parse().unwrap(),
+                "packing+simd".parse().unwrap(),
+                TechniqueSet::EMPTY,
+            ],
+            outcomes: (40, 64),
+            last_step: 11,
+            correct_rate: 0.81,
+            mean_gflops: 12.4,
+            best_gflops: Some(41.2),
+            best_techniques: Some("register_blocking+simd".parse().unwrap()),
+            peak_gflops: Some(51.6),
+            cells: 14,
+            total_outcomes: 1234,
+            infrastructure_errors: 0,
+            shares: vec![
+                ("generator".into(), 0.3),
+                ("timer".into(), 0.4),
+                ("learner".into(), 0.25),
+            ],
+            idle: 0.05,
+            elapsed_seconds: 228.0,
+            budget_seconds: 600.0,
+        }
+    }
+
+    #[test]
+    fn says_what_is_asked_of_it() {
+        let text = frame(&some(), 120).join("\n");
+        for part in [
+            "12 · training · stage 2 pairs · 40/64 outcomes",
+            "unroll+simd, packing+simd, none",
+            "correct 81 % · mean 12.4 GFLOPS",
+            "41.2 GFLOPS · 80 % of peak · register_blocking+simd",
+            "14 technique sets",
+            "timer 40 %, generator 30 %, learner 25 %, idle 5.0 %",
+            "6:12 (3:48 of 10:00)",
+        ] {
+            assert!(text.contains(part), "`{part}` is missing in\n{text}");
+        }
+        assert!(line(&some()).starts_with(
+            "step 11 · training · stage 2 pairs · correct 81 % · mean 12.4 · best 41.2 GFLOPS"
+        ));
+    }
+
+    #[test]
+    fn the_bar_shows_each_share() {
+        let text = shares(&some(), 123);
+        let bar = text.split(['[', ']']).nth(1).unwrap();
+        let letters = |c: char| bar.chars().filter(|b| *b == c).count();
+        assert_eq!(
+            (letters('t'), letters('g'), letters('l'), letters('.')),
+            (16, 12, 10, 2),
+            "{bar}"
+        );
+    }
+
+    #[test]
+    fn names_how_many_sets_did_not_fit() {
+        let sets: Vec<TechniqueSet> = TechniqueSet::all().subsets_of_size(2);
+        let text = permitted(&sets, 70);
+        assert!(text.chars().count() <= 70, "{text}");
+        let shown = text.split(" and ").next().unwrap().split(", ").count();
+        assert!(
+            text.ends_with(&format!("and {} more", sets.len() - shown)),
+            "{text}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_state_fits_any_terminal(
+            numbers in prop::collection::vec(prop::num::f64::ANY, 6),
+            sets in prop::collection::vec(any::<u8>(), 0..40),
+            outcomes in any::<(u32, u32)>(),
+            width in 0usize..200,
+        ) {
+            let live = Live {
+                correct_rate: numbers[0],
+                mean_gflops: numbers[1],
+                best_gflops: Some(numbers[2]),
+                peak_gflops: Some(numbers[3]),
+                shares: vec![("timer".into(), numbers[4]), ("é".into(), numbers[5])],
+                elapsed_seconds: numbers[4],
+                budget_seconds: numbers[5],
+                permitted: sets.iter().map(|b| {
+                    Technique::ALL.into_iter().enumerate().filter(|(i, _)| b >> i & 1 == 1).map(|(_, t)| t).collect()
+                }).collect(),
+                outcomes,
+                ..some()
+            };
+            let frame = frame(&live, width);
+            prop_assert_eq!(frame.len(), LINES);
+            for text in frame {
+                prop_assert!(text.chars().count() <= width.saturating_sub(1).max(1));
+                prop_assert!(!text.contains('\n'));
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What a report is made of.
+
+use std::collections::BTreeMap;
+
+use flopsmith_protocol::{Interval, TechniqueSet};
+use serde::{Deserialize, Serialize};
+
+/// A run. Everything but the title may be missing; the page then leaves that part out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunReport {
+    /// Heading, e.g. `dgemm 256³: GRPO with Staged Quality-Diversity`.
+    pub title: String,
+    /// Name of the run.
+    pub run: String,
+    /// When it began, as a person reads it.
+    pub started: String,
+    /// The run in numbers.
+    pub summary: Summary,
+    /// Its steps in order.
+    pub steps: Vec<StepMetrics>,
+    /// Stage changes in order.
+    pub stage_changes: Vec<StageChange>,
+    /// Techniques of the archive's grid; those found in `cells` when empty.
+    pub techniques: TechniqueSet,
+    /// The archive.
+    pub cells: Vec<CellRow>,
+    /// The best verified program.
+    pub best: Option<Best>,
+    /// Measured floating-point peak at the run's thread count, 10⁹ operations a second.
+    pub peak_gflops: Option<f64>,
+    /// Speed of the plain reference, 10⁹ operations a second.
+    pub reference_gflops: Option<f64>,
+    /// The library it is compared with.
+    pub openblas: Option<OpenBlas>,
+    /// The best program that the starter model was shown, measured here.
+    pub corpus_best_gflops: Option<f64>,
+    /// The machine, as its timing role attested it; an `advice` list of strings in it is shown as such.
+    pub attestation: serde_json::Value,
+    /// The run's configuration with every default.
+    pub config_toml: String,
+    /// How to do it again.
+    pub commands: Vec<Command>,
+}
+
+/// A run in numbers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Summary {
+    /// Steps done.
+    pub steps: u64,
+    /// Seconds it took.
+    pub seconds: f64,
+    /// The policy before training.
+    pub start: Option<Moment>,
+    /// The policy after training.
+    pub end: Option<Moment>,
+    /// Technique sets with a verified program.
+    pub coverage: u64,
+    /// Outcomes by kind.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Infrastructure failures.
+    pub infrastructure_errors: u64,
+    /// Share of wall time by role, and `idle`.
+    pub share_of_time: BTreeMap<String, f64>,
+    /// Peak memory.
+    pub peak_memory_bytes: u64,
+    /// Did it reach its planned end?
+    pub finished: bool,
+}
+
+/// Samples of the policy at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Moment {
+    /// Outcomes that count.
+    pub samples: u64,
+    /// Share that was verified and measured.
+    pub correct_rate: f64,
+    /// Share that built.
+    pub build_rate: f64,
+    /// Mean GFLOPS over all samples, failures counting 0.
+    pub mean_gflops: f64,
+    /// Mean GFLOPS over the correct ones.
+    pub mean_gflops_correct: f64,
+    /// Distinct correct programs.
+    pub distinct_correct: u64,
+}
+
+/// One step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StepMetrics {
+    /// Its number.
+    pub step: u64,
+    /// The highest stage of its tasks.
+    pub stage: u32,
+    /// That stage's name.
+    pub stage_name: String,
+    /// Seconds from the start of the run to the end of the step.
+    pub seconds: f64,
+    /// Outcomes that count.
+    pub samples: u64,
+    /// Share that was verified and measured.
+    pub correct_rate: f64,
+    /// Mean GFLOPS, failures counting 0.
+    pub mean_gflops: f64,
+    /// Best of the step; 0 when nothing was correct.
+    pub best_gflops: f64,
+    /// Mean reward, where something learns.
+    pub mean_reward: Option<f64>,
+    /// KL divergence, nats per token.
+    pub kl: Option<f64>,
+    /// Entropy of the sampling distribution, nats per token.
+    pub entropy: Option<f64>,
+    /// Distinct correct programs.
+    pub distinct_correct: Option<u64>,
+    /// Outcomes by kind.
+    pub outcomes: BTreeMap<String, u64>,
+}
+
+/// A change of stage.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StageChange {
+    /// The step after which it happened.
+    pub step: u64,
+    /// Name of the stage before.
+    pub from: String,
+    /// Name of the stage after.
+    pub to: String,
+    /// The rule's words.
+    pub reason: String,
+}
+
+/// One cell of the archive.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CellRow {
+    /// Its techniques.
+    pub techniques: TechniqueSet,
+    /// Programs in which exactly these were detected.
+    pub tried: u64,
+    /// Those that were verified and measured.
+    pub correct: u64,
+    /// Speed of the best, 10⁹ operations a second.
+    pub best_gflops: Option<f64>,
+    /// Interval of the best one's ratio to the reference.
+    pub interval: Option<Interval>,
+    /// Source of the best.
+    pub source: Option<String>,
+}
+
+/// The best verified program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// Its speed, 10⁹ operations a second.
+    pub gflops: f64,
+    /// Reference time divided by its time.
+    pub ratio: f64,
+    /// Interval of that ratio.
+    pub interval: Interval,
+    /// Techniques detected in it.
+    pub techniques: TechniqueSet,
+    /// The step that wrote it.
+    pub step: Option<u64>,
+    /// Was it measured again before it was called the best?
+    pub measured_again: bool,
+    /// Its source.
+    pub source: String,
+}
+
+/// OpenBLAS on this machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenBlas {
+    /// Its speed with the core type that is fastest here.
+    pub gflops: f64,
+    /// That core type; none when detected by the library itself.
+    pub core: Option<String>,
+}
+
+/// A command line and what it does.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Command {
+    /// What it does.
+    pub what: String,
+    /// The command line.
+    pub line: String,
+}

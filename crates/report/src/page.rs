@@ -1,0 +1,416 @@
+//! The page put together.
+
+use crate::curve::{Chart, Level, Series};
+use crate::heat;
+use crate::model::{RunReport, StepMetrics};
+use crate::text::{bytes, count, duration, escape, number, percent, tick};
+use crate::{machine, mix, source, tables, timeline};
+
+const STYLE: &str = include_str!("style.css");
+
+/// The whole report as one HTML file that refers to nothing outside itself.
+pub fn html(report: &RunReport) -> String {
+    let top = scale_top(report);
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
+         <meta name=\"color-scheme\" content=\"light dark\"/>\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\
+         <title>{title}</title><style>{STYLE}</style></head><body><main><header><h1>{title}</h1><p class=\"sub\">{sub}</p></header>",
+        title = escape(&report.title),
+        sub = subtitle(report),
+    );
+    out.push_str(&tiles(report));
+    section(
+        &mut out,
+        "result",
+        "Start and end",
+        "",
+        &tables::start_to_end(report.summary.start.as_ref(), report.summary.end.as_ref()),
+    );
+    section(
+        &mut out,
+        "speed",
+        "How fast the best program is",
+        &claim(report),
+        &tables::comparison(report),
+    );
+    section(
+        &mut out,
+        "curves",
+        "Learning curves",
+        "Shaded bands are stages. Point at a step for its numbers.",
+        &wrap("charts", &curves(report)),
+    );
+    let stages = timeline::stages(&report.steps);
+    section(
+        &mut out,
+        "stages",
+        "Stages",
+        "What the tasks permitted, and when the curriculum moved on.",
+        &(stages + &timeline::changes(&report.stage_changes)),
+    );
+    section(
+        &mut out,
+        "archive",
+        "Archive",
+        &format!(
+            "Every square is a set of techniques as they were detected in the source; filled dots beside the grid say which. \
+             The number is the best verified GFLOPS. {} sets hold a verified program.",
+            report.summary.coverage
+        ),
+        &archive(report, top),
+    );
+    let mixed = mix::chart(&report.steps) + &mix::totals(&report.summary.outcomes);
+    section(
+        &mut out,
+        "outcomes",
+        "Outcomes",
+        "Only what is a program's own fault lowers its reward; failures of the infrastructure are tried again or left out.",
+        &wrap("charts", &mixed),
+    );
+    section(
+        &mut out,
+        "time",
+        "Where the time went",
+        "Share of wall time by role; idle is time in which no role made progress.",
+        &timeline::shares(&report.summary.share_of_time),
+    );
+    if let Some(best) = &report.best {
+        section(
+            &mut out,
+            "best",
+            "Best source",
+            &escape(&heat::name(best.techniques)),
+            &source::html(&best.source),
+        );
+    }
+    section(
+        &mut out,
+        "machine",
+        "Machine",
+        "What the timing role attested when it measured; numbers from other machines are not comparable.",
+        &machine::html(&report.attestation),
+    );
+    section(&mut out, "again", "Do it again", "", &again(report));
+    out.push_str("</main></body></html>\n");
+    out
+}
+
+fn section(out: &mut String, id: &str, title: &str, lead: &str, body: &str) {
+    if body.is_empty() {
+        return;
+    }
+    let lead = if lead.is_empty() {
+        String::new()
+    } else {
+        format!("<p class=\"lead\">{lead}</p>")
+    };
+    out.push_str(&format!(
+        "<section id=\"{id}\"><h2>{title}</h2>{lead}{body}</section>"
+    ));
+}
+
+fn wrap(class: &str, body: &str) -> String {
+    if body.is_empty() {
+        String::new()
+    } else {
+        format!("<div class=\"{class}\">{body}</div>")
+    }
+}
+
+/// The upper end of speed scales: the machine's peak, else the best that was seen.
+fn scale_top(report: &RunReport) -> f64 {
+    let seen = report
+        .cells
+        .iter()
+        .filter_map(|c| c.best_gflops)
+        .filter(|g| g.is_finite())
+        .fold(0.0, f64::max);
+    report
+        .peak_gflops
+        .filter(|p| p.is_finite() && *p > 0.0)
+        .unwrap_or(seen)
+        .max(1e-9)
+}
+
+fn subtitle(report: &RunReport) -> String {
+    let s = &report.summary;
+    let mut parts = vec![format!("run <code>{}</code>", escape(&report.run))];
+    if !report.started.is_empty() {
+        parts.push(format!("started {}", escape(&report.started)));
+    }
+    parts.push(format!(
+        "{} steps in {}",
+        count(s.steps),
+        duration(s.seconds)
+    ));
+    parts.push(format!(
+        "{} programs",
+        count(s.outcomes.values().fold(0, |a, b| a.saturating_add(*b)))
+    ));
+    if s.peak_memory_bytes > 0 {
+        parts.push(format!("{} of memory", bytes(s.peak_memory_bytes)));
+    }
+    if !s.finished {
+        parts.push("<strong>not finished</strong>".into());
+    }
+    parts.join(" · ")
+}
+
+fn tiles(report: &RunReport) -> String {
+    let mut tiles: Vec<(String, &str, String)> = Vec::new();
+    if let Some(best) = &report.best {
+        tiles.push((
+            number(best.gflops),
+            "GFLOPS, best verified program",
+            String::new(),
+        ));
+        tiles.push((
+            format!("{}×", number(best.ratio)),
+            "the plain reference",
+            format!(
+                "{} % interval {} to {}",
+                (100.0 * best.interval.confidence).round(),
+                number(best.interval.low),
+                number(best.interval.high)
+            ),
+        ));
+        if let Some(peak) = report.peak_gflops.filter(|p| *p > 0.0) {
+            tiles.push((
+                percent(best.gflops / peak),
+                "of this machine's peak",
+                format!("measured {} GFLOPS", number(peak)),
+            ));
+        }
+        if let Some(openblas) = report.openblas.as_ref().filter(|o| o.gflops > 0.0) {
+            tiles.push((
+                format!("{}×", number(best.gflops / openblas.gflops)),
+                "OpenBLAS",
+                format!("{} GFLOPS", number(openblas.gflops)),
+            ));
+        }
+    }
+    if let (Some(start), Some(end)) = (&report.summary.start, &report.summary.end) {
+        tiles.push((
+            percent(end.correct_rate),
+            "of its programs are correct",
+            format!("{} at the start", percent(start.correct_rate)),
+        ));
+        tiles.push((
+            number(end.mean_gflops),
+            "GFLOPS on average",
+            format!("{} at the start", number(start.mean_gflops)),
+        ));
+    }
+    tiles.push((
+        count(report.summary.coverage),
+        "technique sets with a verified program",
+        String::new(),
+    ));
+    if report.summary.infrastructure_errors > 0 {
+        tiles.push((
+            count(report.summary.infrastructure_errors),
+            "infrastructure errors",
+            "no program is blamed for them".into(),
+        ));
+    }
+    let mut out = String::from("<dl class=\"tiles\">");
+    for (value, what, note) in tiles {
+        let note = if note.is_empty() {
+            String::new()
+        } else {
+            format!("<small>{}</small>", escape(&note))
+        };
+        out.push_str(&format!(
+            "<div><dd>{}</dd><dt>{what}{note}</dt></div>",
+            escape(&value)
+        ));
+    }
+    out.push_str("</dl>");
+    out
+}
+
+/// Is the best program beyond what the model was shown, and how sure is its number?
+fn claim(report: &RunReport) -> String {
+    let Some(best) = &report.best else {
+        return String::new();
+    };
+    let mut text = escape(&heat::name(best.techniques));
+    if let Some(step) = best.step {
+        text.push_str(&format!(", written in step {step}"));
+    }
+    text.push_str(if best.measured_again {
+        ", measured again before it counted."
+    } else {
+        "; measured once, not yet confirmed."
+    });
+    if let Some(corpus) = report.corpus_best_gflops.filter(|c| *c > 0.0) {
+        let factor = best.gflops / corpus;
+        text.push_str(&if factor > 1.0 {
+            format!(" {}× the best program that the starter model was shown: it went beyond its examples.", number(factor))
+        } else {
+            format!(" {}× the best program that the starter model was shown.", number(factor))
+        });
+    }
+    text
+}
+
+fn curves(report: &RunReport) -> String {
+    let steps = &report.steps;
+    let bands = timeline::bands(steps);
+    let of = |f: &dyn Fn(&StepMetrics) -> Option<f64>| -> Vec<(f64, f64)> {
+        steps
+            .iter()
+            .map(|s| (s.step as f64, f(s).unwrap_or(f64::NAN)))
+            .collect()
+    };
+    let note = |f: &dyn Fn(&StepMetrics) -> String| -> Vec<(f64, String)> {
+        steps
+            .iter()
+            .map(|s| {
+                let stage = if s.stage_name.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({})", s.stage_name)
+                };
+                (
+                    s.step as f64,
+                    format!("step {}{stage}, {}: {}", s.step, duration(s.seconds), f(s)),
+                )
+            })
+            .collect()
+    };
+    let line = |name, class, points| Series {
+        name,
+        class,
+        points,
+        dots: false,
+    };
+    let mut levels = Vec::new();
+    let mut level = |name: &str, value: Option<f64>| {
+        if let Some(value) = value.filter(|v| v.is_finite() && *v > 0.0) {
+            levels.push(Level {
+                name: name.into(),
+                value,
+            });
+        }
+    };
+    level("peak", report.peak_gflops);
+    level("OpenBLAS", report.openblas.as_ref().map(|o| o.gflops));
+    level("best shown", report.corpus_best_gflops);
+    let mut best = f64::NAN;
+    let so_far: Vec<(f64, f64)> = steps
+        .iter()
+        .map(|s| {
+            if s.best_gflops > 0.0 {
+                best = f64::max(best, s.best_gflops);
+            }
+            (s.step as f64, best)
+        })
+        .collect();
+    let chart = |title, description: &str, series, levels, floor, ceiling, format, notes| {
+        Chart {
+            title,
+            description: description.into(),
+            series,
+            levels,
+            bands: &bands,
+            floor,
+            ceiling,
+            format,
+            notes,
+        }
+        .html()
+    };
+    let mut out = chart(
+        "Speed, GFLOPS",
+        "Mean and best GFLOPS by step",
+        vec![
+            line("best so far", "s2", so_far),
+            Series {
+                name: "",
+                class: "s2",
+                points: of(&|s| Some(s.best_gflops).filter(|b| *b > 0.0)),
+                dots: true,
+            },
+            line("mean", "s1", of(&|s| Some(s.mean_gflops))),
+        ],
+        levels,
+        Some(0.0),
+        None,
+        tick,
+        note(&|s| {
+            format!(
+                "mean {}, best {}",
+                number(s.mean_gflops),
+                number(s.best_gflops)
+            )
+        }),
+    );
+    out.push_str(&chart(
+        "Correct programs",
+        "Share of correct programs by step",
+        vec![line("", "s1", of(&|s| Some(s.correct_rate)))],
+        vec![],
+        Some(0.0),
+        Some(1.0),
+        percent,
+        note(&|s| format!("{} of {} samples", percent(s.correct_rate), s.samples)),
+    ));
+    let optional: [(&str, fn(&StepMetrics) -> Option<f64>, Option<f64>); 4] = [
+        ("Mean reward", |s| s.mean_reward, None),
+        (
+            "Distinct correct programs of a step",
+            |s| s.distinct_correct.map(|d| d as f64),
+            Some(0.0),
+        ),
+        ("Entropy, nats per token", |s| s.entropy, Some(0.0)),
+        ("KL divergence, nats per token", |s| s.kl, Some(0.0)),
+    ];
+    for (title, value, floor) in optional {
+        out.push_str(&chart(
+            title,
+            title,
+            vec![line("", "s3", of(&value))],
+            vec![],
+            floor,
+            None,
+            tick,
+            note(&|s| value(s).map_or_else(|| "–".to_owned(), number)),
+        ));
+    }
+    out
+}
+
+fn archive(report: &RunReport, top: f64) -> String {
+    let grid = heat::html(report.techniques, &report.cells, top);
+    if grid.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<div class=\"charts\"><div>{grid}{}</div>{}</div><details class=\"all\"><summary>All {} sets as a table, with sources</summary>{}</details>",
+        heat::legend(top),
+        tables::fastest(&report.cells, top),
+        report.cells.len(),
+        tables::cells(&report.cells, top)
+    )
+}
+
+fn again(report: &RunReport) -> String {
+    let mut out = String::new();
+    for command in &report.commands {
+        out.push_str(&format!(
+            "<p class=\"what\">{}</p><pre class=\"shell\"><code>{}</code></pre>",
+            escape(&command.what),
+            escape(&command.line)
+        ));
+    }
+    if !report.config_toml.is_empty() {
+        out.push_str(&format!(
+            "<details><summary>The configuration with every default</summary><pre class=\"shell\"><code>{}</code></pre></details>",
+            escape(&report.config_toml)
+        ));
+    }
+    out
+}

@@ -1,0 +1,164 @@
+//! Numbers and texts as the page shows them.
+
+/// Text as it stands between tags or in a quoted attribute.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Other control characters are not allowed in HTML at all.
+            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A coordinate: short, and 0 for what is no number.
+pub fn coordinate(value: f64) -> String {
+    if !value.is_finite() {
+        return "0".into();
+    }
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// Three significant digits or so: `0.42`, `4.2`, `42.0`, `421`.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".into();
+    }
+    match value.abs() {
+        0.0 => "0".into(),
+        v if v >= 100_000.0 || v < 0.001 => format!("{value:.1e}"),
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        v if v >= 0.0995 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// A number beside an axis: as [`number`], without zeros that say nothing.
+pub fn tick(value: f64) -> String {
+    let text = number(value);
+    if text.contains('.') && !text.contains('e') {
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    text
+}
+
+/// A share as per cent.
+pub fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return "–".into();
+    }
+    let p = 100.0 * share;
+    if p != 0.0 && p.abs() < 9.95 {
+        format!("{p:.1} %")
+    } else {
+        format!("{p:.0} %")
+    }
+}
+
+/// Minutes and seconds, with hours where there are any.
+pub fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return "–".into();
+    }
+    // As large as anyone can wait.
+    let s = seconds.round().min(1e12) as u64;
+    if s >= 3600 {
+        format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+    } else {
+        format!("{}:{:02}", s / 60, s % 60)
+    }
+}
+
+/// Bytes in a unit that fits.
+pub fn bytes(count: u64) -> String {
+    match count {
+        c if c >= 1_000_000_000 => format!("{:.2} GB", c as f64 / 1e9),
+        c if c >= 1_000_000 => format!("{:.0} MB", c as f64 / 1e6),
+        c if c >= 1_000 => format!("{:.0} kB", c as f64 / 1e3),
+        c => format!("{c} B"),
+    }
+}
+
+/// A count with thin gaps between thousands.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A name from code as words: `left_running` → `left running`.
+pub fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_about_three_digits() {
+        let shown: Vec<String> = [
+            0.0,
+            0.00001,
+            0.0423,
+            0.42,
+            1.1,
+            9.996,
+            42.04,
+            99.97,
+            421.4,
+            f64::NAN,
+        ]
+        .map(number)
+        .to_vec();
+        assert_eq!(
+            shown,
+            [
+                "0", "1.0e-5", "0.0423", "0.42", "1.10", "10.0", "42.0", "100", "421", "–"
+            ]
+        );
+    }
+
+    #[test]
+    fn ticks_have_no_empty_zeros() {
+        assert_eq!(
+            [0.02, 40.0, 100.0, 0.5, -0.5, 0.0].map(tick),
+            ["0.02", "40", "100", "0.5", "-0.5", "0"]
+        );
+    }
+
+    #[test]
+    fn durations_and_counts() {
+        assert_eq!(duration(59.6), "1:00");
+        assert_eq!(duration(3671.0), "1:01:11");
+        assert_eq!(duration(f64::INFINITY), "–");
+        assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(count(999), "999");
+        assert_eq!(percent(0.034), "3.4 %");
+        assert_eq!(percent(0.917), "92 %");
+        assert_eq!(bytes(1_480_000_000), "1.48 GB");
+    }
+
+    #[test]
+    fn nothing_ends_a_tag_or_an_attribute() {
+        assert_eq!(
+            escape("<a href=\"x\" b='&'>\u{1}"),
+            "&lt;a href=&quot;x&quot; b=&#39;&amp;&#39;&gt;\u{fffd}"
+        );
+    }
+}

@@ -1,0 +1,373 @@
+//! The page as a whole: any data gives a well-formed file that holds nothing but text where text belongs.
+
+use std::collections::BTreeMap;
+
+use flopsmith_protocol::{Interval, Technique, TechniqueSet};
+use flopsmith_report::{
+    Best, CellRow, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics, Summary, html,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+/// Checks that tags nest and that the page names nothing outside itself; returns the texts between the tags.
+fn well_formed(page: &str) -> Result<Vec<String>, String> {
+    let mut open: Vec<String> = Vec::new();
+    let mut texts = Vec::new();
+    let mut rest = page.strip_prefix("<!doctype html>\n").ok_or("no doctype")?;
+    while let Some(at) = rest.find('<') {
+        texts.push(rest[..at].to_owned());
+        let end = rest[at..].find('>').ok_or("a tag without end")? + at;
+        let tag = &rest[at + 1..end];
+        rest = &rest[end + 1..];
+        if let Some(name) = tag.strip_prefix('/') {
+            match open.pop() {
+                Some(last) if last == name => {}
+                last => return Err(format!("</{name}> closes {last:?}")),
+            }
+            continue;
+        }
+        let name: String = tag
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric())
+            .collect();
+        if name.is_empty()
+            || name == "script"
+            || name == "iframe"
+            || name == "img"
+            || name == "link"
+        {
+            return Err(format!("tag <{tag}>"));
+        }
+        attributes(tag)?;
+        // Raw text up to its end: braces and the like mean nothing there.
+        if name == "style" {
+            let end = rest.find("</style>").ok_or("style without end")?;
+            if rest[..end].contains("http") || rest[..end].contains("@import") {
+                return Err("the style refers to something outside".into());
+            }
+            rest = &rest[end..];
+        }
+        if !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    if open.is_empty() {
+        Ok(texts)
+    } else {
+        Err(format!("left open: {open:?}"))
+    }
+}
+
+/// No handlers, no links to outside, and numbers where numbers belong.
+fn attributes(tag: &str) -> Result<(), String> {
+    for (i, part) in tag.split('"').enumerate() {
+        let inside = i % 2 == 1;
+        let text = ["title=", "aria-label=", "class="].iter().any(|n| {
+            tag.split('"')
+                .nth(i - usize::from(inside))
+                .is_some_and(|b| b.ends_with(n))
+        });
+        if inside && !text && (part.contains("NaN") || part.contains("inf")) {
+            return Err(format!("no number: <{tag}>"));
+        }
+        if !inside {
+            let name = part
+                .trim()
+                .trim_end_matches('=')
+                .rsplit(' ')
+                .next()
+                .unwrap_or_default();
+            if name.starts_with("on") || name == "src" {
+                return Err(format!("attribute {name} in <{tag}>"));
+            }
+        }
+    }
+    match tag.split("href=\"").nth(1) {
+        Some(target) if !target.starts_with('#') => Err(format!("a link to outside: <{tag}>")),
+        _ => Ok(()),
+    }
+}
+
+/// Numbers that decimal and binary write alike, so that a file holds them exactly.
+fn example() -> RunReport {
+    let interval = Interval {
+        low: 36.0,
+        high: 38.5,
+        confidence: 0.95,
+    };
+    let steps = (0..20)
+        .map(|i| StepMetrics {
+            step: i,
+            stage: (i / 7) as u32,
+            stage_name: ["none", "singles", "pairs"][i as usize / 7].into(),
+            seconds: 20.0 * (i + 1) as f64,
+            samples: 64,
+            correct_rate: 0.25 + i as f64 / 32.0,
+            mean_gflops: 2.0 + i as f64,
+            best_gflops: 10.0 + 1.5 * i as f64,
+            mean_reward: Some(-0.5 + i as f64 / 16.0),
+            kl: Some(0.01),
+            entropy: Some(1.0 - i as f64 / 64.0),
+            distinct_correct: Some(30),
+            outcomes: [
+                ("measured".to_owned(), 26 + i),
+                ("wrong_result".to_owned(), 38 - i),
+            ]
+            .into(),
+        })
+        .collect();
+    RunReport {
+        title: "dgemm 256³".into(),
+        run: "dgemm-1".into(),
+        started: "2026-11-21 09:00 UTC".into(),
+        summary: Summary {
+            steps: 20,
+            seconds: 401.0,
+            start: Some(Moment {
+                samples: 128,
+                correct_rate: 0.38,
+                mean_gflops: 4.0,
+                ..Moment::default()
+            }),
+            end: Some(Moment {
+                samples: 128,
+                correct_rate: 0.96,
+                mean_gflops: 28.0,
+                ..Moment::default()
+            }),
+            coverage: 3,
+            outcomes: [
+                ("measured".to_owned(), 710),
+                ("wrong_result".to_owned(), 500),
+                ("out_of_bounds".to_owned(), 70),
+            ]
+            .into(),
+            share_of_time: [("timer".to_owned(), 0.6), ("idle".to_owned(), 0.4)].into(),
+            finished: true,
+            ..Summary::default()
+        },
+        steps,
+        stage_changes: vec![StageChange {
+            step: 6,
+            from: "none".into(),
+            to: "singles".into(),
+            reason: "7 steps".into(),
+        }],
+        techniques: TechniqueSet::all(),
+        cells: vec![
+            CellRow {
+                techniques: TechniqueSet::EMPTY.with(Technique::Simd),
+                tried: 90,
+                correct: 70,
+                best_gflops: Some(41.0),
+                interval: Some(interval),
+                source: Some("void dgemm(void){}\n".into()),
+            },
+            CellRow {
+                techniques: TechniqueSet::EMPTY,
+                tried: 3,
+                ..CellRow::default()
+            },
+        ],
+        best: Some(Best {
+            gflops: 41.0,
+            ratio: 37.2,
+            interval,
+            techniques: TechniqueSet::EMPTY.with(Technique::Simd),
+            step: Some(17),
+            measured_again: true,
+            source: "#include <stddef.h>\nvoid dgemm(int n){ if (n < 4 && n > 2) return; }\n"
+                .into(),
+        }),
+        peak_gflops: Some(51.6),
+        reference_gflops: Some(1.1),
+        openblas: Some(OpenBlas {
+            gflops: 38.0,
+            core: Some("Haswell".into()),
+        }),
+        corpus_best_gflops: Some(19.0),
+        attestation: json!({"cpu": {"model": "EPYC"}, "advice": ["set the governor to performance"]}),
+        config_toml: "seed = 1\n".into(),
+        commands: vec![Command {
+            what: "The same run".into(),
+            line: "flopsmith train examples/dgemm.toml".into(),
+        }],
+    }
+}
+
+#[test]
+fn a_whole_run_shows_every_part() {
+    let page = html(&example());
+    let texts = well_formed(&page)
+        .unwrap_or_else(|e| panic!("{e}"))
+        .join(" ");
+    for part in [
+        "dgemm 256³",
+        "37.2×",
+        "79 %",       // of peak
+        "1.08×",      // of OpenBLAS
+        "+58 points", // correct rate
+        "×7.00",      // mean speed
+        "it went beyond its examples",
+        "OpenBLAS (Haswell)",
+        "best so far",
+        "step 3 (none), 1:20: mean 5.00, best 14.5",
+        "singles: 7 steps, 2:20 to 4:40",
+        "7 steps", // why the stage changed
+        "simd: 41.0 GFLOPS, 70 of 90 correct",
+        "no technique: tried 3, none correct",
+        "wrong result 500, out of bounds 70",
+        "timer: 60 %",
+        "set the governor to performance",
+        "cpu · model",
+        "flopsmith train examples/dgemm.toml",
+        "seed = 1",
+        "n &lt; ",
+    ] {
+        assert!(
+            texts.contains(part) || page.contains(&format!("title=\"{part}")),
+            "`{part}` is missing"
+        );
+    }
+    for id in [
+        "result", "speed", "curves", "stages", "archive", "outcomes", "time", "best", "machine",
+        "again",
+    ] {
+        assert_eq!(
+            page.matches(&format!("<section id=\"{id}\">")).count(),
+            1,
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn the_data_survive_a_file() {
+    let text = serde_json::to_string(&example()).expect("the data can be written");
+    let again: RunReport = serde_json::from_str(&text).expect("the data can be read");
+    // Not by `assert_eq`, which would print everything.
+    assert!(
+        again == example(),
+        "something was lost or changed on the way"
+    );
+}
+
+#[test]
+fn a_run_that_did_nothing_yet_still_has_a_page() {
+    let page = html(&RunReport {
+        title: "empty".into(),
+        ..RunReport::default()
+    });
+    let texts = well_formed(&page)
+        .unwrap_or_else(|e| panic!("{e}"))
+        .join(" ");
+    assert!(texts.contains("not finished"));
+    assert!(
+        !page.contains("<section"),
+        "a part without data is left out"
+    );
+}
+
+#[test]
+fn a_program_cannot_write_into_the_page() {
+    let evil = "</code></pre><script>alert(1)</script><img src=x onerror=alert(1)>\" onload=\"x";
+    let mut report = example();
+    report.title = evil.into();
+    report.run = evil.into();
+    report.config_toml = evil.into();
+    report.stage_changes[0].reason = evil.into();
+    report.commands[0].line = evil.into();
+    report.attestation = json!({ evil: [evil], "advice": [evil] });
+    report.summary.outcomes.insert(evil.into(), 3);
+    report.summary.share_of_time.insert(evil.into(), 0.2);
+    for step in &mut report.steps {
+        step.stage_name = evil.into();
+        step.outcomes.insert(evil.into(), 2);
+    }
+    report.cells[0].source = Some(evil.into());
+    if let Some(best) = &mut report.best {
+        best.source = evil.into();
+    }
+    if let Some(openblas) = &mut report.openblas {
+        openblas.core = Some(evil.into());
+    }
+    let page = html(&report);
+    well_formed(&page).unwrap_or_else(|e| panic!("{e}"));
+    assert!(!page.contains("<script") && !page.contains("<img"));
+}
+
+prop_compose! {
+    fn any_step()(
+        step in prop_oneof![0u64..50, Just(u64::MAX)],
+        name in ".{0,12}",
+        numbers in prop::collection::vec(prop::num::f64::ANY, 7),
+        outcomes in prop::collection::btree_map("(measured|crash|.{0,6})", any::<u64>(), 0..4),
+    ) -> StepMetrics {
+        StepMetrics {
+            step,
+            stage_name: name,
+            seconds: numbers[0],
+            correct_rate: numbers[1],
+            mean_gflops: numbers[2],
+            best_gflops: numbers[3],
+            mean_reward: Some(numbers[4]),
+            kl: Some(numbers[5]),
+            entropy: Some(numbers[6]),
+            outcomes,
+            ..StepMetrics::default()
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_data_gives_a_well_formed_page(
+        steps in prop::collection::vec(any_step(), 0..12),
+        numbers in prop::collection::vec(prop::num::f64::ANY, 10),
+        text in any::<String>(),
+        bits in prop::collection::vec((any::<u8>(), any::<u64>(), prop::option::of(prop::num::f64::ANY)), 0..12),
+    ) {
+        let interval = Interval { low: numbers[0], high: numbers[1], confidence: numbers[2] };
+        let set = |b: u8| -> TechniqueSet {
+            Technique::ALL.into_iter().enumerate().filter(|(i, _)| b >> i & 1 == 1).map(|(_, t)| t).collect()
+        };
+        let report = RunReport {
+            title: text.clone(),
+            steps,
+            cells: bits.iter().map(|(b, n, g)| CellRow {
+                techniques: set(*b),
+                tried: *n,
+                correct: *n,
+                best_gflops: *g,
+                interval: Some(interval),
+                source: Some(text.clone()),
+            }).collect(),
+            best: Some(Best {
+                gflops: numbers[3],
+                ratio: numbers[4],
+                interval,
+                techniques: TechniqueSet::EMPTY,
+                step: None,
+                measured_again: false,
+                source: text.clone(),
+            }),
+            peak_gflops: Some(numbers[5]),
+            reference_gflops: Some(numbers[6]),
+            openblas: Some(OpenBlas { gflops: numbers[7], core: Some(text.clone()) }),
+            corpus_best_gflops: Some(numbers[8]),
+            summary: Summary {
+                seconds: numbers[9],
+                start: Some(Moment { correct_rate: numbers[0], mean_gflops: numbers[1], ..Moment::default() }),
+                end: Some(Moment { correct_rate: numbers[2], mean_gflops: numbers[3], ..Moment::default() }),
+                share_of_time: BTreeMap::from([(text.clone(), numbers[4]), ("idle".to_owned(), numbers[5])]),
+                ..Summary::default()
+            },
+            ..RunReport::default()
+        };
+        if let Err(problem) = well_formed(&html(&report)) {
+            return Err(TestCaseError::fail(problem));
+        }
+    }
+}

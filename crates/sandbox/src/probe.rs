@@ -1,0 +1,123 @@
+//! Finds out which protection works on this machine.
+
+use crate::error::Error;
+use crate::filter;
+use crate::job::{Exit, Job, Kind};
+use crate::protection::Measure;
+use crate::root::Roots;
+use crate::sandbox::{Sandbox, Without};
+
+impl Sandbox {
+    /// Tries the full jail; where that fails, finds out which measures are to blame.
+    pub(crate) fn probe(&mut self) -> Result<(), Error> {
+        let mut lost: Vec<(Measure, String)> = Vec::new();
+        if let Err(first) = self.probe_with(Without {
+            filter: true,
+            ..Without::default()
+        }) {
+            let attempts = [
+                Without {
+                    cgroup_namespace: true,
+                    filter: true,
+                    ..Without::default()
+                },
+                Without {
+                    network: true,
+                    filter: true,
+                    ..Without::default()
+                },
+                Without {
+                    network: true,
+                    cgroup_namespace: true,
+                    filter: true,
+                },
+            ];
+            let why = first.to_string();
+            let works = attempts.into_iter().find(|a| self.probe_with(*a).is_ok());
+            let Some(works) = works else {
+                return Err(first);
+            };
+            if works.cgroup_namespace {
+                lost.push((Measure::CgroupNamespace, why.clone()));
+            }
+            if works.network {
+                lost.push((Measure::NoNetwork, why));
+            }
+            self.without = works;
+        }
+        self.without.filter = false;
+        if let Err(why) = self.probe_filter() {
+            self.without.filter = true;
+            lost.push((Measure::SystemCalls, why));
+        }
+        for measure in [
+            Measure::Namespaces,
+            Measure::CgroupNamespace,
+            Measure::NoNetwork,
+            Measure::SystemCalls,
+            Measure::Limits,
+        ] {
+            let why = lost
+                .iter()
+                .find(|(m, _)| *m == measure)
+                .map(|(_, why)| why.clone());
+            self.protection.set(measure, why);
+        }
+        Ok(())
+    }
+
+    fn probe_job() -> Job {
+        Job::new(Kind::Run { threads: 1 }, [Roots::loader(), "--version"])
+    }
+
+    /// Does a jail work, and is it really apart from us?
+    fn probe_with(&self, without: Without) -> Result<(), Error> {
+        let inspect = |pid: i32| {
+            let mut names = vec!["user", "pid", "mnt", "ipc", "uts"];
+            names.extend((!without.network).then_some("net"));
+            names.extend((!without.cgroup_namespace).then_some("cgroup"));
+            for name in names {
+                let of = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/{name}"));
+                match (of("self"), of(&pid.to_string())) {
+                    (Ok(ours), Ok(theirs)) if ours != theirs => {}
+                    _ => {
+                        return Err(Error::Setup {
+                            detail: format!("the jail shares our {name} namespace"),
+                        });
+                    }
+                }
+            }
+            Ok(())
+        };
+        let finished = self
+            .start(&Self::probe_job(), &[], without, inspect)?
+            .wait()?;
+        if finished.exit.success() && !finished.stdout.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Setup {
+            detail: format!(
+                "a harmless program ended with {:?}: {}",
+                finished.exit,
+                String::from_utf8_lossy(&finished.stderr).trim()
+            ),
+        })
+    }
+
+    /// Are filters in effect, and does the allow-list let a harmless program through?
+    fn probe_filter(&self) -> Result<(), String> {
+        let killing = filter::probe().map_err(|e| e.to_string())?;
+        let end = self
+            .start(&Self::probe_job(), &[&killing], self.without, |_| Ok(()))
+            .and_then(|mut child| child.wait())
+            .map_err(|e| e.to_string())?;
+        if end.exit != Exit::ForbiddenSyscall {
+            return Err(format!("a forbidden call ended with {:?}", end.exit));
+        }
+        let end = self.run(&Self::probe_job()).map_err(|e| e.to_string())?;
+        if !end.exit.success() {
+            return Err(format!("a harmless program ended with {:?}", end.exit));
+        }
+        Ok(())
+    }
+}

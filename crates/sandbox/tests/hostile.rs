@@ -1,0 +1,571 @@
+//! Hostile programs, compiled here and run in the real jail: each gets its typed end and does nothing else.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use flopsmith_sandbox::{Error, Exit, Finished, Job, Kind, Limits, Measure, Options, Sandbox};
+
+fn sandbox() -> &'static Sandbox {
+    static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
+    SANDBOX.get_or_init(|| Sandbox::new(Options::default()).unwrap())
+}
+
+struct Program {
+    folder: tempfile::TempDir,
+}
+
+impl Program {
+    fn new(source: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("program.c");
+        std::fs::write(&file, format!("#define _GNU_SOURCE\n{HEADERS}\n{source}")).unwrap();
+        let built = Command::new("gcc")
+            .args(["-O1", "-w", "-pthread", "-o"])
+            .arg(folder.path().join("program"))
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(
+            built.status.success(),
+            "{}",
+            String::from_utf8_lossy(&built.stderr)
+        );
+        Program { folder }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("program")
+    }
+
+    fn job(&self, kind: Kind) -> Job {
+        let mut job = Job::new(kind, ["/work/program"]);
+        job.read_only.push((self.path(), "/work/program".into()));
+        job.limits = Limits {
+            wall: Duration::from_secs(5),
+            cpu: Duration::from_secs(4),
+            memory_bytes: 256 << 20,
+            file_bytes: 1 << 20,
+            output_bytes: 64 << 10,
+            ..Limits::default()
+        };
+        job
+    }
+}
+
+const HEADERS: &str = "
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <fcntl.h>
+#include <errno.h>
+#include <signal.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+";
+
+const RUN: Kind = Kind::Run { threads: 1 };
+
+fn run(source: &str) -> Finished {
+    sandbox().run(&Program::new(source).job(RUN)).unwrap()
+}
+
+fn compile_jail(source: &str) -> Finished {
+    let program = Program::new(source);
+    sandbox().run(&program.job(Kind::Compile)).unwrap()
+}
+
+#[test]
+fn protection_is_full_and_named() {
+    let protection = sandbox().protection();
+    assert!(protection.full(), "{protection}");
+    for measure in [
+        Measure::Namespaces,
+        Measure::NoNetwork,
+        Measure::SystemCalls,
+    ] {
+        assert!(protection.has(measure));
+    }
+    assert!(protection.to_string().contains("no network: yes"));
+}
+
+#[test]
+fn exit_codes_and_output_come_back() {
+    let end = run(r#"int main(){puts("out");fputs("err",stderr);return 3;}"#);
+    assert_eq!(end.exit, Exit::Code(3));
+    assert_eq!(
+        (&end.stdout[..], &end.stderr[..]),
+        (&b"out\n"[..], &b"err"[..])
+    );
+    assert_eq!(run("int main(){return 128;}").exit, Exit::Code(128));
+}
+
+#[test]
+fn an_exit_code_cannot_pose_as_a_signal() {
+    assert_eq!(run("int main(){return 139;}").exit, Exit::ForbiddenSyscall);
+    assert_eq!(run("int main(){_exit(255);}").exit, Exit::ForbiddenSyscall);
+}
+
+#[test]
+fn signals_are_typed() {
+    assert_eq!(
+        run("int main(){*(volatile int*)8=1;}").exit,
+        Exit::Signal(libc::SIGSEGV)
+    );
+    assert_eq!(
+        run("int main(){__builtin_trap();}").exit,
+        Exit::Signal(libc::SIGILL)
+    );
+    let division = "int main(int n,char**v){volatile int z=0;return n/z;}";
+    assert_eq!(run(division).exit, Exit::Signal(libc::SIGFPE));
+    // Process 1 of a namespace ignores its own SIGABRT; the C library then executes an illegal instruction.
+    assert_eq!(
+        run("int main(){abort();}").exit,
+        Exit::Signal(libc::SIGSEGV)
+    );
+}
+
+#[test]
+fn endless_loops_end_by_clock_or_processor_time() {
+    let spin = Program::new("int main(){for(volatile int i=0;;)i++;}");
+    let mut job = spin.job(RUN);
+    job.limits.wall = Duration::from_millis(150);
+    let end = sandbox().run(&job).unwrap();
+    assert_eq!(end.exit, Exit::WallTimeout);
+    assert!(end.wall < Duration::from_secs(2), "{:?}", end.wall);
+
+    let mut job = spin.job(RUN);
+    job.limits.cpu = Duration::from_millis(100);
+    assert_eq!(sandbox().run(&job).unwrap().exit, Exit::CpuTimeout);
+
+    let pause = Program::new("int main(){pause();}");
+    let mut job = pause.job(RUN);
+    job.limits.wall = Duration::from_millis(100);
+    // Waiting for a signal is no business of a kernel.
+    assert_eq!(sandbox().run(&job).unwrap().exit, Exit::ForbiddenSyscall);
+}
+
+#[test]
+fn output_floods_are_cut() {
+    let end = run(r#"int main(){for(;;)puts("0123456789012345678901234567890123456789");}"#);
+    assert_eq!(end.exit, Exit::OutputLimit);
+    assert_eq!(end.stdout.len(), 64 << 10);
+    // A flood that fits into the pipe and then ends is one as well.
+    let end = run(r#"int main(){static char b[66000];for(int i=0;i<3;i++)write(2,b,66000);}"#);
+    assert_eq!(end.exit, Exit::OutputLimit);
+}
+
+#[test]
+fn memory_bombs_are_typed() {
+    let end = run("int main(){for(;;){char*p=malloc(1<<20);memset(p,1,1<<20);}}");
+    assert_eq!(end.exit, Exit::MemoryLimit);
+    assert!(end.max_rss_bytes <= 257 << 20, "{}", end.max_rss_bytes);
+    let refused = run("int main(){return malloc(1ull<<40)?1:0;}");
+    assert_eq!(refused.exit, Exit::Code(0));
+}
+
+#[test]
+fn deep_recursion_crashes() {
+    let source = "int f(int n){volatile char b[4096];b[n&4095]=n;return f(n+1)+b[1];}\
+                  int main(){return f(0);}";
+    assert_eq!(run(source).exit, Exit::Signal(libc::SIGSEGV));
+}
+
+#[test]
+fn processes_and_threads_need_permission() {
+    assert_eq!(run("int main(){fork();}").exit, Exit::ForbiddenSyscall);
+    assert_eq!(run("int main(){vfork();}").exit, Exit::ForbiddenSyscall);
+    let threaded = Program::new(
+        "void*f(void*p){*(int*)p=7;return 0;}\
+         int main(){int v=0;pthread_t t;if(pthread_create(&t,0,f,&v))return 1;pthread_join(t,0);return v;}",
+    );
+    assert_eq!(
+        sandbox().run(&threaded.job(RUN)).unwrap().exit,
+        Exit::ForbiddenSyscall
+    );
+    let two = threaded.job(Kind::Run { threads: 2 });
+    assert_eq!(sandbox().run(&two).unwrap().exit, Exit::Code(7));
+    // Even then no processes.
+    let fork = Program::new("int main(){return fork();}");
+    assert_eq!(
+        sandbox()
+            .run(&fork.job(Kind::Run { threads: 2 }))
+            .unwrap()
+            .exit,
+        Exit::ForbiddenSyscall
+    );
+}
+
+#[test]
+fn forbidden_calls_end_the_program() {
+    for source in [
+        "int main(){socket(2,1,0);}",
+        "int main(){ptrace(PTRACE_TRACEME,0,0,0);}",
+        "int main(){kill(-1,9);}",
+        "int main(){kill(1,9);}",
+        r#"int main(){mount("a","/tmp","tmpfs",0,0);}"#,
+        "int main(){unshare(CLONE_NEWUSER);}",
+        "int main(){setns(0,0);}",
+        "int main(){syscall(SYS_bpf,0,0,0);}",
+        "int main(){syscall(SYS_perf_event_open,0,0,0,0,0);}",
+        "int main(){syscall(SYS_keyctl,0,0,0);}",
+        "int main(){syscall(SYS_userfaultfd,0);}",
+        r#"int main(){memfd_create("x",0);}"#,
+        "int main(){syscall(SYS_personality,0x40000);}",
+        "int main(){prctl(PR_SET_PDEATHSIG,0);}",
+        "int main(){syscall(SYS_io_uring_setup,1,0);}",
+        "int main(){struct rlimit r={1,1};setrlimit(RLIMIT_CPU,&r);}",
+        "int main(){cpu_set_t s;CPU_ZERO(&s);CPU_SET(0,&s);sched_setaffinity(0,sizeof s,&s);}",
+        "int main(){setpriority(0,0,5);}",
+        "int main(){syscall(0x40000000|1,1,\"x\",1);}",
+    ] {
+        assert_eq!(run(source).exit, Exit::ForbiddenSyscall, "{source}");
+    }
+}
+
+#[test]
+fn nothing_of_the_host_is_visible() {
+    let home = std::env::var("HOME").unwrap_or_else(|_| "/root".into());
+    for path in [
+        "/etc/passwd",
+        "/proc",
+        "/proc/self/environ",
+        "/sys",
+        "/dev",
+        "/dev/shm",
+        "/bin/sh",
+        "/usr/bin",
+        "/home",
+        home.as_str(),
+        env!("CARGO_MANIFEST_DIR"),
+    ] {
+        let end = run(&format!(
+            r#"int main(){{return open("{path}",O_RDONLY)>=0;}}"#
+        ));
+        assert_eq!(end.exit, Exit::Code(0), "{path} is visible");
+    }
+    let end =
+        run(r#"extern char**environ;int main(){for(char**e=environ;*e;e++)puts(*e);return 0;}"#);
+    assert_eq!(
+        end.stdout, b"PWD=/\n",
+        "bubblewrap's own variable and no other"
+    );
+    let end = run(
+        r#"int main(){execl("/bin/sh","sh","-c","exit 9",(char*)0);return errno==ENOENT?0:1;}"#,
+    );
+    assert_eq!(end.exit, Exit::Code(0));
+    let end = run("int main(){return getuid()==0||getpid()!=1;}");
+    assert_eq!(end.exit, Exit::Code(0));
+    let open_descriptors =
+        "int main(){int n=0;for(int i=0;i<64;i++)n+=fcntl(i,F_GETFD)>=0;return n;}";
+    assert_eq!(run(open_descriptors).exit, Exit::Code(3));
+}
+
+#[test]
+fn nothing_can_be_written_outside() {
+    for path in ["/x", "/tmp/x", "/work/x", "/work/program", "/lib/x"] {
+        let end = run(&format!(
+            r#"int main(){{return open("{path}",O_RDWR|O_CREAT,0666)>=0;}}"#
+        ));
+        assert_eq!(end.exit, Exit::Code(0), "{path}");
+    }
+}
+
+#[test]
+fn a_disk_filler_fills_its_own_disk() {
+    let source = r#"int main(){static char b[1<<16];char n[32];long sum=0;
+        for(int i=0;i<64;i++){sprintf(n,"/tmp/%d",i);int f=open(n,O_WRONLY|O_CREAT,0600);if(f<0)break;
+          ssize_t w;while((w=write(f,b,sizeof b))>0){sum+=w;if(sum%(1<<20)==0)break;}close(f);}
+        return sum>>20;}"#;
+    let program = Program::new(source);
+    let mut job = program.job(RUN);
+    job.tmpfs_bytes = 8 << 20;
+    let end = sandbox().run(&job).unwrap();
+    assert!(matches!(end.exit, Exit::Code(0..=8)), "{:?}", end.exit);
+    // One file may not grow beyond its limit, whatever its disk holds.
+    let source = r#"int main(){static char b[1<<16];signal(SIGXFSZ,SIG_IGN);
+        int f=open("/tmp/f",O_WRONLY|O_CREAT,0600);long s=0;ssize_t w;
+        while((w=write(f,b,sizeof b))>0)s+=w;return s>>20;}"#;
+    let program = Program::new(source);
+    let mut job = program.job(RUN);
+    job.tmpfs_bytes = 8 << 20;
+    assert_eq!(sandbox().run(&job).unwrap().exit, Exit::Code(1));
+}
+
+#[test]
+fn a_compile_jail_has_tools_but_nothing_else() {
+    let mut job = Job::new(Kind::Compile, ["/bin/sh", "-c", "gcc --version && ls /"]);
+    job.env.push(("PATH".into(), "/usr/bin".into()));
+    let end = sandbox().run(&job).unwrap();
+    assert_eq!(
+        end.exit,
+        Exit::Code(0),
+        "{}",
+        String::from_utf8_lossy(&end.stderr)
+    );
+    let listing = String::from_utf8(end.stdout).unwrap();
+    for hidden in ["root", "home", "proc", "dev", "sys", "work"] {
+        assert!(
+            !listing.lines().any(|l| l == hidden),
+            "{hidden} is visible: {listing}"
+        );
+    }
+    for source in [
+        "int main(){socket(2,1,0);}",
+        "int main(){ptrace(PTRACE_TRACEME,0,0,0);}",
+        "int main(){unshare(CLONE_NEWUSER);}",
+        r#"int main(){syscall(SYS_clone,CLONE_NEWUSER|SIGCHLD,0,0,0,0);}"#,
+        r#"int main(){mount("a","/tmp","tmpfs",0,0);}"#,
+    ] {
+        assert_eq!(
+            compile_jail(source).exit,
+            Exit::ForbiddenSyscall,
+            "{source}"
+        );
+    }
+}
+
+#[test]
+fn a_fork_bomb_ends_with_its_jail() {
+    let program = Program::new("int main(){for(;;)fork();}");
+    let mut job = program.job(Kind::Compile);
+    job.limits.wall = Duration::from_millis(300);
+    let started = Instant::now();
+    let end = sandbox().run(&job).unwrap();
+    assert_eq!(end.exit, Exit::WallTimeout);
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert_eq!(processes_of(&program.path()), 0, "bombs are left");
+}
+
+#[test]
+fn a_detached_process_ends_with_its_jail() {
+    // The parent ends at once; its daemon would live on.
+    let program =
+        Program::new("int main(){if(fork()==0){if(fork()==0)for(;;)sleep(1000);}return 0;}");
+    let end = sandbox().run(&program.job(Kind::Compile)).unwrap();
+    assert_eq!(end.exit, Exit::Code(0));
+    assert_eq!(processes_of(&program.path()), 0);
+}
+
+/// Processes whose program is this file.
+fn processes_of(program: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return 0;
+    };
+    entries
+        .flatten()
+        .filter(|e| std::fs::read_link(e.path().join("exe")).is_ok_and(|exe| exe == program))
+        .count()
+}
+
+#[test]
+fn what_is_missing_is_the_infrastructures_failure() {
+    let end = sandbox().run(&Job::new(RUN, ["/work/no-such-program"]));
+    assert!(
+        matches!(&end, Err(Error::Setup { detail }) if detail.contains("no-such-program")),
+        "{end:?}"
+    );
+
+    let mut job = Job::new(RUN, ["/work/program"]);
+    job.read_only
+        .push(("/no/such/file".into(), "/work/program".into()));
+    let end = sandbox().run(&job);
+    assert!(
+        matches!(&end, Err(Error::Setup { detail }) if detail.contains("/no/such/file")),
+        "{end:?}"
+    );
+
+    let missing = Sandbox::new(Options {
+        bwrap: Some("/no/bwrap".into()),
+        ..Options::default()
+    });
+    assert!(matches!(missing, Err(Error::NoBubblewrap { .. })));
+
+    // A program that prints what bubblewrap prints is still only a program.
+    let end = run(
+        r#"int main(){fputs("bwrap: setting up uid map: Permission denied\n",stderr);
+        fputs("{ \"exit-code\": 0 }\n",stderr);return 1;}"#,
+    );
+    assert_eq!(end.exit, Exit::Code(1));
+}
+
+#[test]
+fn descriptors_arrive_at_their_numbers() {
+    use std::os::fd::AsRawFd;
+    let folder = tempfile::tempdir().unwrap();
+    let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+    std::fs::write(&a, "first").unwrap();
+    std::fs::write(&b, "second").unwrap();
+    let (a, b) = (
+        std::fs::File::open(a).unwrap(),
+        std::fs::File::open(b).unwrap(),
+    );
+    let program = Program::new(
+        r#"int main(){char x[16]={0},y[16]={0},z[16]={0};read(7,x,15);read(3,y,15);read(0,z,15);
+           printf("%s %s %s",x,y,z);return fcntl(4,F_GETFD)>=0||fcntl(8,F_GETFD)>=0;}"#,
+    );
+    let mut job = program.job(RUN);
+    job.pass_fds = vec![(a.as_raw_fd(), 7), (b.as_raw_fd(), 3)];
+    let input = tempfile::tempfile().unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&input, b"third", 0).unwrap();
+    job.stdin = Some(input.as_raw_fd());
+    let end = sandbox().run(&job).unwrap();
+    assert_eq!(
+        (end.exit, &end.stdout[..]),
+        (Exit::Code(0), &b"first second third"[..])
+    );
+}
+
+#[test]
+fn a_child_can_be_watched_and_killed() {
+    let program = Program::new("int main(){for(volatile int i=0;;)i++;}");
+    let mut job = program.job(RUN);
+    job.cores = Some(vec![0]);
+    let mut child = sandbox().spawn(&job).unwrap();
+    // Until the processor time moves, it may still be starting.
+    let end = Instant::now() + Duration::from_secs(5);
+    let exe = format!("/proc/{}/exe", child.pid());
+    while std::fs::read_link(&exe).is_ok_and(|e| e != Path::new("/work/program")) {
+        assert!(Instant::now() < end, "it did not start");
+        assert!(
+            child
+                .wait_timeout(Duration::from_millis(1))
+                .unwrap()
+                .is_none()
+        );
+    }
+    assert_eq!(child.threads(), Some(1));
+    let allowed = std::fs::read_to_string(format!("/proc/{}/status", child.pid())).unwrap();
+    assert!(
+        allowed
+            .lines()
+            .any(|l| l.starts_with("Cpus_allowed_list:") && l.ends_with("\t0"))
+    );
+    for (field, value) in [
+        ("NoNewPrivs", "1"),
+        ("Seccomp", "2"),
+        ("CapEff", "0000000000000000"),
+    ] {
+        assert!(
+            allowed
+                .lines()
+                .any(|l| l.starts_with(field) && l.ends_with(value)),
+            "{field}: {allowed}"
+        );
+    }
+    let before = child.cpu_time().unwrap();
+    assert!(
+        child
+            .wait_timeout(Duration::from_millis(50))
+            .unwrap()
+            .is_none()
+    );
+    assert!(child.cpu_time().unwrap() > before);
+    child.kill();
+    let end = child.wait_timeout(Duration::from_secs(5)).unwrap().unwrap();
+    assert_eq!(end.exit, Exit::Signal(libc::SIGKILL));
+    assert_eq!(child.cpu_time(), None);
+    // Asking again gives the same answer.
+    assert_eq!(child.try_wait().unwrap().unwrap().exit, end.exit);
+
+    let child = sandbox().spawn(&program.job(RUN)).unwrap();
+    let pid = child.pid();
+    drop(child);
+    assert!(
+        !Path::new(&format!("/proc/{pid}")).exists(),
+        "dropping left the program running"
+    );
+}
+
+#[test]
+fn a_jail_does_not_die_with_the_thread_that_asked_for_it() {
+    let job = Program::new("int main(){char c;read(0,&c,1);return 5;}");
+    let (reader, writer) = nix::unistd::pipe().unwrap();
+    let mut child = std::thread::spawn(move || {
+        use std::os::fd::AsRawFd;
+        let mut wanted = job.job(RUN);
+        wanted.stdin = Some(reader.as_raw_fd());
+        (sandbox().spawn(&wanted).unwrap(), job)
+    })
+    .join()
+    .unwrap();
+    assert!(
+        child
+            .0
+            .wait_timeout(Duration::from_millis(50))
+            .unwrap()
+            .is_none()
+    );
+    nix::unistd::write(&writer, b"x").unwrap();
+    assert_eq!(child.0.wait().unwrap().exit, Exit::Code(5));
+}
+
+/// Not a test of its own: the supervisor that the next test kills.
+#[test]
+#[ignore = "run by killing_the_supervisor_ends_its_jails"]
+fn supervisor_to_be_killed() {
+    let program = Program::new("int main(){for(volatile int i=0;;)i++;}");
+    let mut job = program.job(RUN);
+    job.limits.wall = Duration::from_secs(60);
+    job.limits.cpu = Duration::from_secs(60);
+    let mut child = sandbox().spawn(&job).unwrap();
+    // The tenth of a millisecond before the program starts is the orphans' test's.
+    let exe = format!("/proc/{}/exe", child.pid());
+    while std::fs::read_link(&exe).is_ok_and(|e| e != Path::new("/work/program")) {
+        assert!(
+            child
+                .wait_timeout(Duration::from_millis(1))
+                .unwrap()
+                .is_none()
+        );
+    }
+    println!("jailed {}", child.pid());
+    let end = child.wait().unwrap();
+    panic!("the jail ended before its supervisor: {end:?}");
+}
+
+#[test]
+fn killing_the_supervisor_ends_its_jails() {
+    use std::io::BufRead;
+    let mut supervisor = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "supervisor_to_be_killed",
+            "--ignored",
+            "--nocapture",
+        ])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = std::io::BufReader::new(supervisor.stdout.take().unwrap());
+    let pid: i32 = output
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|l| l.split("jailed ").nth(1).map(|p| p.trim().parse().unwrap()))
+        .unwrap();
+    assert!(Path::new(&format!("/proc/{pid}")).exists());
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    let end = Instant::now() + Duration::from_secs(5);
+    while Path::new(&format!("/proc/{pid}")).exists() {
+        assert!(Instant::now() < end, "the jail outlived its supervisor");
+        std::thread::yield_now();
+    }
+}

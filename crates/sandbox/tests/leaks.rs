@@ -1,0 +1,80 @@
+//! Jobs and killed supervisors leave nothing behind. Apart from other tests: it counts what the whole process has open.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use flopsmith_sandbox::{Exit, Job, Kind, Options, Sandbox};
+
+fn open_files() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Processes whose parent we are, ended ones too.
+fn children() -> usize {
+    let ours = std::process::id().to_string();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|e| std::fs::read_to_string(e.path().join("stat")).ok())
+        .filter(|s| s[s.rfind(')').unwrap() + 1..].split_whitespace().nth(1) == Some(ours.as_str()))
+        .count()
+}
+
+fn roots() -> usize {
+    let prefix = format!("flopsmith-jail-{}-", std::process::id());
+    let entries = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+    entries
+        .filter(|e| e.file_name().to_string_lossy().starts_with(&prefix))
+        .count()
+}
+
+#[test]
+fn two_hundred_jobs_leave_nothing_and_start_fast() {
+    let sandbox = Sandbox::new(Options::default()).unwrap();
+    let loader = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"]
+        .into_iter()
+        .find(|p| Path::new(p).exists())
+        .unwrap();
+    let job = Job::new(Kind::Run { threads: 1 }, [loader, "--version"]);
+    assert!(sandbox.run(&job).unwrap().exit.success());
+    let before = (open_files(), children(), roots());
+    let mut times: Vec<Duration> = Vec::new();
+    for i in 0..200 {
+        let mut job = job.clone();
+        let expected = match i % 4 {
+            0 => Exit::Code(0),
+            1 => {
+                job.program = vec![loader.into(), "/no/such".into()];
+                Exit::Code(127)
+            }
+            2 => {
+                job.limits.wall = Duration::ZERO;
+                Exit::WallTimeout
+            }
+            _ => {
+                job.program = vec!["/no/such".into()];
+                assert!(sandbox.run(&job).is_err());
+                continue;
+            }
+        };
+        let started = Instant::now();
+        let exit = sandbox.run(&job).unwrap().exit;
+        if expected == Exit::Code(0) {
+            times.push(started.elapsed());
+        }
+        // A program may be done before anybody looks at the clock.
+        assert!(
+            exit == expected || (i % 4 == 2 && exit.success()),
+            "{exit:?}"
+        );
+    }
+    assert_eq!((open_files(), children(), roots()), before);
+    times.sort();
+    let median = times[times.len() / 2];
+    eprintln!("median of a whole job: {median:?}");
+    // About 5 ms on an idle machine; the bound only catches gross mistakes on a busy one.
+    assert!(median < Duration::from_millis(150), "{median:?}");
+    drop(sandbox);
+    assert_eq!(roots(), 0, "the jail's root stays");
+}

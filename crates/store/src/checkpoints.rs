@@ -1,0 +1,315 @@
+//! Checkpoints: files and a description, whole or not there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use flopsmith_protocol::RunId;
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+
+use crate::error::Error;
+use crate::manifest::{Entry, Manifest};
+use crate::store::{Store, digest};
+
+const MANIFEST: &str = "manifest.json";
+const META: &str = "meta.json";
+
+/// The checkpoints of one role, run by run.
+///
+/// A checkpoint is the folder `checkpoints/<run>/<role>/<step>`. If the step
+/// was saved before, whole or not, the new one goes to `<step>.<n>` first and
+/// the old one is removed after it is whole: at no moment is there less than before.
+#[derive(Debug, Clone)]
+pub struct Checkpoints {
+    store: Store,
+    role: String,
+}
+
+/// A whole checkpoint, checked when it was found and again when a file is read.
+#[derive(Debug, Clone)]
+pub struct Checkpoint {
+    /// The step after which it was saved.
+    pub step: u64,
+    /// The description it was saved with.
+    pub meta: serde_json::Value,
+    store: Store,
+    folder: Path,
+    files: BTreeMap<String, Entry>,
+}
+
+impl Checkpoint {
+    /// The names of its files.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// The folder or URL where it lies.
+    pub fn place(&self) -> String {
+        self.store.place(&self.folder)
+    }
+
+    /// Reads one file.
+    pub async fn file(&self, name: &str) -> Result<Bytes, Error> {
+        let key = self.folder.clone().join(name);
+        let Some(entry) = self.files.get(name) else {
+            return Err(Error::Missing {
+                place: self.store.place(&key),
+            });
+        };
+        self.store.read(&key, entry.size, &entry.digest).await
+    }
+}
+
+/// A folder that may be a checkpoint. The order is that of their age: later steps and later attempts are greater.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Attempt {
+    step: u64,
+    number: u64,
+    folder: Path,
+}
+
+impl Checkpoints {
+    /// The checkpoints of `role` (letters, digits, `-` and `_`).
+    pub fn new(store: Store, role: &str) -> Self {
+        Self {
+            store,
+            role: role.to_owned(),
+        }
+    }
+
+    /// Saves files and a description as the checkpoint of a step. When this returns, it is safe from a crash of the process or the machine.
+    pub async fn save<B: Into<Bytes>>(
+        &self,
+        run: &RunId,
+        step: u64,
+        files: impl IntoIterator<Item = (String, B)>,
+        meta: serde_json::Value,
+    ) -> Result<(), Error> {
+        let files: Vec<(String, Bytes)> = files.into_iter().map(|(n, b)| (n, b.into())).collect();
+        check_names(&files)?;
+        let earlier: Vec<Attempt> = self
+            .attempts(run)
+            .await?
+            .into_iter()
+            .filter(|a| a.step == step)
+            .collect();
+        let folder = match earlier.iter().map(|a| a.number).max() {
+            None => self.folder(run).join(format!("{step:020}")),
+            Some(last) => self.folder(run).join(format!("{step:020}.{}", last + 1)),
+        };
+        let describe = |source| Error::Describe {
+            place: self.store.place(&folder),
+            source,
+        };
+        let meta = serde_json::to_vec_pretty(&meta).map_err(describe)?;
+        let mut entries = Vec::with_capacity(files.len() + 1);
+        for (name, bytes) in files.into_iter().chain([(META.to_owned(), meta.into())]) {
+            entries.push(Entry {
+                digest: digest(&bytes).await,
+                size: bytes.len() as u64,
+                name: name.clone(),
+            });
+            self.write(folder.clone().join(name), bytes).await?;
+        }
+        let manifest = Manifest::new(run.clone(), step, entries);
+        let bytes = manifest.to_bytes().map_err(describe)?;
+        self.write(folder.clone().join(MANIFEST), bytes.into())
+            .await?;
+        for old in earlier {
+            self.remove(&old).await?;
+        }
+        Ok(())
+    }
+
+    /// The newest whole checkpoint of a run, if there is any.
+    ///
+    /// Checkpoints that are cut off or damaged are skipped with a warning in
+    /// the log. A store that cannot be reached is an error: going on from an
+    /// older checkpoint would throw work away.
+    pub async fn latest(&self, run: &RunId) -> Result<Option<Checkpoint>, Error> {
+        for attempt in self.attempts(run).await?.into_iter().rev() {
+            match self.load(run, &attempt).await {
+                Ok(checkpoint) => return Ok(Some(checkpoint)),
+                Err(error) if error.is_loss() => {
+                    tracing::warn!(
+                        checkpoint = self.store.place(&attempt.folder),
+                        %error,
+                        "the checkpoint is incomplete or damaged; the one before is used"
+                    );
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes all but the `n` newest whole checkpoints of a run (at least one stays), and what is left of cut-off ones that are older. Gives the steps removed.
+    ///
+    /// Here a checkpoint counts as whole if its manifest and the sizes of its files are right; digests are checked when it is read.
+    pub async fn keep(&self, run: &RunId, n: usize) -> Result<Vec<u64>, Error> {
+        let mut whole = 0;
+        let mut removed = Vec::new();
+        for attempt in self.attempts(run).await?.into_iter().rev() {
+            if whole >= n.max(1) || (whole > 0 && !self.looks_whole(run, &attempt).await?) {
+                self.remove(&attempt).await?;
+                removed.push(attempt.step);
+            } else if whole > 0 || self.looks_whole(run, &attempt).await? {
+                whole += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn folder(&self, run: &RunId) -> Path {
+        Path::from_iter(["checkpoints", run.as_str(), self.role.as_str()])
+    }
+
+    /// Everything that may be a checkpoint, oldest first.
+    async fn attempts(&self, run: &RunId) -> Result<Vec<Attempt>, Error> {
+        let folder = self.folder(run);
+        let listing = self
+            .store
+            .durable()
+            .list_with_delimiter(Some(&folder))
+            .await
+            .map_err(|source| Error::List {
+                place: self.store.place(&folder),
+                source,
+            })?;
+        let mut attempts: Vec<Attempt> = listing
+            .common_prefixes
+            .into_iter()
+            .filter_map(|folder| {
+                let name = folder.filename()?;
+                let (step, number) = name.split_once('.').unwrap_or((name, "0"));
+                Some(Attempt {
+                    step: step.parse().ok()?,
+                    number: number.parse().ok()?,
+                    folder,
+                })
+            })
+            .collect();
+        attempts.sort();
+        Ok(attempts)
+    }
+
+    async fn manifest(&self, run: &RunId, attempt: &Attempt) -> Result<Manifest, Error> {
+        let key = attempt.folder.clone().join(MANIFEST);
+        let damaged = |detail| Error::Damaged {
+            place: self.store.place(&key),
+            detail,
+        };
+        let bytes = self.store.fetch(&key).await?;
+        let manifest = Manifest::from_bytes(&bytes).map_err(damaged)?;
+        if manifest.run != *run || manifest.step != attempt.step {
+            return Err(damaged(format!(
+                "it belongs to step {} of run `{}`",
+                manifest.step, manifest.run
+            )));
+        }
+        Ok(manifest)
+    }
+
+    async fn load(&self, run: &RunId, attempt: &Attempt) -> Result<Checkpoint, Error> {
+        let manifest = self.manifest(run, attempt).await?;
+        let mut meta = None;
+        let mut files = BTreeMap::new();
+        for entry in manifest.files {
+            let key = attempt.folder.clone().join(entry.name.as_str());
+            // Read to check; only the description is kept, since a model's weights may be large.
+            let bytes = self.store.read(&key, entry.size, &entry.digest).await?;
+            if entry.name == META {
+                meta = serde_json::from_slice(&bytes).ok();
+            } else {
+                files.insert(entry.name.clone(), entry);
+            }
+        }
+        let Some(meta) = meta else {
+            return Err(Error::Damaged {
+                place: self.store.place(&attempt.folder),
+                detail: format!("it has no readable {META}"),
+            });
+        };
+        Ok(Checkpoint {
+            step: attempt.step,
+            meta,
+            store: self.store.clone(),
+            folder: attempt.folder.clone(),
+            files,
+        })
+    }
+
+    async fn looks_whole(&self, run: &RunId, attempt: &Attempt) -> Result<bool, Error> {
+        let manifest = match self.manifest(run, attempt).await {
+            Ok(manifest) => manifest,
+            Err(error) if error.is_loss() => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        for entry in &manifest.files {
+            let key = attempt.folder.clone().join(entry.name.as_str());
+            match self.store.durable().head(&key).await {
+                Ok(found) if found.size == entry.size => {}
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => return Ok(false),
+                Err(source) => {
+                    let place = self.store.place(&key);
+                    return Err(Error::Read { place, source });
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    async fn write(&self, key: Path, bytes: Bytes) -> Result<(), Error> {
+        self.store
+            .durable()
+            .put(&key, PutPayload::from_bytes(bytes))
+            .await
+            .map(|_| ())
+            .map_err(|source| Error::write(self.store.place(&key), source))
+    }
+
+    async fn remove(&self, attempt: &Attempt) -> Result<(), Error> {
+        let store = self.store.durable();
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| Error::Remove {
+            place: self.store.place(&attempt.folder),
+            source,
+        };
+        // The manifest goes first: what is half removed is no checkpoint any more.
+        let manifest = attempt.folder.clone().join(MANIFEST);
+        match store.delete(&manifest).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+            Err(source) => return Err(failed(Box::new(source))),
+        }
+        if let Some(folder) = self.store.local(&attempt.folder) {
+            // Half-written files of a killed process are in no listing, so the folder goes as a whole.
+            return match tokio::fs::remove_dir_all(folder).await {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(failed(Box::new(e))),
+                _ => Ok(()),
+            };
+        }
+        let keys = store.list(Some(&attempt.folder)).map_ok(|m| m.location);
+        store
+            .delete_stream(keys.boxed())
+            .try_for_each(|_| std::future::ready(Ok(())))
+            .await
+            .map_err(|source| failed(Box::new(source)))
+    }
+}
+
+/// Names have to be plain file names: one folder per checkpoint, the same in every kind of store.
+fn check_names(files: &[(String, Bytes)]) -> Result<(), Error> {
+    let mut seen = BTreeSet::from([MANIFEST, META]);
+    for (name, _) in files {
+        let plain = !name.is_empty()
+            && name.len() <= 200
+            && !name.starts_with('.')
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+        if !plain || !seen.insert(name) {
+            return Err(Error::Name(name.clone()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! What can go wrong in a store.
+
+use std::io::ErrorKind;
+
+/// Why something could not be stored or read. `place` is a path or URL that a person can look at.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The URL names no store.
+    #[error("`{url}` names no store: give a folder or an s3://, gs:// or az:// address")]
+    Url {
+        /// As given.
+        url: String,
+        /// What object_store says.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The local folder cannot be made or is something else.
+    #[error("`{path}` cannot be used as the store's folder")]
+    Folder {
+        /// The folder.
+        path: String,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// No space or quota is left.
+    #[error("no space is left to write `{place}`: free some, or put the store elsewhere")]
+    Full {
+        /// What was to be written.
+        place: String,
+        /// What the system says.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Writing is not permitted.
+    #[error(
+        "`{place}` may not be written: the folder or file system is read-only, or belongs to someone else"
+    )]
+    ReadOnly {
+        /// What was to be written.
+        place: String,
+        /// What the system says.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Writing failed for another reason.
+    #[error("`{place}` cannot be written")]
+    Write {
+        /// What was to be written.
+        place: String,
+        /// What object_store says.
+        #[source]
+        source: object_store::Error,
+    },
+    /// Reading failed.
+    #[error("`{place}` cannot be read")]
+    Read {
+        /// What was to be read.
+        place: String,
+        /// What object_store says.
+        #[source]
+        source: object_store::Error,
+    },
+    /// A folder or prefix could not be listed.
+    #[error("the content of `{place}` cannot be listed")]
+    List {
+        /// The folder or prefix.
+        place: String,
+        /// What object_store says.
+        #[source]
+        source: object_store::Error,
+    },
+    /// An old checkpoint could not be removed.
+    #[error("the old checkpoint `{place}` cannot be removed")]
+    Remove {
+        /// The folder or prefix.
+        place: String,
+        /// What failed.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// There is no such thing.
+    #[error("`{place}` is not there")]
+    Missing {
+        /// What was to be read.
+        place: String,
+    },
+    /// There is something else in its place.
+    #[error("`{place}` is damaged: {detail}")]
+    Damaged {
+        /// What was read.
+        place: String,
+        /// How it differs.
+        detail: String,
+    },
+    /// A name that cannot be a file's in every kind of store.
+    #[error(
+        "`{0}` is no usable file name in a checkpoint: use letters, digits, `-`, `_` and `.`, each name once, other than manifest.json and meta.json"
+    )]
+    Name(String),
+    /// The checkpoint's own description cannot be written as JSON.
+    #[error("the description of checkpoint `{place}` cannot be written as JSON")]
+    Describe {
+        /// The checkpoint.
+        place: String,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl Error {
+    /// Says why a write failed: what a person can mend is told apart from the rest.
+    pub(crate) fn write(place: String, source: object_store::Error) -> Self {
+        if matches!(source, object_store::Error::PermissionDenied { .. }) {
+            return Error::ReadOnly {
+                place,
+                source: Box::new(source),
+            };
+        }
+        match io_kind(&source) {
+            Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => Error::Full {
+                place,
+                source: Box::new(source),
+            },
+            Some(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => Error::ReadOnly {
+                place,
+                source: Box::new(source),
+            },
+            _ => Error::Write { place, source },
+        }
+    }
+
+    /// Says why a read failed.
+    pub(crate) fn read(place: String, source: object_store::Error) -> Self {
+        match source {
+            object_store::Error::NotFound { .. } => Error::Missing { place },
+            source => Error::Read { place, source },
+        }
+    }
+
+    /// Is the thing itself gone or spoilt, and not the way to it?
+    pub(crate) fn is_loss(&self) -> bool {
+        matches!(self, Error::Missing { .. } | Error::Damaged { .. })
+    }
+}
+
+/// The kind of the first input/output error in a chain of causes.
+fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
+    let mut next = Some(error);
+    while let Some(e) = next {
+        if let Some(io) = e.downcast_ref::<std::io::Error>() {
+            return Some(io.kind());
+        }
+        next = e.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(os_error: i32) -> Error {
+        let io = std::io::Error::from_raw_os_error(os_error);
+        // As a store wraps it: one layer of its own around the system's error.
+        #[derive(Debug, thiserror::Error)]
+        #[error("unable to copy data")]
+        struct Layer(#[source] std::io::Error);
+        let source = object_store::Error::Generic {
+            store: "LocalFileSystem",
+            source: Box::new(Layer(io)),
+        };
+        Error::write("/data/x".to_owned(), source)
+    }
+
+    #[test]
+    fn what_a_person_can_mend_is_told_apart() {
+        const ENOSPC: i32 = 28;
+        const EDQUOT: i32 = 122;
+        const EROFS: i32 = 30;
+        const EACCES: i32 = 13;
+        const EIO: i32 = 5;
+        assert!(matches!(failed(ENOSPC), Error::Full { .. }));
+        assert!(matches!(failed(EDQUOT), Error::Full { .. }));
+        assert!(matches!(failed(EROFS), Error::ReadOnly { .. }));
+        assert!(matches!(failed(EACCES), Error::ReadOnly { .. }));
+        assert!(matches!(failed(EIO), Error::Write { .. }));
+        assert!(failed(ENOSPC).to_string().contains("/data/x"));
+    }
+}

@@ -1,0 +1,204 @@
+//! The store and its artifacts.
+
+use std::path::{Path as FsPath, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flopsmith_protocol::{ArtifactRef, Digest};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::prefix::PrefixStore;
+use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use url::Url;
+
+use crate::error::Error;
+
+/// Hashing more than this would hold up the other tasks of a runtime thread.
+const HASH_APART: usize = 1 << 20;
+
+/// Where artifacts and checkpoints lie. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    /// For artifacts.
+    objects: Arc<dyn ObjectStore>,
+    /// The same place for checkpoints; on a local disk every write waits until it is safe from a power failure.
+    durable: Arc<dyn ObjectStore>,
+    /// The folder or URL, for messages.
+    name: String,
+    /// The folder of a local store.
+    folder: Option<PathBuf>,
+}
+
+impl Store {
+    /// Opens a folder, which is made if it is missing, or an object store by its URL.
+    pub fn open(url_or_path: &str) -> Result<Self, Error> {
+        let url = match Url::parse(url_or_path) {
+            // A path with a colon in it is a URL to the parser, one without `//` is none to people.
+            Ok(url) if url_or_path.contains("://") => url,
+            _ => return Self::folder(FsPath::new(url_or_path)),
+        };
+        if url.scheme() == "file" {
+            return match url.to_file_path() {
+                Ok(path) => Self::folder(&path),
+                Err(()) => Err(Error::Url {
+                    url: url_or_path.to_owned(),
+                    source: "it is no absolute path of this machine".into(),
+                }),
+            };
+        }
+        // Only the clouds' own variables: the client would also take `TOKEN` or `REGION` for its settings.
+        let settings = std::env::vars_os().filter_map(|(k, v)| {
+            let k = k.into_string().ok()?;
+            let ours = ["AWS_", "GOOGLE_", "AZURE_"]
+                .iter()
+                .any(|p| k.starts_with(p));
+            ours.then_some(())?;
+            Some((k, v.into_string().ok()?))
+        });
+        let (objects, prefix) =
+            object_store::parse_url_opts(&url, settings).map_err(|source| Error::Url {
+                url: url_or_path.to_owned(),
+                source: Box::new(source),
+            })?;
+        let objects: Arc<dyn ObjectStore> = Arc::new(PrefixStore::new(objects, prefix));
+        Ok(Self {
+            durable: Arc::clone(&objects),
+            objects,
+            name: url_or_path.trim_end_matches('/').to_owned(),
+            folder: None,
+        })
+    }
+
+    fn folder(path: &FsPath) -> Result<Self, Error> {
+        let unusable = |source: std::io::Error| Error::Folder {
+            path: path.display().to_string(),
+            source,
+        };
+        std::fs::create_dir_all(path).map_err(unusable)?;
+        let path = path.canonicalize().map_err(unusable)?;
+        // Better now than after the first step of a run.
+        let probe = path.join(format!(".writable-{}", std::process::id()));
+        std::fs::write(&probe, []).map_err(unusable)?;
+        // Another opener in this process may have removed it already.
+        std::fs::remove_file(&probe).ok();
+        let open = || {
+            LocalFileSystem::new_with_prefix(&path).map_err(|source| Error::Folder {
+                path: path.display().to_string(),
+                source: std::io::Error::other(source),
+            })
+        };
+        Ok(Self {
+            objects: Arc::new(open()?),
+            durable: Arc::new(open()?.with_fsync(true)),
+            name: path.display().to_string(),
+            folder: Some(path),
+        })
+    }
+
+    /// The folder or URL.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Stores bytes under their digest. Doing it twice changes nothing.
+    pub async fn put(&self, bytes: impl Into<Bytes>) -> Result<ArtifactRef, Error> {
+        let bytes = bytes.into();
+        let artifact = ArtifactRef {
+            digest: digest(&bytes).await,
+            size: bytes.len() as u64,
+        };
+        // Written even if it is there: the content is the same, the change is
+        // atomic, and an artifact that was damaged on the disk is whole again.
+        let key = key(&artifact.digest);
+        self.objects
+            .put(&key, PutPayload::from_bytes(bytes))
+            .await
+            .map_err(|source| Error::write(self.place(&key), source))?;
+        Ok(artifact)
+    }
+
+    /// Reads an artifact and checks its size and digest.
+    pub async fn get(&self, artifact: &ArtifactRef) -> Result<Bytes, Error> {
+        self.read(&key(&artifact.digest), artifact.size, &artifact.digest)
+            .await
+    }
+
+    /// The file of an artifact, for programs that open it themselves. None in a store that is no folder. Its content is not checked.
+    pub fn path(&self, artifact: &ArtifactRef) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(key(&artifact.digest).as_ref()))
+    }
+
+    pub(crate) fn durable(&self) -> &Arc<dyn ObjectStore> {
+        &self.durable
+    }
+
+    /// The local folder of a key, if there is one.
+    pub(crate) fn local(&self, key: &Path) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(key.as_ref()))
+    }
+
+    /// A key as people find it.
+    pub(crate) fn place(&self, key: &Path) -> String {
+        format!("{}/{key}", self.name)
+    }
+
+    /// Reads without checking.
+    pub(crate) async fn fetch(&self, key: &Path) -> Result<Bytes, Error> {
+        let failed = |source| Error::read(self.place(key), source);
+        self.objects
+            .get(key)
+            .await
+            .map_err(failed)?
+            .bytes()
+            .await
+            .map_err(failed)
+    }
+
+    /// Reads and checks.
+    pub(crate) async fn read(
+        &self,
+        key: &Path,
+        size: u64,
+        expected: &Digest,
+    ) -> Result<Bytes, Error> {
+        let bytes = self.fetch(key).await?;
+        let damaged = |detail: String| Error::Damaged {
+            place: self.place(key),
+            detail,
+        };
+        if bytes.len() as u64 != size {
+            return Err(damaged(format!(
+                "{} bytes where {size} were written",
+                bytes.len()
+            )));
+        }
+        let found = digest(&bytes).await;
+        if found != *expected {
+            return Err(damaged(format!(
+                "its digest is {}… where {}… was written",
+                found.short(),
+                expected.short()
+            )));
+        }
+        Ok(bytes)
+    }
+}
+
+/// `artifacts/ab/cdef…`: two digits of folder keep folders small.
+fn key(digest: &Digest) -> Path {
+    let (head, tail) = digest.as_str().split_at(2);
+    Path::from_iter(["artifacts", head, tail])
+}
+
+/// The digest of some bytes; of many, on a thread for blocking work.
+pub(crate) async fn digest(bytes: &Bytes) -> Digest {
+    if bytes.len() <= HASH_APART {
+        return Digest::of(bytes);
+    }
+    let apart = bytes.clone();
+    match tokio::task::spawn_blocking(move || Digest::of(&apart)).await {
+        Ok(digest) => digest,
+        // Only a runtime that is shutting down drops the task.
+        Err(_) => Digest::of(bytes),
+    }
+}

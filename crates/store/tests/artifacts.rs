@@ -1,0 +1,150 @@
+//! Artifacts in a folder and in a store that is none.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use flopsmith_protocol::{ArtifactRef, Digest};
+use flopsmith_store::{Error, Store};
+
+fn open(path: &std::path::Path) -> Store {
+    Store::open(path.to_str().unwrap()).unwrap()
+}
+
+/// The whole chain of causes, as the binary prints it.
+fn words(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(e) = next {
+        text += &format!(": {e}");
+        next = e.source();
+    }
+    text
+}
+
+#[tokio::test]
+async fn what_is_put_can_be_got() {
+    let dir = tempfile::tempdir().unwrap();
+    for store in [
+        open(&dir.path().join("new/folder")),
+        Store::open("memory:///").unwrap(),
+    ] {
+        // One longer than what is hashed on the spot.
+        for bytes in [vec![], b"binary".to_vec(), vec![7; 3 << 20]] {
+            let artifact = store.put(bytes.clone()).await.unwrap();
+            assert_eq!(artifact.digest, Digest::of(&bytes));
+            assert_eq!(artifact.size, bytes.len() as u64);
+            assert_eq!(store.get(&artifact).await.unwrap(), bytes);
+            assert_eq!(store.put(bytes).await.unwrap(), artifact, "twice is once");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_artifact_lies_under_its_digest() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let artifact = store.put("x").await.unwrap();
+    let digest = artifact.digest.as_str();
+    let path = store.path(&artifact).unwrap();
+    assert!(path.ends_with(format!("artifacts/{}/{}", &digest[..2], &digest[2..])));
+    assert_eq!(std::fs::read(&path).unwrap(), b"x");
+    assert_eq!(
+        std::fs::read_dir(path.parent().unwrap()).unwrap().count(),
+        1,
+        "no other file is left"
+    );
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    assert_eq!(Store::open("memory:///").unwrap().path(&artifact), None);
+}
+
+#[tokio::test]
+async fn many_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let mut tasks = tokio::task::JoinSet::new();
+    for i in 0..64_u8 {
+        let store = store.clone();
+        // Every content is put by several tasks.
+        tasks.spawn(async move {
+            let bytes = vec![i % 8; 10_000];
+            let artifact = store.put(bytes.clone()).await.unwrap();
+            assert_eq!(store.get(&artifact).await.unwrap(), bytes);
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn damage_is_noticed_and_mended_by_putting_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let artifact = store.put("some content").await.unwrap();
+    let path = store.path(&artifact).unwrap();
+    for damaged in ["some contenT", "some", "", "some content and more"] {
+        std::fs::write(&path, damaged).unwrap();
+        let e = store.get(&artifact).await.unwrap_err();
+        assert!(matches!(e, Error::Damaged { .. }), "{e:?}");
+        assert!(e.to_string().contains(path.to_str().unwrap()), "{e}");
+        store.put("some content").await.unwrap();
+        assert_eq!(store.get(&artifact).await.unwrap(), "some content");
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(
+        store.get(&artifact).await.unwrap_err(),
+        Error::Missing { .. }
+    ));
+    let lie = ArtifactRef {
+        size: 3,
+        ..store.put("some content").await.unwrap()
+    };
+    assert!(matches!(
+        store.get(&lie).await.unwrap_err(),
+        Error::Damaged { .. }
+    ));
+}
+
+#[tokio::test]
+async fn folders_that_cannot_be_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    // Root may write anywhere but into the kernel's own tree.
+    for path in [
+        file.clone(),
+        file.join("below"),
+        "/proc".into(),
+        "/proc/none".into(),
+    ] {
+        let e = Store::open(path.to_str().unwrap()).unwrap_err();
+        assert!(matches!(e, Error::Folder { .. }), "{e:?}");
+        assert!(e.to_string().contains(path.to_str().unwrap()), "{e}");
+    }
+    // Something comes in the way later.
+    let store = open(dir.path());
+    std::fs::write(dir.path().join("artifacts"), "").unwrap();
+    let e = store.put("x").await.unwrap_err();
+    assert!(matches!(e, Error::Write { .. }), "{e:?}");
+    assert!(
+        words(&e).contains(dir.path().to_str().unwrap()),
+        "{}",
+        words(&e)
+    );
+}
+
+#[tokio::test]
+async fn addresses() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", dir.path().display());
+    let store = Store::open(&url).unwrap();
+    store.put("x").await.unwrap();
+    assert!(dir.path().join("artifacts").is_dir());
+    for wrong in ["nowhere://x/y", "s3://", "file://relative/path"] {
+        let e = Store::open(wrong).unwrap_err();
+        assert!(matches!(e, Error::Url { .. }), "{wrong}: {e:?}");
+        assert!(e.to_string().contains(wrong), "{e}");
+    }
+    // Opening a bucket needs no network.
+    for right in ["s3://bucket/prefix", "gs://bucket"] {
+        assert_eq!(Store::open(right).unwrap().name(), right);
+    }
+}

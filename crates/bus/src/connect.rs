@@ -62,6 +62,8 @@ pub struct Options {
     pub publish_limit: Duration,
     /// How long [`Bus::drain`] waits for work in hand.
     pub drain_limit: Duration,
+    /// How long a request for messages stands before it is made anew.
+    pub poll_limit: Duration,
     /// Present for a private server: set until the streams were first ensured after its start.
     pub(crate) private: Option<Arc<AtomicBool>>,
 }
@@ -76,6 +78,7 @@ impl Options {
             connect_limit: Duration::from_secs(10),
             publish_limit: Duration::from_secs(30),
             drain_limit: Duration::from_secs(30),
+            poll_limit: Duration::from_secs(30),
             private: None,
         }
     }

@@ -15,8 +15,6 @@ use tokio::time::Instant;
 use crate::connect::Bus;
 use crate::error::Cause;
 
-/// A request stands for so long; then it is made anew.
-const EXPIRES: Duration = Duration::from_secs(30);
 /// While a request stands, the server gives a sign of life this often.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Two signs missed: the server, the consumer or the request is gone.
@@ -39,6 +37,7 @@ pub(crate) struct Pull {
     inbox: String,
     subscriber: Subscriber,
     outstanding: usize,
+    expires: Duration,
     epoch: watch::Receiver<u64>,
     heard: Instant,
 }
@@ -56,6 +55,7 @@ impl Pull {
             inbox,
             subscriber,
             outstanding: 0,
+            expires: bus.options().poll_limit,
             epoch,
             heard: Instant::now(),
         })
@@ -70,8 +70,9 @@ impl Pull {
     pub(crate) async fn request(&mut self, more: usize) -> Result<(), Cause> {
         let body = format!(
             r#"{{"batch":{more},"expires":{},"idle_heartbeat":{}}}"#,
-            EXPIRES.as_nanos(),
-            HEARTBEAT.as_nanos()
+            self.expires.as_nanos(),
+            // The server takes at most half the time a request stands.
+            HEARTBEAT.min(self.expires / 3).as_nanos()
         );
         self.client
             .publish_with_reply(self.subject.clone(), self.inbox.clone(), body.into())

@@ -38,6 +38,7 @@ fn two_hundred_jobs_leave_nothing_and_start_fast() {
         .unwrap();
     let job = Job::new(Kind::Run { threads: 1 }, [loader, "--version"]);
     assert!(sandbox.run(&job).unwrap().exit.success());
+    // The test's own runtime may close a file of its own later on, so less than before is no leak.
     let before = (open_files(), children(), roots());
     let mut times: Vec<Duration> = Vec::new();
     for i in 0..200 {
@@ -69,7 +70,11 @@ fn two_hundred_jobs_leave_nothing_and_start_fast() {
             "{exit:?}"
         );
     }
-    assert_eq!((open_files(), children(), roots()), before);
+    let after = (open_files(), children(), roots());
+    assert!(
+        after.0 <= before.0 && after.1 <= before.1 && after.2 <= before.2,
+        "files, children, roots: {before:?} before, {after:?} after"
+    );
     times.sort();
     let median = times[times.len() / 2];
     eprintln!("median of a whole job: {median:?}");

@@ -37,6 +37,17 @@ async fn a_log_is_read_from_its_start_and_then_live() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_was_silent_for_long_is_still_read() {
+    let world = World::new().await;
+    let bus = world.impatient().await;
+    let mut log: LogReader<Job> = bus.log(OUTCOME, 0).await.unwrap();
+    // Its requests expire several times over.
+    assert!(nothing(1500, log.next()).await);
+    bus.publish(OUTCOME, &job(1)).await.unwrap();
+    assert_eq!(soon(log.next()).await.unwrap().1, job(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_empty_log_has_nothing_to_replay() {
     let world = World::new().await;
     let mut log: LogReader<Job> = world.bus.log(OUTCOME, 0).await.unwrap();

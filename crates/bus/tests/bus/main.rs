@@ -10,7 +10,7 @@ mod work;
 
 use std::time::Duration;
 
-use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
+use flopsmith_bus::{Bus, Options, RunSetup, Server, ServerOptions};
 use flopsmith_protocol::Message;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,13 @@ impl World {
             bus,
             folder,
         }
+    }
+
+    /// A bus of its own whose requests for messages stand only for a moment.
+    async fn impatient(&self) -> Bus {
+        let mut options = Options::from(&self.server);
+        options.poll_limit = Duration::from_millis(300);
+        Bus::connect(options).await.unwrap()
     }
 }
 

@@ -79,6 +79,22 @@ async fn a_freed_slot_is_filled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_waited_long_in_vain_still_listens() {
+    let world = World::new().await;
+    let bus = world.impatient().await;
+    let mut worker: Worker<Job> = bus.worker(quick(3)).await.unwrap();
+    // Its requests expire several times over.
+    assert!(nothing(1500, worker.next()).await);
+    let jobs: Vec<_> = (0..7).map(job).collect();
+    bus.publish_many(COMPILE, &jobs).await.unwrap();
+    for _ in &jobs {
+        let delivery = soon(worker.next()).await.unwrap();
+        assert_eq!(delivery.attempt(), 1);
+        delivery.done().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_worked_on_is_not_given_to_another() {
     let world = World::new().await;
     let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();

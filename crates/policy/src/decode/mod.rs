@@ -2,6 +2,8 @@
 //!
 //! The sampler knows only [`Decoder`]; which engine serves a model is decided in [`begin`].
 
+mod native;
+mod prefill;
 mod torch;
 
 use crate::error::Result;
@@ -31,7 +33,11 @@ pub(crate) trait Decoder {
 
 /// Runs the prompts, sorted by descending length with equal ones side by side.
 pub(crate) fn begin<'a>(model: &'a Model, rows: &[Prompt<'_>]) -> Result<Box<dyn Decoder + 'a>> {
-    Ok(Box::new(torch::Torch::begin(model, rows)?))
+    if native::serves(model) {
+        Ok(Box::new(native::Native::begin(model, rows)?))
+    } else {
+        Ok(Box::new(torch::Torch::begin(model, rows)?))
+    }
 }
 
 /// Bytes of keys and values for one token of one row.

@@ -1,15 +1,10 @@
 //! Decoding by libtorch's operations, on any device: the key-value cache, the prompts that begin it and the step that extends it.
 
-use std::collections::HashMap;
-
 use tch::{Device, Kind, Tensor};
 
-use crate::decode::{Decoder, Prompt};
+use crate::decode::{Decoder, Prompt, prefill};
 use crate::error::{Doing, Result};
 use crate::model::Model;
-
-/// Prompt tokens that are run at once.
-const PREFILL_TOKENS: usize = 1 << 14;
 
 /// A batch of rows in libtorch's tensors.
 pub(crate) struct Torch<'a> {
@@ -22,7 +17,7 @@ pub(crate) struct Torch<'a> {
 impl<'a> Torch<'a> {
     /// Runs the prompts. They come sorted by descending length, equal ones side by side.
     pub fn begin(model: &'a Model, rows: &[Prompt<'_>]) -> Result<Self> {
-        let (cache, logits) = prefill(model, rows)?;
+        let (cache, logits) = fill(model, rows)?;
         Ok(Torch {
             model,
             cache,
@@ -125,15 +120,18 @@ impl Cache {
         rows: std::ops::Range<i64>,
         end: i64,
         (keys, values): (&Tensor, &Tensor),
-        from: &Tensor,
+        from: &[i64],
     ) -> Result<()> {
+        let from = Tensor::f_from_slice(from)
+            .and_then(|t| t.f_to_device(keys.device()))
+            .doing("fill the key-value cache")?;
         let length = keys.size()[2];
         let kv = keys.size()[1];
         for (half, source) in [(0, keys), (kv, values)] {
             self.blocks[block]
                 .f_narrow(0, rows.start, rows.end - rows.start)
                 .and_then(|t| t.f_narrow(1, half, kv)?.f_narrow(2, end - length, length))
-                .and_then(|mut place| place.f_copy_(&source.f_index_select(0, from)?))
+                .and_then(|mut place| place.f_copy_(&source.f_index_select(0, &from)?))
                 .doing("fill the key-value cache")?;
         }
         Ok(())
@@ -253,8 +251,8 @@ impl Model {
     }
 }
 
-/// Runs every distinct prompt once and hands its keys and values to all rows that begin with it. Returns the logits after each row's prompt.
-fn prefill(model: &Model, rows: &[Prompt<'_>]) -> Result<(Cache, Tensor)> {
+/// A cache that holds the prompts, and the scores after each.
+fn fill(model: &Model, rows: &[Prompt<'_>]) -> Result<(Cache, Tensor)> {
     let longest = rows
         .iter()
         .map(|r| r.tokens.len())
@@ -270,60 +268,10 @@ fn prefill(model: &Model, rows: &[Prompt<'_>]) -> Result<(Cache, Tensor)> {
         .map(|r| (longest - r.tokens.len()) as i64)
         .collect();
     let mut cache = Cache::new(model, starts, capacity as i64)?;
-    let mut logits = Vec::new();
-    let mut first = 0;
-    while first < rows.len() {
-        // Prompts of one length make a batch without padding.
-        let length = rows[first].tokens.len();
-        let most = (PREFILL_TOKENS / length).max(1);
-        let mut distinct: Vec<&[u32]> = Vec::new();
-        let mut seen: HashMap<&[u32], i64> = HashMap::new();
-        let mut from: Vec<i64> = Vec::new();
-        for row in rows[first..]
-            .iter()
-            .take_while(|r| r.tokens.len() == length)
-        {
-            let prompt = row.tokens;
-            if !seen.contains_key(prompt) && distinct.len() == most {
-                break;
-            }
-            from.push(*seen.entry(prompt).or_insert_with(|| {
-                distinct.push(prompt);
-                distinct.len() as i64 - 1
-            }));
-        }
-        let end = first + from.len();
-        let ids: Vec<i64> = distinct
-            .iter()
-            .flat_map(|p| p.iter().map(|id| i64::from(*id)))
-            .collect();
-        let ids = Tensor::f_from_slice(&ids)
-            .and_then(|t| t.f_view([distinct.len() as i64, length as i64]))
-            .and_then(|t| t.f_to_device(model.device()))
-            .doing("hand over prompts")?;
-        let from = Tensor::f_from_slice(&from)
-            .and_then(|t| t.f_to_device(model.device()))
-            .doing("hand over prompts")?;
-        let hidden = model.run(&ids, |block, keys, values| {
-            cache.put(
-                block,
-                first as i64..end as i64,
-                longest as i64,
-                (keys, values),
-                &from,
-            )
-        })?;
-        logits.push(
-            hidden
-                .f_select(1, length as i64 - 1)
-                .and_then(|h| {
-                    h.f_linear(model.head(), None::<&Tensor>)?
-                        .f_index_select(0, &from)
-                })
-                .doing("score the vocabulary")?,
-        );
-        first = end;
-    }
+    let logits = prefill::run(model, rows, |block, rows, keys, values, from| {
+        let rows = rows.start as i64..rows.end as i64;
+        cache.put(block, rows, longest as i64, (keys, values), from)
+    })?;
     cache.filled = longest as i64;
-    Ok((cache, Tensor::f_cat(&logits, 0).doing("join scores")?))
+    Ok((cache, logits))
 }

@@ -1,0 +1,312 @@
+//! Vectors of single-precision numbers, as wide as the processor has them.
+//!
+//! The kernels are written once against [`Simd`] and compiled for each width; [`Width::here`] picks one at run time.
+
+/// One processor's vectors.
+///
+/// # Safety
+/// The methods may only run on a processor that has the instructions, and in a function compiled for them, into which they
+/// are inlined. Pointers have to be good for [`Simd::LANES`] numbers; they need no alignment.
+pub(super) trait Simd: Copy {
+    type V: Copy;
+    /// Numbers in a vector.
+    const LANES: usize;
+    /// Rows of a block of a matrix product: with two vectors each they fill the registers.
+    const ROWS: usize;
+
+    unsafe fn splat(x: f32) -> Self::V;
+    unsafe fn load(from: *const f32) -> Self::V;
+    unsafe fn store(to: *mut f32, v: Self::V);
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
+    /// a · b + c.
+    unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The nearest whole number.
+    unsafe fn round(a: Self::V) -> Self::V;
+    /// 2^n of whole numbers n in -126..=127.
+    unsafe fn exp2_whole(n: Self::V) -> Self::V;
+}
+
+/// e^x to within a few units in the last place, 0 to 3e38; what lies below -87.3 becomes about 1e-38.
+///
+/// Cody and Waite's reduction to |r| ≤ ln 2 / 2, then Taylor's polynomial of degree 7.
+///
+/// # Safety
+/// As for [`Simd`].
+#[inline(always)]
+pub(super) unsafe fn exp<S: Simd>(x: S::V) -> S::V {
+    const TERMS: [f32; 7] = [
+        1.0 / 5040.0,
+        1.0 / 720.0,
+        1.0 / 120.0,
+        1.0 / 24.0,
+        1.0 / 6.0,
+        0.5,
+        1.0,
+    ];
+    // SAFETY: the caller's promise.
+    unsafe {
+        let x = S::min(S::max(x, S::splat(-87.3)), S::splat(88.0));
+        let n = S::round(S::mul(x, S::splat(std::f32::consts::LOG2_E)));
+        // ln 2 in two parts, the first of which times n is exact.
+        let r = S::fma(n, S::splat(-0.693_359_4), x);
+        let r = S::fma(n, S::splat(2.121_944_4e-4), r);
+        let mut p = S::splat(TERMS[0]);
+        let mut i = 1;
+        while i < TERMS.len() {
+            p = S::fma(p, r, S::splat(TERMS[i]));
+            i += 1;
+        }
+        p = S::fma(p, r, S::splat(1.0));
+        S::mul(p, S::exp2_whole(n))
+    }
+}
+
+/// The widths that kernels are compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Width {
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    Portable,
+}
+
+impl Width {
+    /// The widest this processor has.
+    pub fn here() -> Self {
+        Self::all()[0]
+    }
+
+    /// All this processor has, the widest first.
+    pub fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f") {
+                all.push(Width::Avx512);
+            }
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                all.push(Width::Avx2);
+            }
+        }
+        all.push(Width::Portable);
+        all
+    }
+
+    /// Numbers in a vector.
+    pub fn lanes(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Width::Avx512 => Avx512::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Width::Avx2 => Avx2::LANES,
+            Width::Portable => Portable::LANES,
+        }
+    }
+}
+
+/// Plain arithmetic on eight numbers, for whatever vectors the target has from the start.
+#[derive(Clone, Copy)]
+pub(super) struct Portable;
+
+macro_rules! lanewise {
+    ($a:expr, $b:expr, $f:expr) => {{
+        let (a, b, mut out) = ($a, $b, [0.0; 8]);
+        let mut i = 0;
+        while i < 8 {
+            out[i] = $f(a[i], b[i]);
+            i += 1;
+        }
+        out
+    }};
+}
+
+impl Simd for Portable {
+    type V = [f32; 8];
+    const LANES: usize = 8;
+    const ROWS: usize = 3;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> [f32; 8] {
+        [x; 8]
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> [f32; 8] {
+        // SAFETY: the caller's promise.
+        unsafe { from.cast::<[f32; 8]>().read() }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: [f32; 8]) {
+        // SAFETY: the caller's promise.
+        unsafe { to.cast::<[f32; 8]>().write(v) }
+    }
+    #[inline(always)]
+    unsafe fn add(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+        lanewise!(a, b, |a: f32, b: f32| a + b)
+    }
+    #[inline(always)]
+    unsafe fn mul(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+        lanewise!(a, b, |a: f32, b: f32| a * b)
+    }
+    #[inline(always)]
+    unsafe fn div(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+        lanewise!(a, b, |a: f32, b: f32| a / b)
+    }
+    #[inline(always)]
+    unsafe fn min(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+        lanewise!(a, b, |a: f32, b: f32| if b < a { b } else { a })
+    }
+    #[inline(always)]
+    unsafe fn max(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+        lanewise!(a, b, |a: f32, b: f32| if b > a { b } else { a })
+    }
+    #[inline(always)]
+    unsafe fn fma(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
+        // Not `mul_add`, which is a call where the target has no such instruction.
+        let ab = lanewise!(a, b, |a: f32, b: f32| a * b);
+        lanewise!(ab, c, |a: f32, b: f32| a + b)
+    }
+    #[inline(always)]
+    unsafe fn round(a: [f32; 8]) -> [f32; 8] {
+        // Adding and taking away 1.5 · 2^23 rounds everything below 2^22.
+        lanewise!(a, [12_582_912.0f32; 8], |a: f32, big: f32| (a + big) - big)
+    }
+    #[inline(always)]
+    unsafe fn exp2_whole(n: [f32; 8]) -> [f32; 8] {
+        lanewise!(n, n, |n: f32, _| f32::from_bits(
+            ((n as i32 + 127) as u32) << 23
+        ))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::Simd;
+
+    /// Eight numbers; sixteen registers.
+    #[derive(Clone, Copy)]
+    pub(in super::super) struct Avx2;
+
+    // SAFETY of every block below: the caller's promise, as the trait demands it.
+    impl Simd for Avx2 {
+        type V = __m256;
+        const LANES: usize = 8;
+        const ROWS: usize = 6;
+
+        #[inline(always)]
+        unsafe fn splat(x: f32) -> __m256 {
+            unsafe { _mm256_set1_ps(x) }
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const f32) -> __m256 {
+            unsafe { _mm256_loadu_ps(from) }
+        }
+        #[inline(always)]
+        unsafe fn store(to: *mut f32, v: __m256) {
+            unsafe { _mm256_storeu_ps(to, v) }
+        }
+        #[inline(always)]
+        unsafe fn add(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_add_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn mul(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_mul_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn div(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_div_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn min(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_min_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn max(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_max_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn fma(a: __m256, b: __m256, c: __m256) -> __m256 {
+            unsafe { _mm256_fmadd_ps(a, b, c) }
+        }
+        #[inline(always)]
+        unsafe fn round(a: __m256) -> __m256 {
+            unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a) }
+        }
+        #[inline(always)]
+        unsafe fn exp2_whole(n: __m256) -> __m256 {
+            unsafe {
+                let n = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+                _mm256_castsi256_ps(_mm256_slli_epi32::<23>(n))
+            }
+        }
+    }
+
+    /// Sixteen numbers; thirty-two registers.
+    #[derive(Clone, Copy)]
+    pub(in super::super) struct Avx512;
+
+    // SAFETY of every block below: the caller's promise, as the trait demands it.
+    impl Simd for Avx512 {
+        type V = __m512;
+        const LANES: usize = 16;
+        const ROWS: usize = 12;
+
+        #[inline(always)]
+        unsafe fn splat(x: f32) -> __m512 {
+            unsafe { _mm512_set1_ps(x) }
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const f32) -> __m512 {
+            unsafe { _mm512_loadu_ps(from) }
+        }
+        #[inline(always)]
+        unsafe fn store(to: *mut f32, v: __m512) {
+            unsafe { _mm512_storeu_ps(to, v) }
+        }
+        #[inline(always)]
+        unsafe fn add(a: __m512, b: __m512) -> __m512 {
+            unsafe { _mm512_add_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn mul(a: __m512, b: __m512) -> __m512 {
+            unsafe { _mm512_mul_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn div(a: __m512, b: __m512) -> __m512 {
+            unsafe { _mm512_div_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn min(a: __m512, b: __m512) -> __m512 {
+            unsafe { _mm512_min_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn max(a: __m512, b: __m512) -> __m512 {
+            unsafe { _mm512_max_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
+            unsafe { _mm512_fmadd_ps(a, b, c) }
+        }
+        #[inline(always)]
+        unsafe fn round(a: __m512) -> __m512 {
+            unsafe { _mm512_roundscale_ps::<0>(a) }
+        }
+        #[inline(always)]
+        unsafe fn exp2_whole(n: __m512) -> __m512 {
+            unsafe {
+                let n = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+                _mm512_castsi512_ps(_mm512_slli_epi32::<23>(n))
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{Avx2, Avx512};

@@ -126,10 +126,13 @@ pub enum Prompt {
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advantage {
-    /// Mean and deviation, leave-one-out, or measurement-aware (methods.md §5).
+    /// Mean and deviation, leave-one-out, or measurement-aware.
     pub kind: flopsmith_reward::AdvantageKind,
     /// What rewards are divided by.
     pub scale: flopsmith_reward::Scale,
+    /// Fitness sharing: m samples of a step that answer the same prompt with the same program keep m^-sharing of
+    /// their reward each; 0 shares nothing, 1 divides it.
+    pub sharing: f64,
 }
 
 impl Default for Advantage {
@@ -137,6 +140,7 @@ impl Default for Advantage {
         Self {
             kind: flopsmith_reward::AdvantageKind::MeasurementAware,
             scale: flopsmith_reward::Scale::Group,
+            sharing: 0.0,
         }
     }
 }

@@ -317,3 +317,83 @@ fn training_runs_end_to_end_and_survives_a_kill() {
         "the weights it began with and one version for each step"
     );
 }
+
+/// Ten kills at random moments of one training run; then it is led to its end. About three minutes:
+/// `cargo test --release -p flopsmith --test cli -- --ignored ten_kills --nocapture`
+#[cfg(feature = "torch")]
+#[test]
+#[ignore = "takes minutes; run it by name"]
+#[expect(clippy::print_stderr, reason = "what happened is worth seeing")]
+fn ten_kills() {
+    const STEPS: usize = 12;
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let train = |more: &[&str]| {
+        let mut command = flopsmith();
+        command
+            .args(["train", "examples/dgemm.toml", "--format", "json", "--budget", "30m", "--runs"])
+            .arg(&runs);
+        for set in ["tasks=4", "group_size=4", "evaluate_tasks=2"] {
+            command.args(["--set", set]);
+        }
+        command
+            .args(["--set", &format!("max_steps={STEPS}")])
+            .args(more);
+        command
+    };
+    let mut known: HashSet<String> = HashSet::new();
+    for kill in 0..10 {
+        let mut child = train(if kill == 0 { &[] } else { &["--resume"] })
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let nanos = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .subsec_nanos();
+        let moment = Duration::from_millis(2000 + u64::from(nanos / 1000 % 9000));
+        let begun = Instant::now();
+        while begun.elapsed() < moment && child.try_wait().unwrap().is_none() {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the run ended by itself before kill {kill}"
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // A kill may come before the run has a folder.
+        let Some(folder) = only_run(&runs) else { continue };
+        let now = outcomes(&folder);
+        eprintln!(
+            "killed after {:.1} s with {} outcomes on disk, {} of them new",
+            moment.as_secs_f64(),
+            now.len(),
+            now.keys().filter(|id| !known.contains(*id)).count()
+        );
+        assert!(now.values().all(|n| *n == 1), "{now:?}");
+        assert!(
+            known.iter().all(|id| now.contains_key(id)),
+            "an outcome was lost"
+        );
+        known = now.into_keys().collect();
+    }
+    let output = train(&["--resume"]).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let all = outcomes(&only_run(&runs).unwrap());
+    assert!(all.values().all(|n| *n == 1));
+    assert!(known.iter().all(|id| all.contains_key(id)));
+    assert_eq!(
+        all.keys().filter(|id| !id.contains("-m")).count(),
+        STEPS * 16 + 2 * 2 * 4,
+        "each sample of each step and evaluation has exactly one outcome"
+    );
+    let summary = last_object(&output);
+    eprintln!("{summary}");
+    assert_eq!(summary["infrastructure_errors"], 0, "{summary}");
+}

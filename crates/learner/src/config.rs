@@ -43,12 +43,17 @@ pub struct GrpoConfig {
     pub learning_rate: f64,
     /// Updates over which the step size grows linearly from 0. Default 0.
     pub warmup_steps: u64,
+    /// Share of the step size that is left when the run's budget is spent; it falls linearly, see [`crate::Learner::set_progress`]. Default 1: it stays.
+    pub final_rate: f64,
     /// Distance of the lower clip bound from 1. Default: the loss's own, see [`Loss::usual_clip`].
     pub clip_low: Option<f64>,
     /// Distance of the upper clip bound from 1; for `cispo` the largest weight. Default: the loss's own.
     pub clip_high: Option<f64>,
     /// Weight of the k3 divergence from the frozen starting policy; 0 keeps no copy of it. Default 0.
     pub kl_beta: f64,
+    /// Divergence from the policy that drew the samples, nats per token, that a step shall come to; see [`crate::pace`]. The
+    /// step size then follows from it and `learning_rate` is only its start. Default: none, the step size is what is set.
+    pub target_kl: Option<f64>,
     /// Passes over the samples of a step. Default 1.
     pub epochs: u32,
     /// Updates of the weights in each pass. Default 1.
@@ -78,9 +83,11 @@ impl Default for GrpoConfig {
         Self {
             learning_rate: 1e-6,
             warmup_steps: 0,
+            final_rate: 1.0,
             clip_low: None,
             clip_high: None,
             kl_beta: 0.0,
+            target_kl: None,
             epochs: 1,
             minibatches: 1,
             micro_batch_tokens: 2048,
@@ -107,6 +114,9 @@ impl GrpoConfig {
     pub fn check(&self) -> Result<()> {
         let (low, high) = self.clip();
         at_least("learning_rate", self.learning_rate, 0.0)?;
+        if !(0.0..=1.0).contains(&self.final_rate) {
+            return Err(bad("final_rate", self.final_rate, "between 0 and 1"));
+        }
         at_least("clip_low", low, 0.0)?;
         at_least("clip_high", high, 0.0)?;
         at_least("kl_beta", self.kl_beta, 0.0)?;
@@ -121,6 +131,18 @@ impl GrpoConfig {
         optimizer(self.betas, self.eps)?;
         positive("epochs", u64::from(self.epochs))?;
         positive("minibatches", u64::from(self.minibatches))?;
+        if let Some(target) = self.target_kl {
+            if !(target > 0.0 && target.is_finite()) {
+                return Err(bad("target_kl", target, "a positive number"));
+            }
+            if self.epochs * self.minibatches < 2 {
+                return Err(bad(
+                    "target_kl",
+                    target,
+                    "left out where a step has one update only: what an update does shows in the next one; set `minibatches = 2`",
+                ));
+            }
+        }
         positive("micro_batch_tokens", self.micro_batch_tokens as u64)?;
         if let Some(n) = self.max_completion_tokens {
             positive("max_completion_tokens", n as u64)?;

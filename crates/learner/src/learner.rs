@@ -13,6 +13,7 @@ use crate::config::{GrpoConfig, warm};
 use crate::error::{Doing, Error, Result};
 use crate::gradient::{Engine, Objective};
 use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
+use crate::pace;
 use crate::report::StepReport;
 use crate::state;
 
@@ -42,6 +43,10 @@ pub struct Learner {
     seed: u64,
     /// Calls of [`Learner::step`] that trained something.
     steps: u64,
+    /// Factor of the step size where it follows the divergence.
+    pace: f64,
+    /// Share of the run's budget that is spent.
+    progress: f64,
 }
 
 impl Learner {
@@ -71,12 +76,19 @@ impl Learner {
             reference,
             seed,
             steps: 0,
+            pace: 1.0,
+            progress: 0.0,
         })
     }
 
     /// The settings.
     pub fn config(&self) -> &GrpoConfig {
         &self.config
+    }
+
+    /// Says which share of the run's budget is spent, 0 to 1; [`GrpoConfig::final_rate`] goes by it.
+    pub fn set_progress(&mut self, share: f64) {
+        self.progress = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     }
 
     /// Calls of [`Learner::step`] that trained something.
@@ -154,6 +166,11 @@ impl Learner {
             }
         }
         self.steps += 1;
+        if let Some(target) = self.config.target_kl
+            && self.optimizer.updates() >= self.config.warmup_steps
+        {
+            self.pace = pace::next(self.pace, report.kl_at_end, target);
+        }
         report.fill(&sums);
         report.seconds = began.elapsed().as_secs_f64();
         Ok(report)
@@ -179,12 +196,18 @@ impl Learner {
                 update: done,
             });
         }
-        let rate = self.config.learning_rate * warm(done, self.config.warmup_steps);
+        let fallen = 1.0 - (1.0 - self.config.final_rate) * self.progress;
+        let rate = self.config.learning_rate
+            * self.pace
+            * fallen
+            * warm(done, self.config.warmup_steps);
         self.engine
             .update(&mut self.optimizer, &self.model, &gradient, rate, scale)?;
         if report.updates == 0 {
             report.sampler_gap = tally.abs_logratio / tally.tokens.max(1) as f64;
         }
+        // The last update's tokens tell what all the updates before did.
+        report.kl_at_end = tally.kl / tally.tokens.max(1) as f64;
         report.updates += 1;
         report.grad_norm += norm;
         report.learning_rate = rate;
@@ -214,6 +237,7 @@ impl Learner {
                     seed: self.seed,
                     steps: self.steps,
                     updates: self.optimizer.updates(),
+                    pace: self.pace,
                 }
                 .to_bytes()?,
             ),
@@ -247,6 +271,7 @@ impl Learner {
         self.optimizer.set_updates(counters.updates);
         self.seed = counters.seed;
         self.steps = counters.steps;
+        self.pace = counters.pace;
         Ok(())
     }
 }

@@ -23,6 +23,7 @@ pub mod error;
 mod gradient;
 mod learner;
 pub mod loss;
+pub mod pace;
 mod pool;
 mod report;
 mod sft;

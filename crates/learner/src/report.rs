@@ -11,6 +11,9 @@ pub struct StepReport {
     pub loss: f64,
     /// Divergence from the policy that drew the samples, nats per token.
     pub kl: f64,
+    /// The same over the tokens of the last update only, which shows what all updates before it did.
+    #[serde(default)]
+    pub kl_at_end: f64,
     /// Divergence from the frozen reference, nats per token; 0 without one.
     pub reference_kl: f64,
     /// Entropy of the policy before the step, nats per token.

@@ -23,13 +23,20 @@ pub(crate) const REFERENCE: &str = "reference.safetensors";
 pub(crate) const VERSION: u32 = 1;
 
 /// What is not a tensor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Counters {
     pub version: u32,
     /// With `steps`, the whole random state: each step draws from a stream of its own.
     pub seed: u64,
     pub steps: u64,
     pub updates: u64,
+    /// Factor of the step size where it follows the divergence.
+    #[serde(default = "one")]
+    pub pace: f64,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 impl Counters {

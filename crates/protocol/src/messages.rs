@@ -207,7 +207,7 @@ pub struct StepMetrics {
     pub loss: f64,
     /// Mean reward of the samples that counted.
     pub mean_reward: f64,
-    /// Estimated KL divergence from the sampling policy (k3, methods.md §5), nats per token.
+    /// Estimated KL divergence from the sampling policy (k3), nats per token.
     pub kl: f64,
     /// Mean entropy of the sampling distribution, nats per token.
     pub entropy: f64,

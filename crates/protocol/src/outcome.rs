@@ -105,7 +105,7 @@ closed_set!(
     }
 );
 
-/// The rung of the reward ladder a candidate's fault stands on (methods.md §1).
+/// The rung of the reward ladder a candidate's fault stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultClass {
     /// Format, library or technique violations.

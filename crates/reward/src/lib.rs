@@ -2,6 +2,7 @@
 //!
 //! - [`Reward`] turns a verdict into a number, with its standard error;
 //! - [`advantage`] turns the rewards of a group into advantages;
+//! - [`sharing`] makes what many samples found worth less to each;
 //! - [`metrics`] holds the numbers that evaluations report.
 //!
 //! This crate does no IO, knows no clock and draws no random numbers. It does
@@ -19,6 +20,7 @@ pub mod advantage;
 mod ladder;
 pub mod metrics;
 mod reward;
+pub mod sharing;
 
 pub use advantage::{AdvantageKind, Scale, group_advantages};
 pub use ladder::{Ladder, SuccessScale};

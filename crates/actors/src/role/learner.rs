@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use flopsmith_learner::{GrpoConfig, GrpoSample, Learner as Stage, StepReport};
@@ -10,7 +11,7 @@ use flopsmith_protocol::{
     CandidateId, Digest, GroupId, Outcome, PolicyPublished, PolicyVersion, Purpose, Rollout,
     StepMetrics, subjects,
 };
-use flopsmith_reward::{Context as RewardContext, group_advantages};
+use flopsmith_reward::{Context as RewardContext, group_advantages, sharing};
 use flopsmith_store::Checkpoints;
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +48,16 @@ struct Working {
     rollouts: HashMap<(CandidateId, Digest), Rollout>,
     checkpoints: Checkpoints,
     stage_best: HashMap<u32, f64>,
+    /// Seconds of the run before this start.
+    before: f64,
+    started: Instant,
+}
+
+impl Working {
+    /// Seconds the run has lasted.
+    fn seconds(&self) -> f64 {
+        self.before + self.started.elapsed().as_secs_f64()
+    }
 }
 
 #[async_trait]
@@ -105,12 +116,14 @@ impl Learner {
         let mut files = Vec::new();
         let mut version = PolicyVersion(0);
         let mut done = None;
+        let mut before = 0.0;
         if let Some(checkpoint) = &latest {
             for name in checkpoint.names() {
                 files.push((name.to_owned(), checkpoint.file(name).await?.to_vec()));
             }
             version = PolicyVersion(checkpoint.meta["version"].as_u64().unwrap_or(0));
             done = checkpoint.meta["step"].as_u64();
+            before = checkpoint.meta["seconds"].as_f64().unwrap_or(0.0);
         }
         let stage = tokio::task::spawn_blocking(move || -> Result<Stage, String> {
             let model = Model::load(&folder, tch_device(), Kind::Float)
@@ -135,6 +148,8 @@ impl Learner {
             rollouts: HashMap::new(),
             checkpoints,
             stage_best: HashMap::new(),
+            before,
+            started: Instant::now(),
         };
         // Said again after a restart: a generator may not have heard it, and hearing it twice changes nothing.
         self.publish(&mut work, done.unwrap_or(0), None).await?;
@@ -147,11 +162,13 @@ impl Learner {
         };
         let (samples, mut metrics) = self.samples(work, &collected)?;
         let lease = self.context.cores.all("learn").await;
+        let progress = work.seconds() / self.context.settings.budget_seconds.max(1e-3);
         let mut stage = work.stage.take().ok_or(Error::Thread("learner"))?;
         let (stage, report) = tokio::task::spawn_blocking(move || {
             let report = if samples.is_empty() {
                 Ok(StepReport::default())
             } else {
+                stage.set_progress(progress);
                 stage.step(&samples)
             };
             (stage, report)
@@ -195,12 +212,8 @@ impl Learner {
                 *best = best.max(m.gflops);
             }
         }
-        let mut all_rewards = Vec::new();
-        let mut rewarded = Vec::new();
-        let mut flat = 0usize;
+        let mut worth = Vec::new();
         for outcomes in groups.values() {
-            let mut rewards = Vec::with_capacity(outcomes.len());
-            let mut errors = Vec::with_capacity(outcomes.len());
             for outcome in outcomes {
                 let m = outcome.verdict.measurement();
                 let context = RewardContext {
@@ -211,19 +224,30 @@ impl Learner {
                 if reward.is_none() {
                     metrics.dropped += 1;
                 }
-                errors.push(
-                    settings
-                        .reward
-                        .reward_se(&outcome.verdict, &context)
-                        .unwrap_or(0.0),
-                );
-                rewards.push(reward);
+                let error = settings
+                    .reward
+                    .reward_se(&outcome.verdict, &context)
+                    .unwrap_or(0.0);
+                // Programs that differ in white space only are one program.
+                let program: String = outcome.source.split_whitespace().collect();
+                worth.push(((outcome.candidate.permitted, program), reward, error));
             }
+        }
+        let all_rewards: Vec<f64> = worth.iter().filter_map(|(_, reward, _)| *reward).collect();
+        sharing::share(&mut worth, settings.advantage.sharing);
+        let mut worth = worth.into_iter();
+        let mut rewarded = Vec::new();
+        let mut flat = 0usize;
+        for outcomes in groups.values() {
+            let (rewards, errors): (Vec<Option<f64>>, Vec<f64>) = worth
+                .by_ref()
+                .take(outcomes.len())
+                .map(|(_, reward, error)| (reward, error))
+                .unzip();
             let valid: Vec<f64> = rewards.iter().flatten().copied().collect();
             if valid.windows(2).all(|w| (w[0] - w[1]).abs() < 1e-12) {
                 flat += 1;
             }
-            all_rewards.extend(valid);
             rewarded.push((outcomes, rewards, errors));
         }
         metrics.flat_groups = flat as f64 / groups.len().max(1) as f64;
@@ -272,7 +296,11 @@ impl Learner {
         let files = stage
             .state()
             .map_err(|e| Error::Learner(crate::supervisor::words(&e)))?;
-        let meta = serde_json::json!({ "step": step, "version": work.version.0 });
+        let meta = serde_json::json!({
+            "step": step,
+            "version": work.version.0,
+            "seconds": work.seconds(),
+        });
         work.checkpoints
             .save(&self.context.run, step, files, meta)
             .await?;

@@ -36,7 +36,7 @@ impl Purpose {
     pub fn limits(self) -> Limits {
         let (min, max, target_log_se) = match self {
             Purpose::Screen => (12, 30, 0.006),
-            Purpose::Rank => (100, 300, 0.003),
+            Purpose::Rank => (60, 150, 0.003),
             Purpose::Certify => (600, 1500, 0.0015),
         };
         Limits {

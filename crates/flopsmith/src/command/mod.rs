@@ -8,6 +8,8 @@ use crate::args::{Args, Command};
 
 mod bench;
 mod configuration;
+#[cfg(feature = "torch")]
+mod corpus_best;
 mod dataset;
 mod doctor;
 #[cfg(feature = "torch")]

@@ -7,13 +7,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use flopsmith_bench::{Purpose, Timer, Verifier};
 use flopsmith_generator::corpus::{self, CorpusConfig, Example};
 use flopsmith_generator::schedule::Space;
 use flopsmith_learner::{SftConfig, SftReport};
 use flopsmith_policy::{Config, Device, Kind, Model, Request, Tokenizer, sample, train_bpe};
-use flopsmith_protocol::{Sampling, Verdict};
+use flopsmith_protocol::Sampling;
 use serde::{Deserialize, Serialize};
 
+use super::corpus_best;
 use crate::args::{Format, Sft};
 use crate::evaluator::Evaluator;
 use crate::exit::{data, say, usage};
@@ -93,6 +95,8 @@ struct Evaluation {
     samples: u32,
     correct_rate: Option<f64>,
     mean_gflops: Option<f64>,
+    /// The fastest program of the corpus on this machine, which lies beside the model as `corpus_best.c`.
+    corpus_best_gflops: Option<f64>,
 }
 
 /// Trains by a recipe.
@@ -164,9 +168,18 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         samples: 0,
         correct_rate: None,
         mean_gflops: None,
+        corpus_best_gflops: None,
     };
     if recipe.evaluate_samples > 0 {
-        look(&recipe, &model, &tokenizer, longest, &mut evaluation)?;
+        let mut bench = Bench::new(&recipe)?;
+        look(&recipe, &model, &tokenizer, longest, &mut bench, &mut evaluation)?;
+        if let Some((gflops, source)) = corpus_best::find(&examples, |source, purpose| {
+            bench.gflops(source, purpose)
+        }) {
+            std::fs::write(output.join("corpus_best.c"), source)?;
+            evaluation.corpus_best_gflops = Some(gflops);
+            say(&format!("the fastest program of the corpus makes {gflops:.1} GFLOPS here"));
+        }
     }
     std::fs::write(
         output.join("evaluation.json"),
@@ -252,19 +265,45 @@ fn train(
     Ok(report)
 }
 
+/// The stages that say how fast a program is.
+struct Bench {
+    evaluator: Evaluator,
+    verifier: Verifier,
+    timer: Timer,
+}
+
+impl Bench {
+    fn new(recipe: &Recipe) -> Result<Self> {
+        let problem = Arc::new(paths::problem(&recipe.problem)?);
+        let evaluator = Evaluator::new(problem, "gcc", false)?;
+        let (verifier, timer) = (evaluator.verifier()?, evaluator.timer(1)?);
+        Ok(Self {
+            evaluator,
+            verifier,
+            timer,
+        })
+    }
+
+    /// GFLOPS of a program; none when it fails.
+    fn gflops(&mut self, source: &str, purpose: Purpose) -> Option<f64> {
+        let done = self
+            .evaluator
+            .evaluate(source, &mut self.verifier, &mut self.timer, purpose);
+        done.verdict.measurement().map(|m| m.gflops)
+    }
+}
+
 /// Samples the finished model as a run would and evaluates what it writes.
 fn look(
     recipe: &Recipe,
     model: &Model,
     tokenizer: &Tokenizer,
     longest: usize,
+    bench: &mut Bench,
     evaluation: &mut Evaluation,
 ) -> Result<()> {
-    let problem = Arc::new(paths::problem(&recipe.problem)?);
-    let evaluator = Evaluator::new(Arc::clone(&problem), "gcc", false)?;
-    let (mut verifier, mut timer) = (evaluator.verifier()?, evaluator.timer(1)?);
     let prompt = tokenizer.encode(&flopsmith_problem::prompt::compact(
-        problem.id.as_str(),
+        bench.evaluator.problem.id.as_str(),
         recipe.corpus.techniques,
     ))?;
     let requests: Vec<Request> = (0..u64::from(recipe.evaluate_samples))
@@ -282,15 +321,9 @@ fn look(
     let (mut correct, mut gflops) = (0u32, 0.0);
     for sample in sample(model, &requests, tokenizer.eos(), |_| {})? {
         let source = tokenizer.decode(&sample.tokens)?;
-        let done = evaluator.evaluate(
-            &source,
-            &mut verifier,
-            &mut timer,
-            flopsmith_bench::Purpose::Screen,
-        );
-        if let Verdict::Measured { measurement } = done.verdict {
+        if let Some(speed) = bench.gflops(&source, Purpose::Screen) {
             correct += 1;
-            gflops += measurement.gflops;
+            gflops += speed;
         }
     }
     let n = f64::from(recipe.evaluate_samples);

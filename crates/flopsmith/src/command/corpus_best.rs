@@ -1,0 +1,116 @@
+//! The fastest program of a corpus on this machine: what a model was shown at best, which a run then has to go beyond.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flopsmith_bench::Purpose;
+use flopsmith_generator::corpus::Example;
+use flopsmith_protocol::TechniqueSet;
+
+use crate::exit::say;
+
+/// Programs of each technique set that are looked at first.
+const FIRST: usize = 5;
+/// Technique sets of which more is looked at then, and how much more.
+const SETS: usize = 8;
+const MORE: usize = 50;
+/// Programs that are measured well.
+const FINALISTS: usize = 8;
+
+/// Measures a part of every technique set, most of the fastest sets, and the fastest programs of these once more; returns the fastest.
+///
+/// `gflops` measures a program, and gives none when it fails.
+pub fn find(
+    examples: &[Example],
+    mut gflops: impl FnMut(&str, Purpose) -> Option<f64>,
+) -> Option<(f64, String)> {
+    let mut sets: BTreeMap<TechniqueSet, BTreeSet<&str>> = BTreeMap::new();
+    for example in examples {
+        sets.entry(example.techniques)
+            .or_default()
+            .insert(&example.program);
+    }
+    let programs: usize = sets.values().map(BTreeSet::len).sum();
+    let mut seen: Vec<(f64, &str)> = Vec::new();
+    let mut looked = 0;
+    let mut ranked: Vec<(f64, TechniqueSet)> = Vec::new();
+    let mut look = |some: &[&'_ str], looked: &mut usize| {
+        let mut found: Vec<(f64, usize)> = Vec::new();
+        for (i, source) in some.iter().enumerate() {
+            *looked += 1;
+            if *looked % 100 == 0 {
+                say(&format!("looking for the fastest program of the corpus: {looked} of {programs} programs tried"));
+            }
+            found.extend(gflops(source, Purpose::Screen).map(|speed| (speed, i)));
+        }
+        found
+    };
+    for (set, programs) in &sets {
+        // Every so manyth in the order of the text: neighbours are alike.
+        let stride = programs.len().div_ceil(FIRST);
+        let some: Vec<&str> = programs.iter().copied().step_by(stride).collect();
+        let found = look(&some, &mut looked);
+        let best = found.iter().map(|f| f.0).fold(0.0, f64::max);
+        ranked.push((best, *set));
+        seen.extend(found.into_iter().map(|(speed, i)| (speed, some[i])));
+    }
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    for (_, set) in ranked.iter().take(SETS) {
+        let known: BTreeSet<&str> = seen.iter().map(|s| s.1).collect();
+        let rest: Vec<&str> = sets[set].iter().copied().filter(|p| !known.contains(p)).collect();
+        let stride = rest.len().div_ceil(MORE).max(1);
+        let some: Vec<&str> = rest.into_iter().step_by(stride).collect();
+        let found = look(&some, &mut looked);
+        seen.extend(found.into_iter().map(|(speed, i)| (speed, some[i])));
+    }
+    seen.sort_by(|a, b| b.0.total_cmp(&a.0));
+    seen.iter()
+        .take(FINALISTS)
+        .filter_map(|(_, source)| Some((gflops(source, Purpose::Rank)?, (*source).to_owned())))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_generator::corpus::{CorpusConfig, build};
+    use flopsmith_generator::schedule::Space;
+
+    use super::*;
+
+    #[test]
+    fn the_fastest_of_what_was_tried_wins_and_the_best_set_is_searched() {
+        let config = CorpusConfig {
+            examples: 600,
+            ..CorpusConfig::default()
+        };
+        let examples = build(&Space::dgemm(), 1, &config);
+        let best_set = examples[0].techniques;
+        let mut tried = BTreeMap::new();
+        let speed = |source: &str| {
+            let own = examples.iter().find(|e| e.program == source).map(|e| e.techniques);
+            // Every program of one set is faster than all others; some cannot be built.
+            let base = if own == Some(best_set) { 100.0 } else { 1.0 };
+            (source.len() % 7 != 0).then(|| base + (source.len() % 13) as f64)
+        };
+        let (gflops, source) = find(&examples, |source, _| {
+            let speed = speed(source);
+            tried.insert(source.to_owned(), speed);
+            speed
+        })
+        .unwrap();
+        assert_eq!(speed(&source), Some(gflops));
+        let fastest = tried.values().flatten().fold(0.0f64, |a, b| a.max(*b));
+        assert_eq!(gflops, fastest);
+        assert!(gflops >= 100.0);
+        assert!(tried.len() < examples.len());
+    }
+
+    #[test]
+    fn a_corpus_of_failures_has_no_best() {
+        let config = CorpusConfig {
+            examples: 20,
+            ..CorpusConfig::default()
+        };
+        let examples = build(&Space::dgemm(), 1, &config);
+        assert!(find(&examples, |_, _| None).is_none());
+    }
+}

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::evaluator::Evaluator;
 use crate::exit::{say, usage};
-use crate::summary::{Facts, Summary, summarise};
+use crate::summary::{Certified, Facts, Summary, summarise};
 use crate::{machine, paths, view};
 
 /// How long roles may take to come to rest.
@@ -224,16 +224,48 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     let kernel_core = flopsmith_bench::pinning::allowed_cores().last().copied();
     let openblas =
         flopsmith_bench::openblas::measure(&evaluator.toolchain.compiler, 256, kernel_core);
+    let threads = settings.threads;
     let ended = runtime.block_on(sitting(
         job, settings, &folder, live, &evaluator, timer, openblas, problem, began, &mut facts,
     ));
     runtime.shutdown_timeout(Duration::from_secs(2));
     let interrupted = ended?;
+    if facts.finished && !interrupted {
+        facts.certified = certify(&evaluator, threads, &folder.path)?;
+        folder.write_facts(&facts)?;
+    }
     let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
     Ok(Ended {
         summary,
         interrupted,
     })
+}
+
+/// Programs that are measured after the end.
+const FINALISTS: usize = 4;
+
+/// Compiles, verifies and measures the fastest programs once more, now that nothing else is to be done.
+fn certify(evaluator: &Evaluator, threads: u32, folder: &Path) -> Result<Vec<Certified>> {
+    let outcomes = crate::summary::outcomes(folder)?;
+    let finalists = crate::summary::finalists(&outcomes, FINALISTS);
+    if finalists.is_empty() {
+        return Ok(Vec::new());
+    }
+    say("measuring the fastest programs once more…");
+    let (mut verifier, mut timer) = (evaluator.verifier()?, evaluator.timer(threads)?);
+    let measured = finalists.into_iter().filter_map(|outcome| {
+        let done = evaluator.evaluate(
+            &outcome.source,
+            &mut verifier,
+            &mut timer,
+            Purpose::Certify,
+        );
+        Some(Certified {
+            candidate: outcome.candidate.id.clone(),
+            measurement: done.verdict.measurement()?.clone(),
+        })
+    });
+    Ok(measured.collect())
 }
 
 /// The best program the starter was shown, measured on this machine.

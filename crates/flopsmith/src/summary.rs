@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use flopsmith_actors::cores::Shares;
 use flopsmith_actors::role::recorder::files;
 use flopsmith_protocol::{
-    CandidateId, Digest, Interval, MachineFacts, Outcome, Purpose, TechniqueSet, Verdict,
+    CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome, Purpose, TechniqueSet, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +108,18 @@ pub struct Facts {
     pub peak_memory_bytes: u64,
     /// Did the run reach its planned end?
     pub finished: bool,
+    /// The fastest programs, measured long and alone after the end.
+    #[serde(default)]
+    pub certified: Vec<Certified>,
+}
+
+/// A program that was measured after the end of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Certified {
+    /// The outcome that brought the program.
+    pub candidate: CandidateId,
+    /// The last measurement.
+    pub measurement: Measurement,
 }
 
 /// Reads a file of JSON lines; a last line that was cut off is left out, and each id counts once.
@@ -169,7 +181,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         seconds: facts.seconds,
         start: of(Purpose::EvaluateStart),
         end: of(Purpose::EvaluateEnd),
-        best: best(&outcomes),
+        best: best(&outcomes, &facts.certified),
         peak_gflops: machine.as_ref().map(|m| m.peak_gflops),
         reference_gflops: machine.as_ref().map(|m| m.reference_gflops),
         openblas_gflops: machine.as_ref().and_then(|m| m.openblas_gflops),
@@ -211,9 +223,51 @@ pub fn samples<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Samples {
     sum
 }
 
-/// The fastest program. One whose measurement was repeated counts with the repetition; only where
-/// there is none (a run cut short) does a first measurement count, and says so.
-fn best(outcomes: &[Outcome]) -> Option<Best> {
+/// The `count` fastest different programs, by measurements that were repeated where there are any, the fastest first.
+pub fn finalists(outcomes: &[Outcome], count: usize) -> Vec<&Outcome> {
+    let measured = |again: bool| {
+        let mut all: Vec<(f64, &Outcome)> = outcomes
+            .iter()
+            .filter(|o| (o.candidate.purpose == Purpose::Certify) == again)
+            .filter_map(|o| Some((o.verdict.measurement()?.ratio, o)))
+            .collect();
+        all.sort_by(|a, b| b.0.total_cmp(&a.0));
+        all
+    };
+    let mut seen = HashSet::new();
+    measured(true)
+        .into_iter()
+        .chain(measured(false))
+        .filter(|(_, o)| seen.insert(o.source.as_str()))
+        .map(|(_, o)| o)
+        .take(count)
+        .collect()
+}
+
+/// The fastest program: of those measured after the end of the run, else of those whose measurement was
+/// repeated, else (a run cut short) of all, which it then says.
+///
+/// Many programs are close to the fastest, and the fastest of many short measurements owes its place
+/// to luck as well; the measurement after the end has no part in choosing the programs it is made of.
+fn best(outcomes: &[Outcome], certified: &[Certified]) -> Option<Best> {
+    let last = certified
+        .iter()
+        .max_by(|a, b| a.measurement.ratio.total_cmp(&b.measurement.ratio))
+        .and_then(|c| {
+            let outcome = outcomes.iter().find(|o| o.candidate.id == c.candidate)?;
+            Some((&c.measurement, outcome))
+        });
+    if let Some((measurement, outcome)) = last {
+        return Some(Best {
+            gflops: measurement.gflops,
+            ratio_to_reference: measurement.ratio,
+            interval: measurement.interval,
+            techniques: outcome.techniques.unwrap_or_default(),
+            source: outcome.source.clone(),
+            measured_again: true,
+            step: outcome.candidate.step,
+        });
+    }
     let fastest = |again: bool| {
         outcomes
             .iter()

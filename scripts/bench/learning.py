@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""What learning comes to: whole runs with several seeds, as a table.
+
+    python3 scripts/bench/learning.py --seeds 1 2 3 [--budget 10m] [--name full] [--output docs/results/learning.json] [-- --set sqd.enabled=false]
+    python3 scripts/bench/learning.py --search --seeds 1 --budget 10m --name search -- --set max_steps=100
+
+Runs one after the other on an otherwise quiet machine. What follows `--` is handed to `flopsmith train` (or `search`). Rows are
+added to the output file under the given name; the table of everything in it goes to stdout.
+"""
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def one(arguments, seed, more, runs):
+    command = [ROOT / "target/release/flopsmith"]
+    command += ["search", "--problem", "dgemm", "--output", runs / "best.c"] if arguments.search else ["train", "examples/dgemm.toml"]
+    command += ["--budget", arguments.budget, "--seed", str(seed), "--runs", runs, "--format", "json", *more]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if ran.returncode:
+        sys.exit(ran.stderr)
+    run = json.loads(ran.stdout.splitlines()[-1])
+    run["seed"] = seed
+    run["best"].pop("source", None)
+    run["evaluated"] = sum(run["outcomes"].values())
+    folder = next(f for f in runs.iterdir() if f.name == run["run"])
+    machine = json.loads((folder / "machine.json").read_text())
+    run["machine"] = json.loads(machine["attestation_json"]).get("cpu_model")
+    return run
+
+
+def table(results):
+    print("| what | seed | correct | mean GFLOPS | × | distinct of 64 | best GFLOPS | [ratio to reference] | of peak | × corpus best | sets | evaluated | idle |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+    for name, runs in results.items():
+        for r in runs:
+            s, e, b, i = r["start"], r["end"], r["best"], r["best"]["interval"]
+            learned = e["samples"] > 0
+            cells = [
+                name, r["seed"],
+                f'{s["correct_rate"]:.2f} → {e["correct_rate"]:.2f}' if learned else "",
+                f'{s["mean_gflops"]:.2f} → {e["mean_gflops"]:.2f}' if learned else "",
+                f'{e["mean_gflops"] / s["mean_gflops"]:.1f}' if learned else "",
+                e["distinct_correct"] if learned else "",
+                f'{b["gflops"]:.1f}', f'{b["ratio_to_reference"]:.1f} [{i["low"]:.1f}, {i["high"]:.1f}]',
+                f'{b["gflops"] / r["peak_gflops"]:.2f}',
+                f'{b["gflops"] / r["corpus_best_gflops"]:.2f}' if r.get("corpus_best_gflops") else "",
+                r["coverage"], r["evaluated"], f'{r["share_of_time"]["idle"]:.3f}',
+            ]
+            print("| " + " | ".join(map(str, cells)) + " |")
+
+
+def main():
+    own, more = (sys.argv[1:], [])
+    if "--" in own:
+        cut = own.index("--")
+        own, more = own[:cut], own[cut + 1:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
+    parser.add_argument("--budget", default="10m")
+    parser.add_argument("--search", action="store_true")
+    parser.add_argument("--name", default="full")
+    parser.add_argument("--runs", type=Path, help="keep the runs in this folder")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs/results/learning.json")
+    arguments = parser.parse_args(own)
+    results = json.loads(arguments.output.read_text()) if arguments.output.is_file() else {}
+    with tempfile.TemporaryDirectory() as place:
+        runs = arguments.runs or Path(place)
+        runs.mkdir(parents=True, exist_ok=True)
+        for seed in arguments.seeds:
+            results.setdefault(arguments.name, []).append(one(arguments, seed, more, runs))
+            arguments.output.parent.mkdir(parents=True, exist_ok=True)
+            arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+    table(results)
+
+
+if __name__ == "__main__":
+    main()

@@ -80,6 +80,9 @@ pub struct Generator {
     pub temperature: f32,
     /// Nucleus share; 1 keeps everything.
     pub top_p: f32,
+    /// Nucleus share in the evaluations before and after training. Training wants the far tail, where new programs are found;
+    /// who uses the policy does not: of the tokens a small model takes once in a thousand, nearly all break the program.
+    pub evaluation_top_p: f32,
     /// Most likely tokens to keep; 0 keeps all.
     pub top_k: u32,
     /// New tokens at most.
@@ -95,6 +98,7 @@ impl Default for Generator {
             model: "models/starter".into(),
             temperature: 1.0,
             top_p: 1.0,
+            evaluation_top_p: 1.0,
             top_k: 0,
             max_tokens: 320,
             prompt: Prompt::Compact,

@@ -254,12 +254,7 @@ fn certify(evaluator: &Evaluator, threads: u32, folder: &Path) -> Result<Vec<Cer
     say("measuring the fastest programs once more…");
     let (mut verifier, mut timer) = (evaluator.verifier()?, evaluator.timer(threads)?);
     let measured = finalists.into_iter().filter_map(|outcome| {
-        let done = evaluator.evaluate(
-            &outcome.source,
-            &mut verifier,
-            &mut timer,
-            Purpose::Certify,
-        );
+        let done = evaluator.evaluate(&outcome.source, &mut verifier, &mut timer, Purpose::Certify);
         Some(Certified {
             candidate: outcome.candidate.id.clone(),
             measurement: done.verdict.measurement()?.clone(),

@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use flopsmith_actors::cores::Shares;
 use flopsmith_actors::role::recorder::files;
 use flopsmith_protocol::{
-    CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome, Purpose, TechniqueSet, Verdict,
+    CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome, Purpose, TechniqueSet,
+    Verdict,
 };
 use serde::{Deserialize, Serialize};
 

@@ -331,7 +331,15 @@ fn ten_kills() {
     let train = |more: &[&str]| {
         let mut command = flopsmith();
         command
-            .args(["train", "examples/dgemm.toml", "--format", "json", "--budget", "30m", "--runs"])
+            .args([
+                "train",
+                "examples/dgemm.toml",
+                "--format",
+                "json",
+                "--budget",
+                "30m",
+                "--runs",
+            ])
             .arg(&runs);
         for set in ["tasks=4", "group_size=4", "evaluate_tasks=2"] {
             command.args(["--set", set]);
@@ -364,7 +372,9 @@ fn ten_kills() {
         child.kill().unwrap();
         child.wait().unwrap();
         // A kill may come before the run has a folder.
-        let Some(folder) = only_run(&runs) else { continue };
+        let Some(folder) = only_run(&runs) else {
+            continue;
+        };
         let now = outcomes(&folder);
         eprintln!(
             "killed after {:.1} s with {} outcomes on disk, {} of them new",

@@ -88,7 +88,11 @@ impl Learner {
 
     /// Says which share of the run's budget is spent, 0 to 1; [`GrpoConfig::final_rate`] goes by it.
     pub fn set_progress(&mut self, share: f64) {
-        self.progress = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+        self.progress = if share.is_finite() {
+            share.clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
     }
 
     /// Calls of [`Learner::step`] that trained something.
@@ -197,10 +201,8 @@ impl Learner {
             });
         }
         let fallen = 1.0 - (1.0 - self.config.final_rate) * self.progress;
-        let rate = self.config.learning_rate
-            * self.pace
-            * fallen
-            * warm(done, self.config.warmup_steps);
+        let rate =
+            self.config.learning_rate * self.pace * fallen * warm(done, self.config.warmup_steps);
         self.engine
             .update(&mut self.optimizer, &self.model, &gradient, rate, scale)?;
         if report.updates == 0 {

@@ -39,10 +39,7 @@ mod tests {
     use super::*;
 
     fn samples() -> impl Strategy<Value = Vec<(u8, Option<f64>, f64)>> {
-        prop::collection::vec(
-            (0u8..5, prop::option::of(-1.0f64..1.0), 0.0f64..0.1),
-            0..40,
-        )
+        prop::collection::vec((0u8..5, prop::option::of(-1.0f64..1.0), 0.0f64..0.1), 0..40)
     }
 
     proptest! {

@@ -414,7 +414,12 @@ impl Archive {
                     purpose,
                     sampling: Sampling {
                         temperature: generator.temperature,
-                        top_p: generator.top_p,
+                        top_p: match purpose {
+                            Purpose::EvaluateStart | Purpose::EvaluateEnd => {
+                                generator.evaluation_top_p
+                            }
+                            _ => generator.top_p,
+                        },
                         top_k: generator.top_k,
                         max_tokens: generator.max_tokens,
                     },

@@ -264,7 +264,9 @@ impl Learner {
         let mut samples = Vec::new();
         for ((outcomes, _, _), advantages) in rewarded.iter().zip(advantages) {
             for (outcome, advantage) in outcomes.iter().zip(advantages) {
-                let Some(mut advantage) = advantage else { continue };
+                let Some(mut advantage) = advantage else {
+                    continue;
+                };
                 if outcome.verdict.measurement().is_some() {
                     advantage += settings.advantage.imitation;
                 }

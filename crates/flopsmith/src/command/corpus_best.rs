@@ -38,7 +38,9 @@ pub fn find(
         for (i, source) in some.iter().enumerate() {
             *looked += 1;
             if *looked % 100 == 0 {
-                say(&format!("looking for the fastest program of the corpus: {looked} of {programs} programs tried"));
+                say(&format!(
+                    "looking for the fastest program of the corpus: {looked} of {programs} programs tried"
+                ));
             }
             found.extend(gflops(source, Purpose::Screen).map(|speed| (speed, i)));
         }
@@ -56,7 +58,11 @@ pub fn find(
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     for (_, set) in ranked.iter().take(SETS) {
         let known: BTreeSet<&str> = seen.iter().map(|s| s.1).collect();
-        let rest: Vec<&str> = sets[set].iter().copied().filter(|p| !known.contains(p)).collect();
+        let rest: Vec<&str> = sets[set]
+            .iter()
+            .copied()
+            .filter(|p| !known.contains(p))
+            .collect();
         let stride = rest.len().div_ceil(MORE).max(1);
         let some: Vec<&str> = rest.into_iter().step_by(stride).collect();
         let found = look(&some, &mut looked);
@@ -86,7 +92,10 @@ mod tests {
         let best_set = examples[0].techniques;
         let mut tried = BTreeMap::new();
         let speed = |source: &str| {
-            let own = examples.iter().find(|e| e.program == source).map(|e| e.techniques);
+            let own = examples
+                .iter()
+                .find(|e| e.program == source)
+                .map(|e| e.techniques);
             // Every program of one set is faster than all others; some cannot be built.
             let base = if own == Some(best_set) { 100.0 } else { 1.0 };
             (source.len() % 7 != 0).then(|| base + (source.len() % 13) as f64)

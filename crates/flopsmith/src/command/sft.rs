@@ -172,13 +172,22 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
     };
     if recipe.evaluate_samples > 0 {
         let mut bench = Bench::new(&recipe)?;
-        look(&recipe, &model, &tokenizer, longest, &mut bench, &mut evaluation)?;
-        if let Some((gflops, source)) = corpus_best::find(&examples, |source, purpose| {
-            bench.gflops(source, purpose)
-        }) {
+        look(
+            &recipe,
+            &model,
+            &tokenizer,
+            longest,
+            &mut bench,
+            &mut evaluation,
+        )?;
+        if let Some((gflops, source)) =
+            corpus_best::find(&examples, |source, purpose| bench.gflops(source, purpose))
+        {
             std::fs::write(output.join("corpus_best.c"), source)?;
             evaluation.corpus_best_gflops = Some(gflops);
-            say(&format!("the fastest program of the corpus makes {gflops:.1} GFLOPS here"));
+            say(&format!(
+                "the fastest program of the corpus makes {gflops:.1} GFLOPS here"
+            ));
         }
     }
     std::fs::write(

@@ -27,7 +27,7 @@ pub(crate) trait Decoder {
     /// [`Decoder::advance`] has to follow before the next probabilities.
     fn keep(&mut self, rows: &[usize], more: usize) -> Result<()>;
 
-    /// Appends one token to every row.
+    /// Appends one token to every row; one that took all the tokens it has room for gives nothing of use any more.
     fn advance(&mut self, tokens: &[u32]) -> Result<()>;
 }
 

@@ -37,19 +37,17 @@ impl Row {
         }
     }
 
-    /// Tokens in the cache: the next one's position.
-    pub fn filled(&self) -> usize {
-        self.filled
-    }
-
-    /// Is there no room for another token?
-    pub fn is_full(&self) -> bool {
-        self.filled == self.capacity
+    /// Where the next token goes.
+    ///
+    /// A row that is done stays in the batch until several are, and is fed tokens nobody asked for. Once it is full,
+    /// each goes to its last place: what comes of it is not read.
+    pub fn position(&self) -> usize {
+        self.filled.min(self.capacity.saturating_sub(1))
     }
 
     /// The next token goes one further.
     pub fn grow(&mut self) {
-        self.filled += 1;
+        self.filled = (self.filled + 1).min(self.capacity);
     }
 
     /// Keys of a block's head.

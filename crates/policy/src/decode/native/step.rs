@@ -112,7 +112,7 @@ unsafe fn step<S: Simd>(weights: &Weights, part: Part<'_>) {
     let y_stride = pad(h.max(n * d).max(inner));
     // A gated layer reads a whole vector past the end of each half.
     let z_stride = wide.max(pad(2 * inner) + 2 * S::LANES);
-    let longest = rows.iter().map(Row::filled).max().unwrap_or_default() + 1;
+    let longest = rows.iter().map(Row::position).max().unwrap_or_default() + 1;
     let score_stride = longest.next_multiple_of(S::LANES);
     let count = rows.len();
     let Scratch { x, y, z, scores } = scratch;
@@ -219,7 +219,7 @@ unsafe fn attend<S: Simd>(
     out: &mut [f32],
 ) {
     let (d, n, kv) = (s.head, s.query_heads, s.kv_heads);
-    let position = row.filled();
+    let position = row.position();
     let len = position + 1;
     let (queries, rest) = qkv.split_at_mut(n * d);
     let (keys, values) = rest.split_at_mut(kv * d);

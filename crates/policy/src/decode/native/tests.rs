@@ -92,17 +92,39 @@ fn the_engines_agree_on_the_starters_shape() {
 }
 
 #[test]
-fn a_full_row_takes_no_more() {
+fn a_full_row_harms_no_other() {
     let _guard = tch::no_grad_guard();
     let model = Model::random(config(16, 24, 2, 1, 20), 1, Device::Cpu, Kind::Float).unwrap();
-    let prompt = Prompt {
+    let [full, other] = [0, 9].map(|more| Prompt {
         tokens: &[1, 2, 3],
-        more: 1,
+        more,
+    });
+    let mut together = Native::begin(&model, &[full, other]).unwrap();
+    let mut alone = Native::begin(&model, &[other]).unwrap();
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for token in 4..10 {
+        together.advance(&[token, token]).unwrap();
+        alone.advance(&[token]).unwrap();
+        together.probabilities(&[1.0, 1.0], &mut a).unwrap();
+        alone.probabilities(&[1.0], &mut b).unwrap();
+        assert_eq!(a[20..], b[..]);
+    }
+    assert!(alone.advance(&[]).is_err());
+}
+
+#[test]
+fn what_is_no_number_is_not_turned_into_one() {
+    let _guard = tch::no_grad_guard();
+    let model = Model::random(config(16, 24, 2, 1, 20), 1, Device::Cpu, Kind::Float).unwrap();
+    let _ = model.flat().shallow_clone().fill_(f64::NAN);
+    let prompt = Prompt {
+        tokens: &[1],
+        more: 4,
     };
     let mut native = Native::begin(&model, &[prompt]).unwrap();
-    native.advance(&[4]).unwrap();
-    assert!(native.advance(&[5]).is_err());
-    assert!(native.advance(&[]).is_err());
+    let mut p = Vec::new();
+    native.probabilities(&[1.0], &mut p).unwrap();
+    assert!(p.iter().all(|p| p.is_nan()));
 }
 
 #[test]

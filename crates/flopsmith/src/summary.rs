@@ -326,12 +326,15 @@ impl Summary {
                 self.end.mean_gflops_correct,
                 false,
             );
-            row(
-                "distinct correct programs",
-                self.start.distinct_correct as f64,
-                self.end.distinct_correct as f64,
-                false,
-            );
+            let end = if ended {
+                self.end.distinct_correct.to_string()
+            } else {
+                "–".to_owned()
+            };
+            lines.push(format!(
+                "{:<34}{:>12}{end:>12}",
+                "distinct correct programs", self.start.distinct_correct
+            ));
             lines.push(String::new());
         }
         match &self.best {

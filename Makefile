@@ -10,7 +10,7 @@ ARGS ?=
 TESTS ?= --workspace
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build train search report test starter bench lint format doctor clean distclean
+.PHONY: help setup build train search report test kills starter bench lint format doctor clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -33,6 +33,9 @@ doctor: build ## what is there, what is missing, how well this machine protects 
 
 test: build ## build and run all tests, in the same profile as the program
 	@scripts/test.sh $(TESTS)
+
+kills: build ## ten kills of a training run at random moments, each resumed; minutes, so `make test` leaves it out
+	cargo test --release --workspace --locked --test cli -- --ignored ten_kills --nocapture
 
 starter: build ## make the starter model anew from its recipe
 	$(FLOPSMITH) sft models/starter/recipe.toml $(ARGS)

@@ -13,6 +13,7 @@ mod config;
 mod evaluator;
 mod exit;
 mod machine;
+mod outside;
 mod paths;
 mod run;
 mod summary;

@@ -19,7 +19,6 @@ use flopsmith_actors::role::timer::Timer;
 use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_actors::supervisor::{Factory, Spec, Standing};
-use flopsmith_bench::Purpose;
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
 use flopsmith_protocol::{MachineFacts, NodeId, RunId, subjects};
 use flopsmith_store::Store;
@@ -29,7 +28,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::evaluator::Evaluator;
 use crate::exit::{say, usage};
-use crate::summary::{Certified, Facts, Summary, summarise};
+use crate::outside;
+use crate::summary::{Facts, Summary, summarise};
 use crate::{machine, paths, view};
 
 /// How long roles may take to come to rest.
@@ -218,7 +218,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     )?;
     let mut timer = evaluator.timer(settings.threads)?;
     if facts.corpus_best_gflops.is_none() {
-        facts.corpus_best_gflops = corpus_best(&evaluator, &settings, &mut timer);
+        facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &mut timer);
         folder.write_facts(&facts)?;
     }
     let kernel_core = flopsmith_bench::pinning::allowed_cores().last().copied();
@@ -231,7 +231,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     runtime.shutdown_timeout(Duration::from_secs(2));
     let interrupted = ended?;
     if facts.finished && !interrupted {
-        facts.certified = certify(&evaluator, threads, &folder.path)?;
+        facts.certified = outside::certify(&evaluator, threads, &folder.path)?;
         folder.write_facts(&facts)?;
     }
     let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
@@ -239,54 +239,6 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         summary,
         interrupted,
     })
-}
-
-/// Programs that are measured after the end.
-const FINALISTS: usize = 4;
-
-/// Compiles, verifies and measures the fastest programs once more, now that nothing else is to be done.
-fn certify(evaluator: &Evaluator, threads: u32, folder: &Path) -> Result<Vec<Certified>> {
-    let outcomes = crate::summary::outcomes(folder)?;
-    let finalists = crate::summary::finalists(&outcomes, FINALISTS);
-    if finalists.is_empty() {
-        return Ok(Vec::new());
-    }
-    say("measuring the fastest programs once more…");
-    let (mut verifier, mut timer) = (evaluator.verifier()?, evaluator.timer(threads)?);
-    let measured = finalists.into_iter().filter_map(|outcome| {
-        let done = evaluator.evaluate(&outcome.source, &mut verifier, &mut timer, Purpose::Certify);
-        Some(Certified {
-            candidate: outcome.candidate.id.clone(),
-            measurement: done.verdict.measurement()?.clone(),
-        })
-    });
-    Ok(measured.collect())
-}
-
-/// The best program the starter was shown, measured on this machine.
-fn corpus_best(
-    evaluator: &Evaluator,
-    settings: &Settings,
-    timer: &mut flopsmith_bench::Timer,
-) -> Option<f64> {
-    if settings.generator.kind != GeneratorKind::Policy {
-        return None;
-    }
-    let path = paths::model(&settings.generator.model).join("corpus_best.c");
-    let source = std::fs::read_to_string(path).ok()?;
-    let built = evaluator
-        .compiler
-        .compile(&evaluator.problem, &source, evaluator.problem.techniques)
-        .ok()?;
-    let timed = timer
-        .measure(
-            &built.object,
-            Purpose::Certify,
-            crate::evaluator::random(),
-            None,
-        )
-        .ok()?;
-    Some(timed.measurement.gflops)
 }
 
 #[expect(

@@ -319,10 +319,10 @@ fn training_runs_end_to_end_and_survives_a_kill() {
 }
 
 /// Ten kills at random moments of one training run; then it is led to its end. About three minutes:
-/// `cargo test --release -p flopsmith --test cli -- --ignored ten_kills --nocapture`
+/// `make kills`.
 #[cfg(feature = "torch")]
 #[test]
-#[ignore = "takes minutes; run it by name"]
+#[ignore = "takes minutes; `make kills` runs it"]
 #[expect(clippy::print_stderr, reason = "what happened is worth seeing")]
 fn ten_kills() {
     const STEPS: usize = 12;

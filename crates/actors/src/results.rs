@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use flopsmith_protocol::{
-    CandidateFault, CandidateRef, Digest, Outcome, Purpose, TechniqueSet, Verdict,
+    ArtifactRef, CandidateFault, CandidateRef, Digest, Outcome, Purpose, TechniqueSet, Verdict,
 };
 
 /// What is kept of an outcome.
@@ -20,9 +20,19 @@ pub struct Known {
     pub verdict: Verdict,
 }
 
+/// A shared object that was built from a program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuiltBefore {
+    /// Where it lies.
+    pub object: ArtifactRef,
+    /// Techniques found in source and object.
+    pub techniques: TechniqueSet,
+}
+
 #[derive(Default)]
 struct State {
     known: HashMap<Digest, Known>,
+    built: HashMap<Digest, BuiltBefore>,
     /// Programs that are on their way, so that a twin waits for the outcome.
     under_way: HashMap<Digest, u32>,
 }
@@ -88,6 +98,25 @@ impl Results {
         });
     }
 
+    /// Notes what a program was compiled to.
+    pub fn note_built(&self, key: &Digest, built: BuiltBefore) {
+        self.state().built.insert(key.clone(), built);
+    }
+
+    /// What `candidate` was compiled to before, when it is measured a second time: a compiler gives the same object
+    /// again. None where its task forbids a technique of it, so that the compile stage says which.
+    pub fn built(&self, key: &Digest, candidate: &CandidateRef) -> Option<BuiltBefore> {
+        if candidate.purpose != Purpose::Certify {
+            return None;
+        }
+        let built = self.state().built.get(key).cloned()?;
+        built
+            .techniques
+            .difference(candidate.permitted)
+            .is_empty()
+            .then_some(built)
+    }
+
     /// The evaluation of a program was given up on this node: a twin may try.
     pub fn give_up(&self, key: &Digest) {
         self.state().under_way.remove(key);
@@ -128,5 +157,114 @@ fn reuse(known: &Known, permitted: TechniqueSet) -> Known {
     Known {
         techniques: known.techniques,
         verdict,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::tests::candidate;
+    use flopsmith_protocol::{InfrastructureCause, Technique};
+
+    fn permitting(techniques: TechniqueSet, purpose: Purpose) -> CandidateRef {
+        CandidateRef {
+            permitted: techniques,
+            purpose,
+            ..candidate(1, 0, 0, 1, 1)
+        }
+    }
+
+    fn outcome(of: &CandidateRef, techniques: TechniqueSet, verdict: Verdict) -> Outcome {
+        Outcome {
+            candidate: of.clone(),
+            source: String::new(),
+            techniques: Some(techniques),
+            verdict,
+            stage_seconds: [0.0; 3],
+            node: flopsmith_protocol::NodeId::new("n").expect("an id"),
+            machine_class: of.machine_class.clone(),
+            decided_unix_ms: 0,
+        }
+    }
+
+    fn wrong() -> Verdict {
+        Verdict::Rejected {
+            fault: CandidateFault::WrongResult,
+            detail: "wrong".into(),
+        }
+    }
+
+    #[test]
+    fn a_twin_waits_and_then_shares_the_outcome() {
+        let (results, key) = (Results::default(), Digest::of(b"program"));
+        let simd = TechniqueSet::default().with(Technique::Simd);
+        let first = permitting(simd, Purpose::Train);
+        assert_eq!(results.look_up(&key, &first), Lookup::New);
+        assert_eq!(results.look_up(&key, &first), Lookup::UnderWay);
+        results.note(&key, &outcome(&first, simd, wrong()));
+        let Lookup::Known(known) = results.look_up(&key, &first) else {
+            panic!("the outcome is known");
+        };
+        assert_eq!(known.verdict, wrong());
+        // What a task forbids is decided anew for each twin.
+        let strict = permitting(TechniqueSet::default(), Purpose::Train);
+        let Lookup::Known(known) = results.look_up(&key, &strict) else {
+            panic!("the outcome is known");
+        };
+        assert!(matches!(
+            known.verdict,
+            Verdict::Rejected {
+                fault: CandidateFault::ForbiddenTechnique,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn bad_luck_and_forbidden_techniques_are_not_handed_on() {
+        let first = permitting(TechniqueSet::default(), Purpose::Train);
+        let luck = Verdict::Infrastructure {
+            cause: InfrastructureCause::Jail,
+            detail: String::new(),
+        };
+        let forbidden = Verdict::Rejected {
+            fault: CandidateFault::ForbiddenTechnique,
+            detail: String::new(),
+        };
+        for verdict in [luck, forbidden] {
+            let (results, key) = (Results::default(), Digest::of(b"program"));
+            assert_eq!(results.look_up(&key, &first), Lookup::New);
+            results.note(
+                &key,
+                &outcome(&first, TechniqueSet::default(), verdict.clone()),
+            );
+            assert_eq!(results.look_up(&key, &first), Lookup::New, "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_second_measurement_is_made_anew_from_the_object_of_the_first() {
+        let (results, key) = (Results::default(), Digest::of(b"program"));
+        let simd = TechniqueSet::default().with(Technique::Simd);
+        let built = BuiltBefore {
+            object: ArtifactRef {
+                digest: Digest::of(b"object"),
+                size: 6,
+            },
+            techniques: simd,
+        };
+        let again = permitting(simd, Purpose::Certify);
+        assert_eq!(results.built(&key, &again), None);
+        results.note_built(&key, built.clone());
+        results.note(
+            &key,
+            &outcome(&permitting(simd, Purpose::Train), simd, wrong()),
+        );
+        assert_eq!(results.look_up(&key, &again), Lookup::New);
+        assert_eq!(results.built(&key, &again), Some(built));
+        let strict = permitting(TechniqueSet::default(), Purpose::Certify);
+        assert_eq!(results.built(&key, &strict), None);
+        let first = permitting(simd, Purpose::Train);
+        assert_eq!(results.built(&key, &first), None);
     }
 }

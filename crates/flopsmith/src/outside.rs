@@ -1,7 +1,5 @@
 //! Measurements before and after a run, outside its loop: what the model was shown at best, and the fastest programs once more.
 
-use std::path::Path;
-
 use anyhow::Result;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_bench::Purpose;
@@ -9,28 +7,38 @@ use flopsmith_bench::Purpose;
 use crate::evaluator::Evaluator;
 use crate::exit::say;
 use crate::paths;
-use crate::summary::Certified;
+use crate::run::Folder;
+use crate::summary::{Certified, Facts};
 
 /// Programs that are measured after the end.
 const FINALISTS: usize = 4;
 
-/// Compiles, verifies and measures the fastest programs once more, now that nothing else is to be done.
-pub fn certify(evaluator: &Evaluator, threads: u32, folder: &Path) -> Result<Vec<Certified>> {
-    let outcomes = crate::summary::outcomes(folder)?;
+/// Compiles, verifies and measures the fastest programs of a finished run once more, now that nothing else is to be done.
+pub fn conclude(
+    evaluator: &Evaluator,
+    settings: &Settings,
+    folder: &Folder,
+    facts: &mut Facts,
+) -> Result<()> {
+    let outcomes = crate::summary::outcomes(&folder.path)?;
     let finalists = crate::summary::finalists(&outcomes, FINALISTS);
-    if finalists.is_empty() {
-        return Ok(Vec::new());
+    if !finalists.is_empty() {
+        say("measuring the fastest programs once more…");
+        let mut verifier = evaluator.verifier()?;
+        let mut timer = evaluator.timer(settings.threads)?;
+        timer.refine_reference()?;
+        let measured = finalists.into_iter().filter_map(|outcome| {
+            let purpose = Purpose::Certify;
+            let done = evaluator.evaluate(&outcome.source, &mut verifier, &mut timer, purpose);
+            Some(Certified {
+                candidate: outcome.candidate.id.clone(),
+                measurement: done.verdict.measurement()?.clone(),
+            })
+        });
+        facts.certified = measured.collect();
     }
-    say("measuring the fastest programs once more…");
-    let (mut verifier, mut timer) = (evaluator.verifier()?, evaluator.timer(threads)?);
-    let measured = finalists.into_iter().filter_map(|outcome| {
-        let done = evaluator.evaluate(&outcome.source, &mut verifier, &mut timer, Purpose::Certify);
-        Some(Certified {
-            candidate: outcome.candidate.id.clone(),
-            measurement: done.verdict.measurement()?.clone(),
-        })
-    });
-    Ok(measured.collect())
+    facts.concluded = true;
+    folder.write_facts(facts)
 }
 
 /// The best program the starter was shown, measured on this machine.

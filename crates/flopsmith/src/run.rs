@@ -105,7 +105,8 @@ impl Folder {
         read_facts(&self.path)
     }
 
-    fn write_facts(&self, facts: &Facts) -> Result<()> {
+    /// Replaces `run.json`.
+    pub fn write_facts(&self, facts: &Facts) -> Result<()> {
         let path = self.path.join("run.json");
         let part = self.path.join("run.json.part");
         std::fs::write(&part, serde_json::to_vec_pretty(facts)?)
@@ -191,7 +192,12 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     } = plan;
     let mut facts = folder.facts()?;
     if facts.finished {
-        say("this run is finished already; here is its result");
+        if facts.concluded {
+            say("this run is finished already; here is its result");
+        } else {
+            // It was killed between its last step and the measurements after it.
+            outside::conclude(&evaluator(&settings)?, &settings, &folder, &mut facts)?;
+        }
         let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
         return Ok(Ended {
             summary,
@@ -209,13 +215,9 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     facts.sittings += 1;
     folder.write_facts(&facts)?;
 
-    let problem = Arc::new(paths::problem(&settings.problem)?);
     say("measuring this machine…");
-    let evaluator = Evaluator::new(
-        Arc::clone(&problem),
-        &settings.evaluate.compiler,
-        settings.evaluate.allow_weaker_jail,
-    )?;
+    let evaluator = evaluator(&settings)?;
+    let problem = Arc::clone(&evaluator.problem);
     let mut timer = evaluator.timer(settings.threads)?;
     if facts.corpus_best_gflops.is_none() {
         facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &mut timer);
@@ -224,21 +226,36 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     let kernel_core = flopsmith_bench::pinning::allowed_cores().last().copied();
     let openblas =
         flopsmith_bench::openblas::measure(&evaluator.toolchain.compiler, 256, kernel_core);
-    let threads = settings.threads;
     let ended = runtime.block_on(sitting(
-        job, settings, &folder, live, &evaluator, timer, openblas, problem, began, &mut facts,
+        job,
+        settings.clone(),
+        &folder,
+        live,
+        &evaluator,
+        timer,
+        openblas,
+        problem,
+        began,
+        &mut facts,
     ));
     runtime.shutdown_timeout(Duration::from_secs(2));
     let interrupted = ended?;
     if facts.finished && !interrupted {
-        facts.certified = outside::certify(&evaluator, threads, &folder.path)?;
-        folder.write_facts(&facts)?;
+        outside::conclude(&evaluator, &settings, &folder, &mut facts)?;
     }
     let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
     Ok(Ended {
         summary,
         interrupted,
     })
+}
+
+fn evaluator(settings: &Settings) -> Result<Evaluator> {
+    Evaluator::new(
+        Arc::new(paths::problem(&settings.problem)?),
+        &settings.evaluate.compiler,
+        settings.evaluate.allow_weaker_jail,
+    )
 }
 
 #[expect(

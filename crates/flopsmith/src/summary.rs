@@ -112,6 +112,9 @@ pub struct Facts {
     /// The fastest programs, measured long and alone after the end.
     #[serde(default)]
     pub certified: Vec<Certified>,
+    /// Are those measurements made?
+    #[serde(default)]
+    pub concluded: bool,
 }
 
 /// A program that was measured after the end of the run.

@@ -251,6 +251,30 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     assert!(summary["best"]["gflops"].as_f64().unwrap() > 0.1);
     assert!(folder.join("report.html").is_file() && folder.join("best.c").is_file());
 
+    // A kill between the last step and the measurements after it: only those are made.
+    let facts_path = folder.join("run.json");
+    let facts =
+        || -> Value { serde_json::from_slice(&std::fs::read(&facts_path).unwrap()).unwrap() };
+    let certified = facts()["certified"].as_array().unwrap().clone();
+    assert!((1..=4).contains(&certified.len()), "{certified:?}");
+    assert!(
+        certified
+            .iter()
+            .any(|c| c["measurement"]["gflops"] == summary["best"]["gflops"]),
+        "what is called the best was measured after the end: {certified:?}"
+    );
+    let mut cut = facts();
+    cut["certified"] = serde_json::json!([]);
+    cut["concluded"] = false.into();
+    std::fs::write(&facts_path, cut.to_string()).unwrap();
+    let concluded = search(&runs, &["--resume"]).output().unwrap();
+    assert!(concluded.status.success());
+    assert_eq!(last_object(&concluded)["outcomes"], summary["outcomes"]);
+    assert_eq!(
+        facts()["certified"].as_array().unwrap().len(),
+        certified.len()
+    );
+
     let again = search(&runs, &["--resume"]).output().unwrap();
     assert_eq!(
         again.status.code(),

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::Role;
 use crate::error::Error;
 use crate::node::{Context, Decided};
-use crate::results::{Lookup, Results};
+use crate::results::{BuiltBefore, Lookup, Results};
 
 /// Compiles candidates, one per core at a time.
 pub struct Compiler {
@@ -171,6 +171,9 @@ async fn compile(
 ) -> Result<(), Error> {
     let started = Instant::now();
     let message = delivery.message().clone();
+    if let Some(before) = results.built(&key, &message.candidate) {
+        return pass_on(&context, delivery, before, 0.0).await;
+    }
     let lease = context.cores.one("compile").await;
     let work = {
         let problem = Arc::clone(&context.problem);
@@ -183,19 +186,10 @@ async fn compile(
     match built {
         Ok(built) => {
             let object = context.store.put(built.object).await?;
-            let compiled = Compiled {
-                candidate: message.candidate,
-                source: message.source,
-                object,
-                techniques: built.techniques,
-                toolchain: context.toolchain.clone(),
-                compile_seconds: built.seconds as f32,
-            };
-            context
-                .bus
-                .publish(&subjects::verify("cpu"), &compiled)
-                .await?;
-            delivery.done().await?;
+            let techniques = built.techniques;
+            let now = BuiltBefore { object, techniques };
+            results.note_built(&key, now.clone());
+            pass_on(&context, delivery, now, built.seconds as f32).await?;
         }
         Err(failure) => {
             let verdict = match failure {
@@ -220,4 +214,27 @@ async fn compile(
         }
     }
     Ok(())
+}
+
+/// Hands a built program to the next stage.
+async fn pass_on(
+    context: &Context,
+    delivery: Delivery<Candidate>,
+    built: BuiltBefore,
+    compile_seconds: f32,
+) -> Result<(), Error> {
+    let message = delivery.message().clone();
+    let compiled = Compiled {
+        candidate: message.candidate,
+        source: message.source,
+        object: built.object,
+        techniques: built.techniques,
+        toolchain: context.toolchain.clone(),
+        compile_seconds,
+    };
+    context
+        .bus
+        .publish(&subjects::verify("cpu"), &compiled)
+        .await?;
+    Ok(delivery.done().await?)
 }

@@ -25,6 +25,9 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     };
     let mut verifier = evaluator.verifier()?;
     let mut timer = evaluator.timer(args.threads)?;
+    if purpose == Purpose::Certify {
+        timer.refine_reference()?;
+    }
     // What is no text is the candidate's fault, and the compile stage says so.
     let source = String::from_utf8(bytes).unwrap_or_else(|e| {
         let mut text = String::from_utf8_lossy(e.as_bytes()).into_owned();

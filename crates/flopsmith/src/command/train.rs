@@ -64,7 +64,7 @@ pub fn unfinished(path: &Path, prefix: &str) -> bool {
         .file_name()
         .and_then(|n| n.to_str())
         .is_some_and(|n| n.starts_with(prefix));
-    named && run::read_facts(path).is_ok_and(|f| !f.finished)
+    named && run::read_facts(path).is_ok_and(|f| !f.concluded)
 }
 
 /// Executes a plan and says how it ended.

@@ -23,6 +23,7 @@ pub mod settings;
 pub mod source;
 pub mod steps;
 pub mod supervisor;
+mod trace;
 
 pub use cores::Cores;
 pub use error::Error;

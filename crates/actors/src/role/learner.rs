@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use flopsmith_bus::TraceContext;
 use flopsmith_learner::{GrpoConfig, GrpoSample, Learner as Stage, StepReport};
 use flopsmith_policy::{Device, Kind, Model};
 use flopsmith_protocol::{
@@ -14,6 +15,8 @@ use flopsmith_protocol::{
 use flopsmith_reward::{Context as RewardContext, group_advantages, sharing};
 use flopsmith_store::Checkpoints;
 use tokio_util::sync::CancellationToken;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::error::Error;
@@ -36,6 +39,8 @@ impl Learner {
 #[derive(Default)]
 struct Collected {
     outcomes: BTreeMap<CandidateId, Outcome>,
+    /// Where each of them was decided, for the links of the step's span.
+    traces: Vec<TraceContext>,
 }
 
 struct Working {
@@ -91,9 +96,14 @@ impl Role for Learner {
                     }
                     let step = outcome.candidate.step;
                     let collected = work.collected.entry(step).or_default();
+                    collected.traces.push(outcomes.trace().clone());
                     collected.outcomes.insert(outcome.candidate.id.clone(), outcome);
                     if work.steps.complete(step) {
-                        self.train(&mut work, step).await?;
+                        let span = tracing::info_span!(
+                            parent: None, "train", run = %context.run, step, version = Empty,
+                            samples = Empty, mean_reward = Empty, loss = Empty, kl = Empty, seconds = Empty
+                        );
+                        self.train(&mut work, step).instrument(span).await?;
                     }
                 }
             }
@@ -160,6 +170,9 @@ impl Learner {
         let Some(collected) = work.collected.remove(&step) else {
             return Ok(());
         };
+        // A step has many samples and a span one parent, so it links to them.
+        let span = Span::current();
+        flopsmith_bus::link(&span, &collected.traces);
         let (samples, mut metrics) = self.samples(work, &collected)?;
         let lease = self.context.cores.all("learn").await;
         let progress = work.seconds() / self.context.settings.budget_seconds.max(1e-3);
@@ -185,6 +198,12 @@ impl Learner {
         metrics.tokens = report.tokens;
         metrics.seconds = report.seconds;
         work.version = PolicyVersion(work.version.0 + 1);
+        span.record("version", work.version.0);
+        span.record("samples", metrics.samples);
+        span.record("mean_reward", metrics.mean_reward);
+        span.record("loss", metrics.loss);
+        span.record("kl", metrics.kl);
+        span.record("seconds", metrics.seconds);
         work.steps.close(step);
         work.rollouts.retain(|_, r| r.candidate.step > step);
         self.checkpoint(work, step).await?;

@@ -40,8 +40,11 @@ kills: build ## ten kills of a training run at random moments, each resumed; min
 starter: build ## make the starter model anew from its recipe
 	$(FLOPSMITH) sft models/starter/recipe.toml $(ARGS)
 
-bench: build ## measure Flopsmith itself: bus, evaluation, sampling, training
-	cargo bench --workspace --locked $(ARGS)
+bench: build ## measure Flopsmith itself: bus, evaluation, repeatability, sampling, training (ten quiet minutes)
+	cargo build --release --workspace --locked --examples
+	@for b in throughput compile_speed "self_ratio 100 rank busy" "sample_speed models/starter/config.json" "train_speed models/starter/config.json"; do \
+	  echo "== $$b"; target/release/examples/$$b || exit 1; done
+	@echo "== evaluation"; python3 scripts/bench/evaluation.py --steps 4
 
 lint: setup ## formatting and clippy, warnings are errors
 	cargo fmt --all --check

@@ -15,12 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cores::Cores;
 use crate::error::Error;
-use crate::results::key;
+use crate::results::{Yardstick, key};
 use crate::settings::Settings;
 use crate::supervisor::{Limits, Spec, Supervised, supervise};
-
-/// Harness and supervisor are built together; a new version measures anew.
-const HARNESS_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What the roles of one node share. Everything else they learn from the bus.
 pub struct Context {
@@ -46,6 +43,7 @@ pub struct Context {
     pub cores: Cores,
     /// Deliveries of one message before its failure is final.
     pub attempts: u32,
+    yardstick: Yardstick,
     best: Mutex<Option<f64>>,
 }
 
@@ -99,6 +97,7 @@ impl Context {
             folder: parts.folder,
             node: parts.node,
             machine_class,
+            yardstick: Yardstick::of(&parts.problem, &parts.toolchain),
             problem: parts.problem,
             toolchain: parts.toolchain,
             bus: parts.bus,
@@ -128,7 +127,7 @@ impl Context {
 
     /// The key under which the outcome of a program may be reused.
     pub fn key(&self, source: &str, candidate: &CandidateRef) -> Digest {
-        key(source, candidate, &self.toolchain, HARNESS_VERSION)
+        key(source, candidate, &self.yardstick)
     }
 
     /// Publishes an outcome.

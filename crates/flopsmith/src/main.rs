@@ -18,6 +18,7 @@ mod paths;
 mod run;
 mod summary;
 mod view;
+mod yardstick;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();

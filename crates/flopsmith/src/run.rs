@@ -30,7 +30,7 @@ use crate::evaluator::Evaluator;
 use crate::exit::{say, usage};
 use crate::outside;
 use crate::summary::{Facts, Summary, summarise};
-use crate::{machine, paths, view};
+use crate::{machine, paths, view, yardstick};
 
 /// How long roles may take to come to rest.
 const GRACE: Duration = Duration::from_secs(30);
@@ -196,7 +196,12 @@ pub fn execute(plan: Plan) -> Result<Ended> {
             say("this run is finished already; here is its result");
         } else {
             // It was killed between its last step and the measurements after it.
-            outside::conclude(&evaluator(&settings)?, &settings, &folder, &mut facts)?;
+            outside::conclude(
+                &evaluator(&settings, &folder)?,
+                &settings,
+                &folder,
+                &mut facts,
+            )?;
         }
         let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
         return Ok(Ended {
@@ -216,7 +221,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     folder.write_facts(&facts)?;
 
     say("measuring this machine…");
-    let evaluator = evaluator(&settings)?;
+    let evaluator = evaluator(&settings, &folder)?;
     let problem = Arc::clone(&evaluator.problem);
     let mut timer = evaluator.timer(settings.threads)?;
     if facts.corpus_best_gflops.is_none() {
@@ -250,12 +255,14 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     })
 }
 
-fn evaluator(settings: &Settings) -> Result<Evaluator> {
-    Evaluator::new(
+fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluator> {
+    let evaluator = Evaluator::new(
         Arc::new(paths::problem(&settings.problem)?),
         &settings.evaluate.compiler,
         settings.evaluate.allow_weaker_jail,
-    )
+    )?;
+    yardstick::keep(&folder.path, &evaluator.problem, &evaluator.toolchain)?;
+    Ok(evaluator)
 }
 
 #[expect(

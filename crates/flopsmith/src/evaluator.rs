@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use flopsmith_bench::compile::Compiler;
 use flopsmith_bench::pinning::allowed_cores;
 use flopsmith_bench::toolchain::Toolchain;
+use flopsmith_bench::verify::soundness::{self, Examined};
 use flopsmith_bench::{Cores, Failure, Purpose, Timer, Verifier};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Measurement, TechniqueSet, Verdict};
@@ -54,6 +55,17 @@ impl Evaluator {
             toolchain,
             compiler: stage,
         })
+    }
+
+    /// Holds the problem's reference against itself.
+    pub fn examine(&self) -> Result<Examined> {
+        Ok(soundness::examine(
+            &self.sandbox,
+            &paths::harness()?,
+            &self.problem,
+            &self.toolchain,
+            random(),
+        )?)
     }
 
     /// A verifier with secrets of its own.

@@ -228,9 +228,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &mut timer);
         folder.write_facts(&facts)?;
     }
-    let kernel_core = flopsmith_bench::pinning::allowed_cores().last().copied();
-    let openblas =
-        flopsmith_bench::openblas::measure(&evaluator.toolchain.compiler, 256, kernel_core);
+    let openblas = evaluator.openblas();
     let ended = runtime.block_on(sitting(
         job,
         settings.clone(),
@@ -521,8 +519,12 @@ async fn source(
         GeneratorKind::Schedule => {
             use flopsmith_actors::source::schedule::ScheduleSource;
             use flopsmith_generator::schedule::{Search, Space};
+            let problem = context.problem.id.as_str();
+            let space = Space::of(problem).ok_or_else(|| {
+                flopsmith_actors::Error::Generator(format!("no schedule space for `{problem}`"))
+            })?;
             Ok(Box::new(ScheduleSource::new(Search::new(
-                Space::dgemm(),
+                space,
                 context.settings.seed,
             ))))
         }

@@ -86,11 +86,8 @@ pub struct Parts {
 impl Context {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Result<Arc<Self>, Error> {
-        let machine_class =
-            MachineClass::new(&parts.settings.machine_class).map_err(|e| Error::Saved {
-                role: "settings",
-                detail: e.to_string(),
-            })?;
+        let machine_class = MachineClass::new(&parts.settings.machine_class)
+            .map_err(|e| Error::Settings(e.to_string()))?;
         Ok(Arc::new(Self {
             run: parts.run,
             settings: parts.settings,

@@ -34,6 +34,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The run's settings have no meaning. Whoever starts a run checks them before.
+    #[error("the run's settings cannot be used: {0}")]
+    Settings(String),
     /// State that was saved cannot be read.
     #[error("the saved state of the {role} is damaged: {detail}")]
     Saved {

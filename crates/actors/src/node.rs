@@ -15,12 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cores::Cores;
 use crate::error::Error;
-use crate::results::key;
+use crate::results::{Yardstick, key};
 use crate::settings::Settings;
 use crate::supervisor::{Limits, Spec, Supervised, supervise};
-
-/// Harness and supervisor are built together; a new version measures anew.
-const HARNESS_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What the roles of one node share. Everything else they learn from the bus.
 pub struct Context {
@@ -46,6 +43,7 @@ pub struct Context {
     pub cores: Cores,
     /// Deliveries of one message before its failure is final.
     pub attempts: u32,
+    yardstick: Yardstick,
     best: Mutex<Option<f64>>,
 }
 
@@ -88,17 +86,15 @@ pub struct Parts {
 impl Context {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Result<Arc<Self>, Error> {
-        let machine_class =
-            MachineClass::new(&parts.settings.machine_class).map_err(|e| Error::Saved {
-                role: "settings",
-                detail: e.to_string(),
-            })?;
+        let machine_class = MachineClass::new(&parts.settings.machine_class)
+            .map_err(|e| Error::Settings(e.to_string()))?;
         Ok(Arc::new(Self {
             run: parts.run,
             settings: parts.settings,
             folder: parts.folder,
             node: parts.node,
             machine_class,
+            yardstick: Yardstick::of(&parts.problem, &parts.toolchain),
             problem: parts.problem,
             toolchain: parts.toolchain,
             bus: parts.bus,
@@ -128,7 +124,7 @@ impl Context {
 
     /// The key under which the outcome of a program may be reused.
     pub fn key(&self, source: &str, candidate: &CandidateRef) -> Digest {
-        key(source, candidate, &self.toolchain, HARNESS_VERSION)
+        key(source, candidate, &self.yardstick)
     }
 
     /// Publishes an outcome, and notes it in the span of the work that led to it.

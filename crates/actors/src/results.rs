@@ -1,15 +1,42 @@
 //! Outcomes of identical programs are reused within a run.
 //!
-//! The key is everything that decides the outcome: source, problem, machine
-//! class, toolchain and harness version. What the key does not hold (the
-//! permitted techniques) is checked again on reuse.
+//! The key is everything that decides the outcome: source, machine class and
+//! the [`Yardstick`]. What the key does not hold (the permitted techniques) is
+//! checked again on reuse.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use flopsmith_problem::Problem;
 use flopsmith_protocol::{
     ArtifactRef, CandidateFault, CandidateRef, Digest, Outcome, Purpose, TechniqueSet, Verdict,
 };
+use serde::{Deserialize, Serialize};
+
+/// What programs are held against beside the machine. Outcomes under different yardsticks are no twins' outcomes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Yardstick {
+    /// The problem's definition: parameters, bounds, reference, baseline.
+    pub problem: Digest,
+    /// Compiler, version and flags.
+    pub toolchain: Digest,
+    /// The harness and its hand-shake.
+    pub harness: String,
+    /// Flopsmith's own version: supervisor, checks and statistics.
+    pub version: String,
+}
+
+impl Yardstick {
+    /// The yardstick of this build.
+    pub fn of(problem: &Problem, toolchain: &Digest) -> Self {
+        Self {
+            problem: problem.digest.clone(),
+            toolchain: toolchain.clone(),
+            harness: flopsmith_bench::HARNESS_VERSION.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
 
 /// What is kept of an outcome.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,13 +80,15 @@ pub enum Lookup {
 }
 
 /// The key of a program's outcome.
-pub fn key(source: &str, candidate: &CandidateRef, toolchain: &Digest, harness: &str) -> Digest {
-    let mut text = String::with_capacity(source.len() + 200);
+pub fn key(source: &str, candidate: &CandidateRef, yardstick: &Yardstick) -> Digest {
+    let mut text = String::with_capacity(source.len() + 300);
     for part in [
         candidate.problem.as_str(),
         candidate.machine_class.as_str(),
-        toolchain.as_str(),
-        harness,
+        yardstick.problem.as_str(),
+        yardstick.toolchain.as_str(),
+        &yardstick.harness,
+        &yardstick.version,
         source,
     ] {
         text.push_str(part);
@@ -191,6 +220,35 @@ mod tests {
         Verdict::Rejected {
             fault: CandidateFault::WrongResult,
             detail: "wrong".into(),
+        }
+    }
+
+    #[test]
+    fn no_outcome_is_reused_under_another_yardstick() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        let problem = Problem::load(&root).expect("the shipped problem");
+        let toolchain = Digest::of(b"gcc");
+        let now = Yardstick::of(&problem, &toolchain);
+        assert_eq!(now.harness, flopsmith_bench::HARNESS_VERSION);
+        let candidate = candidate(1, 0, 0, 1, 1);
+        let of = |yardstick: &Yardstick| key("a program", &candidate, yardstick);
+        assert_eq!(of(&now), of(&Yardstick::of(&problem, &toolchain)));
+        let mut edited = problem.clone();
+        edited.digest = Digest::of(b"another reference");
+        let others = [
+            Yardstick::of(&edited, &toolchain),
+            Yardstick::of(&problem, &Digest::of(b"clang")),
+            Yardstick {
+                harness: "another".into(),
+                ..now.clone()
+            },
+            Yardstick {
+                version: "another".into(),
+                ..now.clone()
+            },
+        ];
+        for other in others {
+            assert_ne!(of(&now), of(&other), "{other:?}");
         }
     }
 

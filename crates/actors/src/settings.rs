@@ -78,12 +78,12 @@ pub struct Generator {
     pub model: PathBuf,
     /// Softmax temperature.
     pub temperature: f32,
-    /// Nucleus share; 1 keeps everything.
+    /// Nucleus share; 1 keeps everything. Training needs 1: the learner recomputes log-probabilities without a cut.
     pub top_p: f32,
     /// Nucleus share in the evaluations before and after training. Training wants the far tail, where new programs are found;
     /// who uses the policy does not: of the tokens a small model takes once in a thousand, nearly all break the program.
     pub evaluation_top_p: f32,
-    /// Most likely tokens to keep; 0 keeps all.
+    /// Most likely tokens to keep; 0 keeps all, which training needs.
     pub top_k: u32,
     /// New tokens at most.
     pub max_tokens: u32,

@@ -18,7 +18,7 @@ pub struct Elite {
     pub source: String,
     /// Speed in 10⁹ floating-point operations a second.
     pub gflops: f64,
-    /// Baseline time / candidate time.
+    /// The plain reference's time / the candidate's.
     pub ratio: f64,
     /// Interval of `ratio`; always around it.
     pub interval: Interval,

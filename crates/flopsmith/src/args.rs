@@ -205,10 +205,19 @@ pub struct Doctor {
 /// `flopsmith problem`.
 #[derive(Debug, Subcommand)]
 pub enum Problem {
-    /// Is this definition sound? Reads it, compiles the reference, and tries it on inputs
+    /// Is this definition sound: reference deterministic, inputs matter, outputs vary?
+    ///
+    /// Reads it, compiles the reference, holds it against itself on random inputs, and verifies and times
+    /// it as a candidate.
     Check {
         /// The problem, by name or folder.
         problem: String,
+        /// C compiler: gcc, clang or a path.
+        #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
+        compiler: String,
+        /// Run the definition's programs even where the jail gives less than its full protection.
+        #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL")]
+        allow_weaker_jail: bool,
         /// How the findings are printed.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,

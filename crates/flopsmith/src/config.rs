@@ -4,6 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::Settings;
+use flopsmith_actors::settings::GeneratorKind;
+use flopsmith_protocol::MachineClass;
 
 use crate::exit::usage;
 
@@ -87,10 +89,83 @@ fn check(settings: &Settings) -> Result<()> {
     if !(settings.budget_seconds.is_finite() && settings.budget_seconds > 0.0) {
         return Err(usage("`budget_seconds` must be a positive number"));
     }
-    if !(settings.generator.temperature > 0.0) {
+    let generator = &settings.generator;
+    if !(generator.temperature.is_finite() && generator.temperature > 0.0) {
         return Err(usage("`generator.temperature` must be above 0"));
     }
+    for (name, share) in [
+        ("top_p", generator.top_p),
+        ("evaluation_top_p", generator.evaluation_top_p),
+    ] {
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(usage(format!(
+                "`generator.{name}` is {share}; it must lie above 0 and at most at 1"
+            )));
+        }
+    }
+    for (name, value) in [
+        ("sharing", settings.advantage.sharing),
+        ("imitation", settings.advantage.imitation),
+    ] {
+        if !(value.is_finite() && value >= 0.0) {
+            return Err(usage(format!(
+                "`advantage.{name}` is {value}; it must be 0 or more"
+            )));
+        }
+    }
+    MachineClass::new(&settings.machine_class)
+        .map_err(|e| usage(format!("`machine_class`: {e}")))?;
+    settings
+        .sqd
+        .check()
+        .map_err(|e| usage(format!("[sqd]: {e}")))?;
     settings.reward.check().map_err(|e| usage(e.to_string()))?;
+    Ok(())
+}
+
+/// What only training asks of a configuration. A search has no policy, so these settings mean nothing to it.
+pub fn check_training(settings: &Settings) -> Result<()> {
+    let generator = &settings.generator;
+    if generator.kind == GeneratorKind::Schedule {
+        return Err(usage(
+            "`generator.kind` is \"schedule\", and the schedule space has nothing that could be trained: set it to \"policy\", or search without a model by `flopsmith search`",
+        ));
+    }
+    // The sampler notes log-probabilities under the distribution it drew from. After a cut these are larger
+    // than the learner's own for the same policy, so every ratio would start below 1.
+    let cut = if generator.top_p < 1.0 {
+        Some(format!("top_p` is {}", generator.top_p))
+    } else if generator.top_k > 0 {
+        Some(format!("top_k` is {}", generator.top_k))
+    } else {
+        None
+    };
+    if let Some(cut) = cut {
+        return Err(usage(format!(
+            "`generator.{cut}: samples that are trained on must be drawn from the whole distribution (top_p = 1, top_k = 0), because the learner compares their log-probabilities with uncut ones; to cut the tail where nothing is trained, set `generator.evaluation_top_p`"
+        )));
+    }
+    check_learner(settings)
+}
+
+#[cfg(feature = "torch")]
+fn check_learner(settings: &Settings) -> Result<()> {
+    let table = serde_json::Value::Object(settings.learner.0.clone());
+    let learner: flopsmith_learner::GrpoConfig = serde_json::from_value(table).map_err(|e| {
+        let message = e.to_string();
+        let near = suggestion(&message)
+            .map(|near| format!("\n  did you mean `{near}`?"))
+            .unwrap_or_default();
+        usage(format!("[learner]: {message}{near}"))
+    })?;
+    learner
+        .check()
+        .map_err(|e| usage(format!("[learner]: {e}")))
+}
+
+/// The learner reads its table itself, and this build has none.
+#[cfg(not(feature = "torch"))]
+fn check_learner(_: &Settings) -> Result<()> {
     Ok(())
 }
 
@@ -216,5 +291,96 @@ mod tests {
         assert!(set("generator.max_tokens=\"a\"").is_err());
         assert!(set("group_size=0").is_err());
         assert!(set("nonsense").is_err());
+    }
+
+    /// Every cause of an error, one after the other.
+    fn words(result: Result<Settings>) -> String {
+        let error = result.expect_err("not usable");
+        assert!(
+            error.chain().any(|e| e.is::<crate::exit::Usage>()),
+            "{error:#}"
+        );
+        format!("{error:#}")
+    }
+
+    #[test]
+    fn what_a_run_would_stumble_over_later_is_refused_with_its_name() {
+        for (text, parts) in [
+            ("[sqd]\nelites_per_cell = 0\n", ["[sqd]", "elites_per_cell"]),
+            (
+                "[sqd.advance]\nrule = \"fixed_steps\"\nsteps = [1]\n",
+                ["[sqd]", "advance.steps"],
+            ),
+            ("[sqd]\nreplay_share = 1.5\n", ["[sqd]", "replay_share"]),
+            (
+                "machine_class = \"a b\"\n",
+                ["machine_class", "`a b` is not usable"],
+            ),
+            (
+                "[generator]\nevaluation_top_p = 0.0\n",
+                ["evaluation_top_p", "above 0"],
+            ),
+            (
+                "[advantage]\nsharing = -1.0\n",
+                ["advantage.sharing", "0 or more"],
+            ),
+        ] {
+            let error = words(parse(text, "x.toml", &[]));
+            for part in parts {
+                assert!(error.contains(part), "{part} for {text}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn training_is_refused_what_only_a_search_may_have() {
+        let trained = |text: &str| -> Result<Settings> {
+            let settings = parse(text, "x.toml", &[])?;
+            check_training(&settings)?;
+            Ok(settings)
+        };
+        trained("[generator]\nevaluation_top_p = 0.9\n").expect("evaluations may be cut");
+        for (text, parts) in [
+            (
+                "[generator]\nkind = \"schedule\"\n",
+                ["generator.kind", "flopsmith search"],
+            ),
+            (
+                "[generator]\ntop_p = 0.9\n",
+                ["`generator.top_p` is 0.9", "generator.evaluation_top_p"],
+            ),
+            (
+                "[generator]\ntop_k = 5\n",
+                ["`generator.top_k` is 5", "generator.evaluation_top_p"],
+            ),
+        ] {
+            parse(text, "x.toml", &[]).expect("a search may have it");
+            let error = words(trained(text));
+            for part in parts {
+                assert!(error.contains(part), "{part} for {text}: {error}");
+            }
+        }
+    }
+
+    #[cfg(feature = "torch")]
+    #[test]
+    fn the_learners_table_is_checked_before_anything_is_started() {
+        for (text, parts) in [
+            (
+                "[learner]\nlearning_rat = 1.0\n",
+                ["[learner]", "did you mean `learning_rate`"],
+            ),
+            (
+                "[learner]\nlearning_rate = -1.0\n",
+                ["[learner]", "`learning_rate` is -1"],
+            ),
+            ("[learner]\nloss = \"gpro\"\n", ["[learner]", "grpo"]),
+        ] {
+            let settings = parse(text, "x.toml", &[]).expect("the table is the learner's own");
+            let error = words(check_training(&settings).map(|()| settings.clone()));
+            for part in parts {
+                assert!(error.contains(part), "{part} for {text}: {error}");
+            }
+        }
     }
 }

@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use flopsmith_bench::compile::Compiler;
 use flopsmith_bench::pinning;
 use flopsmith_bench::toolchain::Toolchain;
-use flopsmith_bench::{Cores, Failure, Purpose, Timer, Verifier};
+use flopsmith_bench::verify::soundness::{self, Examined};
+use flopsmith_bench::{Cores, Failure, Purpose, Timer, Verifier, openblas};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Measurement, TechniqueSet, Verdict};
 use flopsmith_sandbox::{Options, Sandbox};
@@ -56,6 +57,17 @@ impl Evaluator {
         })
     }
 
+    /// Holds the problem's reference against itself.
+    pub fn examine(&self) -> Result<Examined> {
+        Ok(soundness::examine(
+            &self.sandbox,
+            &paths::harness()?,
+            &self.problem,
+            &self.toolchain,
+            random(),
+        )?)
+    }
+
     /// A verifier with secrets of its own.
     pub fn verifier(&self) -> Result<Verifier> {
         Ok(Verifier::new(
@@ -77,6 +89,16 @@ impl Evaluator {
             cores_for(threads),
             threads,
         )?)
+    }
+
+    /// How fast OpenBLAS is, where it solves this problem and is installed.
+    pub fn openblas(&self) -> Option<openblas::Best> {
+        solved_by_openblas(&self.problem)
+            .then(|| {
+                let kernel = allowed_cores().last().copied();
+                openblas::measure(&self.toolchain.compiler, 256, kernel)
+            })
+            .flatten()
     }
 
     /// Evaluates one program.
@@ -123,8 +145,13 @@ impl Evaluator {
     }
 }
 
+/// OpenBLAS multiplies matrices; beside any other problem its speed says nothing.
+fn solved_by_openblas(problem: &Problem) -> bool {
+    problem.id.as_str() == "dgemm"
+}
+
 /// The cores a timer takes on this machine.
-pub fn cores_for(threads: u32) -> Cores {
+fn cores_for(threads: u32) -> Cores {
     pinning::assign(
         &pinning::allowed_cores(),
         threads as usize,
@@ -147,4 +174,19 @@ pub fn secret() -> [u8; 32] {
         chunk.copy_from_slice(&random().to_le_bytes());
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flopsmith_protocol::ProblemId;
+
+    #[test]
+    fn openblas_is_compared_at_matrix_multiplication_only() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        let mut problem = Problem::load(&root).expect("the shipped problem");
+        assert!(solved_by_openblas(&problem));
+        problem.id = ProblemId::new("stencil").expect("an id");
+        assert!(!solved_by_openblas(&problem));
+    }
 }

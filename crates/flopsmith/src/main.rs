@@ -19,6 +19,7 @@ mod paths;
 mod run;
 mod summary;
 mod view;
+mod yardstick;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();

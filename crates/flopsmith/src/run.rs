@@ -29,8 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::evaluator::Evaluator;
 use crate::exit::{say, usage};
 use crate::summary::{Facts, Summary, summarise};
-use crate::{export, outside};
-use crate::{machine, paths, view};
+use crate::{export, machine, outside, paths, view, yardstick};
 
 /// How long roles may take to come to rest.
 const GRACE: Duration = Duration::from_secs(30);
@@ -198,7 +197,12 @@ pub fn execute(plan: Plan) -> Result<Ended> {
             say("this run is finished already; here is its result");
         } else {
             // It was killed between its last step and the measurements after it.
-            outside::conclude(&evaluator(&settings)?, &settings, &folder, &mut facts)?;
+            outside::conclude(
+                &evaluator(&settings, &folder)?,
+                &settings,
+                &folder,
+                &mut facts,
+            )?;
         }
         let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
         return Ok(Ended {
@@ -218,16 +222,14 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     folder.write_facts(&facts)?;
 
     say("measuring this machine…");
-    let evaluator = evaluator(&settings)?;
+    let evaluator = evaluator(&settings, &folder)?;
     let problem = Arc::clone(&evaluator.problem);
     let mut timer = evaluator.timer(settings.threads)?;
     if facts.corpus_best_gflops.is_none() {
         facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &mut timer);
         folder.write_facts(&facts)?;
     }
-    let kernel_core = crate::evaluator::cores_for(1).kernel.last().copied();
-    let openblas =
-        flopsmith_bench::openblas::measure(&evaluator.toolchain.compiler, 256, kernel_core);
+    let openblas = evaluator.openblas();
     let ended = runtime.block_on(sitting(
         job,
         settings.clone(),
@@ -252,12 +254,14 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     })
 }
 
-fn evaluator(settings: &Settings) -> Result<Evaluator> {
-    Evaluator::new(
+fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluator> {
+    let evaluator = Evaluator::new(
         Arc::new(paths::problem(&settings.problem)?),
         &settings.evaluate.compiler,
         settings.evaluate.allow_weaker_jail,
-    )
+    )?;
+    yardstick::keep(&folder.path, &evaluator.problem, &evaluator.toolchain)?;
+    Ok(evaluator)
 }
 
 #[expect(
@@ -517,8 +521,12 @@ async fn source(
         GeneratorKind::Schedule => {
             use flopsmith_actors::source::schedule::ScheduleSource;
             use flopsmith_generator::schedule::{Search, Space};
+            let problem = context.problem.id.as_str();
+            let space = Space::of(problem).ok_or_else(|| {
+                flopsmith_actors::Error::Generator(format!("no schedule space for `{problem}`"))
+            })?;
             Ok(Box::new(ScheduleSource::new(Search::new(
-                Space::dgemm(),
+                space,
                 context.settings.seed,
             ))))
         }

@@ -27,23 +27,22 @@ impl Model {
     pub fn load(folder: &Path, device: Device, kind: Kind) -> Result<Self> {
         let config = Config::load(folder)?;
         let maps = map_weights(folder)?;
-        let origin = folder.display().to_string();
-        let files = maps
-            .iter()
-            .map(|(name, map)| {
-                SafeTensors::deserialize(map).map_err(|source| Error::Safetensors {
-                    origin: folder.join(name).display().to_string(),
-                    source,
-                })
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let found = gather(&origin, &files)?;
         // What does not fit is said before memory for it is asked for.
-        let layout = Layout::of(&config);
-        compare(&origin, &layout, &found, config.tie_word_embeddings)?;
+        let found = fitting(folder, &config, &maps)?;
         let mut model = Model::zeros(config, device, kind)?;
         model.fill(&found)?;
         Ok(model)
+    }
+
+    /// Would [`Model::load`] open this folder? Reads `config.json` and the headers of the weights, and no weight.
+    ///
+    /// # Errors
+    /// What `load` would say.
+    pub fn check(folder: &Path) -> Result<Config> {
+        let config = Config::load(folder)?;
+        let maps = map_weights(folder)?;
+        fitting(folder, &config, &maps)?;
+        Ok(config)
     }
 
     /// Writes `config.json` and `model.safetensors` so that transformers opens the folder.
@@ -207,6 +206,32 @@ fn map(file: &File) -> std::io::Result<Mmap> {
     // SAFETY: the map is only read, and weights are replaced by renaming (`replace`), never rewritten in place;
     // someone who truncates a model file while it is being opened gets a bus error, as with every mapped file.
     unsafe { Mmap::map(file) }
+}
+
+/// The tensors of a folder's mapped files, which are exactly those that the configuration asks for.
+fn fitting<'a>(
+    folder: &Path,
+    config: &Config,
+    maps: &'a [(String, Mmap)],
+) -> Result<BTreeMap<String, TensorView<'a>>> {
+    let origin = folder.display().to_string();
+    let files = maps
+        .iter()
+        .map(|(name, map)| {
+            SafeTensors::deserialize(map).map_err(|source| Error::Safetensors {
+                origin: folder.join(name).display().to_string(),
+                source,
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let found = gather(&origin, &files)?;
+    compare(
+        &origin,
+        &Layout::of(config),
+        &found,
+        config.tie_word_embeddings,
+    )?;
+    Ok(found)
 }
 
 fn gather<'a>(origin: &str, files: &[SafeTensors<'a>]) -> Result<BTreeMap<String, TensorView<'a>>> {

@@ -59,19 +59,10 @@ pub fn inspect(folder: &Path) -> Result<Inspection> {
             .map(|(name, kind)| (name, count * bytes_of(kind).unwrap_or(4)))
             .collect()
     };
-    let tokenizer = Tokenizer::load(folder).and_then(|t| {
-        if t.vocab_size() as i64 > config.vocab_size {
-            return Err(Error::Input(format!(
-                "the tokenizer has {} tokens, more than the model's {}",
-                t.vocab_size(),
-                config.vocab_size
-            )));
-        }
-        Ok(TokenizerFacts {
-            tokens: t.vocab_size(),
-            eos: t.eos().to_vec(),
-            chat_template: t.has_chat_template(),
-        })
+    let tokenizer = fitting_tokenizer(folder, &config).map(|t| TokenizerFacts {
+        tokens: t.vocab_size(),
+        eos: t.eos().to_vec(),
+        chat_template: t.has_chat_template(),
     });
     let loads = Model::load(folder, Device::Cpu, Kind::Float).and_then(|model| {
         let row = model.logits_all(&[0])?;
@@ -92,6 +83,28 @@ pub fn inspect(folder: &Path) -> Result<Inspection> {
         loads,
         config,
     })
+}
+
+/// Can this folder's model be sampled and trained, as far as that can be told without reading its weights?
+///
+/// # Errors
+/// The first thing that is wrong with its configuration, the headers of its weights, or its tokenizer.
+pub fn check(folder: &Path) -> Result<Config> {
+    let config = Model::check(folder)?;
+    fitting_tokenizer(folder, &config)?;
+    Ok(config)
+}
+
+fn fitting_tokenizer(folder: &Path, config: &Config) -> Result<Tokenizer> {
+    let tokenizer = Tokenizer::load(folder)?;
+    if tokenizer.vocab_size() as i64 > config.vocab_size {
+        return Err(Error::Input(format!(
+            "the tokenizer has {} tokens, more than the model's {}",
+            tokenizer.vocab_size(),
+            config.vocab_size
+        )));
+    }
+    Ok(tokenizer)
 }
 
 /// `{"ok": …}` or `{"error": "reason: cause: …"}`.

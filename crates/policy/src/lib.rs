@@ -39,7 +39,7 @@ pub use bpe::train_bpe;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use forward::{Entropy, TokenLogprobs};
-pub use inspect::{Inspection, TokenizerFacts, inspect};
+pub use inspect::{Inspection, TokenizerFacts, check, inspect};
 pub use memory::keep_freed_memory;
 pub use model::Model;
 pub use sample::{Request, Sample, sample, sample_while};

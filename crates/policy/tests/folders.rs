@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::error::Error as _;
 use std::path::Path;
 
-use flopsmith_policy::{Config, Device, Error, Kind, Model, inspect, train_bpe};
+use flopsmith_policy::{Config, Device, Error, Kind, Model, check, inspect, train_bpe};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
@@ -212,4 +212,33 @@ fn inspecting_a_good_folder_says_what_it_is() {
     assert!(seen.loads.is_ok());
     let json = serde_json::to_value(&seen).unwrap();
     assert!(json["loads"].get("ok").is_some() && json["tokenizer"]["ok"]["tokens"].is_u64());
+}
+
+#[test]
+fn a_look_at_the_headers_says_what_loading_would() {
+    let folder = folder();
+    assert_eq!(Model::check(folder.path()).unwrap().vocab_size, 300);
+    let error = check(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("tokenizer.json"), "{error}");
+    train_bpe(&["for (;;) {}".to_owned()], 260, &["<|end|>"])
+        .unwrap()
+        .save(folder.path())
+        .unwrap();
+    assert_eq!(check(folder.path()).unwrap().vocab_size, 300);
+
+    let path = folder.path().join("model.safetensors");
+    let bytes = std::fs::read(&path).unwrap();
+    rewrite(folder.path(), |t| {
+        t.remove("model.norm.weight").unwrap();
+    });
+    let error = check(folder.path()).unwrap_err();
+    assert_eq!(error.to_string(), load(folder.path()).to_string());
+    assert!(error.to_string().contains("model.norm.weight is missing"));
+    // A file that was cut off shows in its header already.
+    std::fs::write(&path, &bytes[..bytes.len() - 4]).unwrap();
+    let error = check(folder.path()).unwrap_err();
+    assert!(matches!(error, Error::Safetensors { .. }), "{error:?}");
+    std::fs::write(&path, &bytes).unwrap();
+    set(folder.path(), "num_hidden_layers", 1.into());
+    assert!(check(folder.path()).is_err());
 }

@@ -19,7 +19,7 @@ pub mod prompt;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use flopsmith_protocol::{ProblemId, TechniqueSet};
+use flopsmith_protocol::{Digest, ProblemId, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
 pub use check::{Finding, check};
@@ -38,6 +38,9 @@ pub struct Problem {
     pub title: String,
     /// Its folder.
     pub dir: PathBuf,
+    /// Digest of everything the definition says: `problem.toml`, reference and baseline. Numbers that were
+    /// measured under another one are not comparable.
+    pub digest: Digest,
     /// The function a candidate defines.
     pub entry: Entry,
     /// Parameters of timed calls.

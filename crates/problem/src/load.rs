@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use flopsmith_protocol::{ProblemId, Technique, TechniqueSet};
+use flopsmith_protocol::{Digest, ProblemId, Technique, TechniqueSet};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -187,6 +187,18 @@ fn read(path: &Path) -> Result<String, Error> {
     })
 }
 
+/// The digest of a definition's files; none for one that is not there.
+fn digest(files: [Option<&str>; 3]) -> Digest {
+    let mut content = Vec::new();
+    for file in files {
+        // The lengths keep one file's end from passing for the next one's beginning.
+        let length = file.map_or(u64::MAX, |f| f.len() as u64);
+        content.extend(length.to_le_bytes());
+        content.extend(file.unwrap_or_default().as_bytes());
+    }
+    Digest::of(&content)
+}
+
 fn line_of(text: &str, at: usize) -> usize {
     text[..at.min(text.len())].matches('\n').count() + 1
 }
@@ -325,6 +337,11 @@ pub(crate) fn parse(
             id,
             title: raw.title,
             dir: dir.to_owned(),
+            digest: digest([
+                Some(text),
+                Some(reference_source.as_str()),
+                baseline_source.as_deref(),
+            ]),
             entry: Entry {
                 name: raw.entry.name.into_inner(),
                 prototype: raw.entry.prototype.into_inner(),

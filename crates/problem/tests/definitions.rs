@@ -39,6 +39,36 @@ fn dgemm_is_what_it_says() {
 }
 
 #[test]
+fn the_digest_holds_every_file_of_the_definition() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("dgemm");
+    std::fs::create_dir(&dir).unwrap();
+    for file in ["problem.toml", "reference.c", "baseline.c"] {
+        std::fs::copy(shipped("dgemm").join(file), dir.join(file)).unwrap();
+    }
+    let digest = || Problem::load(&dir).unwrap().digest;
+    let mut seen = vec![digest()];
+    assert_eq!(
+        seen[0],
+        Problem::load(&shipped("dgemm")).unwrap().digest,
+        "where the folder lies does not matter"
+    );
+    for (file, more) in [
+        ("problem.toml", "# a note\n"),
+        ("reference.c", "/* a note */\n"),
+        ("baseline.c", "/* a note */\n"),
+    ] {
+        let text = std::fs::read_to_string(dir.join(file)).unwrap();
+        std::fs::write(dir.join(file), text + more).unwrap();
+        seen.push(digest());
+    }
+    std::fs::remove_file(dir.join("baseline.c")).unwrap();
+    seen.push(digest());
+    let different: std::collections::BTreeSet<_> = seen.iter().collect();
+    assert_eq!(different.len(), seen.len(), "{seen:?}");
+}
+
+#[test]
 fn several_mistakes_are_reported_at_once_with_their_lines() {
     let error = with(|t| {
         t.replace(

@@ -194,7 +194,7 @@ pub struct Measurement {
     pub gflops: f64,
     /// Floor (low quantile) of the seconds of one call.
     pub seconds_per_call: f64,
-    /// Baseline time divided by candidate time, measured interleaved: above 1 is faster.
+    /// The plain reference's time divided by the candidate's: above 1 is faster. Each of the two is measured against the baseline.
     pub ratio: f64,
     /// Interval of `ratio`.
     pub interval: Interval,

@@ -1,10 +1,10 @@
 //! Numbers that evaluations report.
 //!
 //! A slice of samples holds one `Option<f64>` per sample that counts: the
-//! speedup S = baseline time / candidate time of a correct one, none for an
-//! incorrect one. Infrastructure failures are left out by the caller. Samples
-//! belong to one problem; means over problems are the caller's, since they
-//! weigh problems and not samples.
+//! speedup S = time of the plain reference / candidate time of a correct one,
+//! none for an incorrect one. Infrastructure failures are left out by the
+//! caller. Samples belong to one problem; means over problems are the caller's,
+//! since they weigh problems and not samples.
 
 use std::collections::BTreeSet;
 
@@ -96,12 +96,12 @@ pub fn pareval_compat_speedup(samples: &[Option<f64>], k: usize) -> Option<f64> 
     )
 }
 
-/// Share of all samples that are correct and strictly faster than `p` times the baseline. None without samples.
+/// Share of all samples that are correct and strictly faster than `p` times the plain reference. None without samples.
 pub fn fast_p(samples: &[Option<f64>], p: f64) -> Option<f64> {
     share(samples, |s| s.is_some_and(|s| s > p))
 }
 
-/// Share of all samples that are correct but not faster than the baseline. None without samples.
+/// Share of all samples that are correct but not faster than the plain reference. None without samples.
 pub fn slow_share(samples: &[Option<f64>]) -> Option<f64> {
     share(samples, |s| s.is_some_and(|s| s <= 1.0))
 }
@@ -111,7 +111,7 @@ pub fn geometric_mean_speedup(samples: &[Option<f64>]) -> Option<f64> {
     geometric_mean(samples.iter().flatten().copied())
 }
 
-/// Geometric mean of the speedups of samples that are correct and faster than the baseline.
+/// Geometric mean of the speedups of samples that are correct and faster than the plain reference.
 pub fn geometric_mean_of_faster(samples: &[Option<f64>]) -> Option<f64> {
     geometric_mean(samples.iter().flatten().copied().filter(|s| *s > 1.0))
 }

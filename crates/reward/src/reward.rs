@@ -67,11 +67,11 @@ impl Default for Logistic {
 pub enum Reward {
     /// A rung for each way to fail, the speed for success.
     Ladder(Ladder),
-    /// −1 for a failure, S − 1 for success, with S = baseline time / candidate time (Nichols et al., equation 4).
+    /// −1 for a failure, S − 1 for success, with S = time of the plain reference / candidate time (Nichols et al., equation 4).
     #[serde(deserialize_with = "no_fields")]
     RuntimeRatio,
     /// 0 for a failure, S^a / (1 + S^a) for success: ½ for a program as fast as the
-    /// baseline (the form of arXiv 2602.11000; the constants are our own).
+    /// plain reference (the form of arXiv 2602.11000; the constants are our own).
     Logistic(Logistic),
 }
 

@@ -174,10 +174,7 @@ impl Archive {
             context.problem.id.clone(),
             context.machine_class.clone(),
         )
-        .map_err(|e| Error::Saved {
-            role: "archive",
-            detail: e.to_string(),
-        })
+        .map_err(|e| Error::Settings(format!("[sqd]: {e}")))
     }
 
     /// After a restart: elites whose second measurement was asked for and never came. Asking twice counts once.

@@ -303,7 +303,7 @@ fn first_difference(x: &[f64], y: &[f64]) -> Option<usize> {
         })
 }
 
-fn too_large() -> Failure {
+pub(super) fn too_large() -> Failure {
     Failure::infrastructure(
         InfrastructureCause::Baseline,
         "a case is larger than the problem's largest hidden size",
@@ -311,7 +311,7 @@ fn too_large() -> Failure {
 }
 
 /// A reference that dies or hangs is the problem's mistake.
-fn reference_failed(failure: Failure) -> Failure {
+pub(super) fn reference_failed(failure: Failure) -> Failure {
     match failure {
         Failure::Candidate { fault, detail } => Failure::infrastructure(
             InfrastructureCause::Baseline,

@@ -7,6 +7,7 @@
 mod cases;
 mod content;
 pub(crate) mod oracle;
+pub mod soundness;
 
 use std::path::PathBuf;
 use std::sync::Arc;

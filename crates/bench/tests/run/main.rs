@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod fixtures;
+mod soundness;
 mod timing;
 mod verification;

@@ -12,6 +12,8 @@ use crate::exit::data;
 pub fn run(args: &Config) -> Result<ExitCode> {
     let Config::Check { config: path } = args;
     let settings = config::load(path, &[])?;
+    // `train` is the one command that reads a configuration.
+    config::check_training(&settings)?;
     data(toml::to_string(&settings)?.trim_end());
     Ok(ExitCode::SUCCESS)
 }

@@ -16,16 +16,16 @@ pub fn run(args: &Dataset) -> Result<ExitCode> {
         examples,
         seed,
     } = args;
-    if problem != "dgemm" {
+    let Some(space) = Space::of(problem) else {
         return Err(usage(format!(
             "there is no schedule space for `{problem}`; there is one for dgemm"
         )));
-    }
+    };
     let config = CorpusConfig {
         examples: *examples,
         ..CorpusConfig::default()
     };
-    for example in corpus::build(&Space::dgemm(), *seed, &config) {
+    for example in corpus::build(&space, *seed, &config) {
         data(&serde_json::to_string(&example)?);
     }
     Ok(ExitCode::SUCCESS)

@@ -232,11 +232,7 @@ fn timing(findings: &mut Findings) -> Result<serde_json::Value> {
         ),
         None,
     );
-    match flopsmith_bench::openblas::measure(
-        &evaluator.toolchain.compiler,
-        256,
-        crate::evaluator::cores_for(1).kernel.last().copied(),
-    ) {
+    match evaluator.openblas() {
         Some(found) => findings.add(
             "openblas",
             State::Good,

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_problem::{Problem as Definition, prompt};
-use flopsmith_protocol::{TechniqueSet, Verdict};
+use flopsmith_bench::{Failure, Purpose, Toolchain};
+use flopsmith_problem::{Finding, Problem as Definition, prompt};
+use flopsmith_protocol::{InfrastructureCause, TechniqueSet, Verdict};
 
 use crate::args::{Format, Problem};
 use crate::evaluator::Evaluator;
@@ -15,7 +16,12 @@ use crate::paths;
 /// Looks at problem definitions.
 pub fn run(args: &Problem) -> Result<ExitCode> {
     match args {
-        Problem::Check { problem, format } => check(problem, *format),
+        Problem::Check {
+            problem,
+            compiler,
+            allow_weaker_jail,
+            format,
+        } => check(problem, compiler, *allow_weaker_jail, *format),
         Problem::List => list(),
         Problem::Prompt {
             problem,
@@ -76,74 +82,27 @@ fn list() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(name: &str, format: Format) -> Result<ExitCode> {
+fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) -> Result<ExitCode> {
     let problem = Arc::new(paths::problem(name)?);
-    let mut findings: Vec<(bool, String)> = flopsmith_problem::check(&problem)
-        .into_iter()
-        .map(|f| (f.is_error(), f.to_string()))
-        .collect();
-    match Evaluator::new(Arc::clone(&problem), "gcc", true).and_then(|evaluator| {
-        let mut verifier = evaluator.verifier()?;
-        let mut timer = evaluator.timer(1)?;
-        let own = evaluator.evaluate(
-            &problem.reference_source,
-            &mut verifier,
-            &mut timer,
-            flopsmith_bench::Purpose::Rank,
-        );
-        let idle = evaluator.evaluate(
-            &idle_program(&problem),
-            &mut verifier,
-            &mut timer,
-            flopsmith_bench::Purpose::Screen,
-        );
-        Ok((own.verdict, idle.verdict))
-    }) {
-        Ok((own, idle)) => {
-            findings.push(match idle {
-                Verdict::Rejected { fault, .. } => (
-                    false,
-                    format!("a program that does nothing is refused ({fault})"),
-                ),
-                other => (
-                    true,
-                    format!(
-                        "a program that does nothing is not refused: {}",
-                        other.kind()
-                    ),
-                ),
-            });
-            match own {
-                Verdict::Measured { measurement } => {
-                    findings.push((
-                        false,
-                        format!(
-                            "the reference passes its own checks at {:.2} GFLOPS",
-                            measurement.gflops
-                        ),
-                    ));
-                }
-                other => findings.push((
-                    true,
-                    format!("the reference does not pass its own checks: {other:?}"),
-                )),
-            }
+    let mut findings = flopsmith_problem::check(&problem);
+    match refused_flags(&problem, compiler)? {
+        Some(mistake) => findings.push(mistake),
+        None => {
+            let evaluator = Evaluator::new(problem, compiler, allow_weaker_jail)?;
+            try_out(&evaluator, &mut findings)?;
         }
-        Err(error) => findings.push((true, format!("{error:#}"))),
     }
-    let sound = !findings.iter().any(|f| f.0);
+    let sound = !findings.iter().any(Finding::is_error);
     if format == Format::Json {
         let list: Vec<_> = findings
             .iter()
-            .map(|(error, text)| serde_json::json!({ "error": error, "text": text }))
+            .map(|f| serde_json::json!({ "error": f.is_error(), "text": f.to_string() }))
             .collect();
         data(&serde_json::json!({ "problem": name, "sound": sound, "findings": list }).to_string());
     } else {
-        for (error, text) in &findings {
-            data(&format!(
-                "{}  {text}",
-                if *error { "WRONG" } else { "ok   " }
-            ));
+        for finding in &findings {
+            let mark = if finding.is_error() { "WRONG" } else { "ok   " };
+            data(&format!("{mark}  {finding}"));
         }
         data(if sound {
             "this definition is sound"
@@ -156,4 +115,84 @@ fn check(name: &str, format: Format) -> Result<ExitCode> {
     } else {
         exit::CANDIDATE
     }))
+}
+
+/// Flags that the compiler refuses are a mistake of the definition; a compiler that is missing is not.
+fn refused_flags(problem: &Definition, compiler: &str) -> Result<Option<Finding>> {
+    let Err(refused) = Toolchain::detect(Some(compiler), problem) else {
+        return Ok(None);
+    };
+    let without = Definition {
+        flags: Vec::new(),
+        ..problem.clone()
+    };
+    Toolchain::detect(Some(compiler), &without)?;
+    Ok(Some(Finding::Error(format!("`compile.flags`: {refused}"))))
+}
+
+/// Runs the definition's programs. What they do wrong is a finding; what this machine cannot do is an error.
+fn try_out(evaluator: &Evaluator, findings: &mut Vec<Finding>) -> Result<()> {
+    let problem = &evaluator.problem;
+    let examined = evaluator.examine()?;
+    findings.extend(examined.findings);
+    if !examined.ran {
+        return Ok(());
+    }
+    let Some(mut verifier) = unless_mistaken(evaluator.verifier(), findings)? else {
+        return Ok(());
+    };
+    let Some(mut timer) = unless_mistaken(evaluator.timer(1), findings)? else {
+        return Ok(());
+    };
+    let mut evaluate = |source: &str, purpose: Purpose| {
+        let done = evaluator.evaluate(source, &mut verifier, &mut timer, purpose);
+        match &done.verdict {
+            Verdict::Infrastructure { cause, detail }
+                if *cause != InfrastructureCause::Baseline =>
+            {
+                Err(anyhow::anyhow!("{cause} failed: {detail}"))
+            }
+            Verdict::Unknown { detail } => Err(anyhow::anyhow!("undecided: {detail}")),
+            _ => Ok(done.verdict),
+        }
+    };
+    findings.push(match evaluate(&idle_program(problem), Purpose::Screen)? {
+        Verdict::Rejected { fault, .. } => {
+            Finding::Good(format!("a program that does nothing is refused ({fault})"))
+        }
+        other => Finding::Error(format!(
+            "a program that does nothing is not refused: {}",
+            other.kind()
+        )),
+    });
+    let reference = evaluate(&problem.reference_source, Purpose::Rank)?;
+    findings.push(match reference {
+        Verdict::Measured { measurement } => Finding::Good(format!(
+            "the reference passes its own checks at {:.2} GFLOPS",
+            measurement.gflops
+        )),
+        Verdict::Rejected { detail, .. }
+        | Verdict::Infrastructure { detail, .. }
+        | Verdict::Unknown { detail } => Finding::Error(format!(
+            "the reference does not pass its own checks: {detail}"
+        )),
+    });
+    Ok(())
+}
+
+/// A stage, or a finding where the definition is to blame that there is none.
+fn unless_mistaken<T>(made: Result<T>, findings: &mut Vec<Finding>) -> Result<Option<T>> {
+    let error = match made {
+        Ok(stage) => return Ok(Some(stage)),
+        Err(error) => error,
+    };
+    if let Some(Failure::Infrastructure {
+        cause: InfrastructureCause::Baseline,
+        detail,
+    }) = error.downcast_ref::<Failure>()
+    {
+        findings.push(Finding::Error(detail.clone()));
+        return Ok(None);
+    }
+    Err(error)
 }

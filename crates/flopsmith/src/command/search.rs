@@ -5,18 +5,19 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use flopsmith_actors::course::Job;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
+use flopsmith_generator::schedule::Space;
 
 use crate::args::{Format, Search};
 use crate::config;
-use crate::exit::{data, usage};
+use crate::exit::{self, data, say, usage};
 use crate::run::{self, Folder};
+use crate::summary::Summary;
 use crate::view::{self, Log};
 
-use super::train::{finish, unfinished};
+use super::train::{code, finish, unfinished};
 
 /// Searches the schedule space of a problem.
 pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
-    let problem = crate::paths::problem(&args.problem)?;
     let mut defaults = Settings {
         problem: args.problem.clone(),
         seed: args.seed,
@@ -35,6 +36,15 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
         "the settings of the search",
         &args.set,
     )?;
+    let problem = crate::paths::problem(&settings.problem)?;
+    if settings.generator.kind == GeneratorKind::Schedule
+        && Space::of(problem.id.as_str()).is_none()
+    {
+        return Err(usage(format!(
+            "`flopsmith search` cannot write programs for `{}`: the schedule space has dgemm only; `flopsmith train` takes any problem",
+            problem.id
+        )));
+    }
     let prefix = format!("search-{}-", problem.id);
     let (folder, settings) = match &args.resume {
         None => {
@@ -50,22 +60,43 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             (Folder::open(&path)?, kept)
         }
     };
-    let path = folder.path.clone();
     let resume = format!("flopsmith search --problem {} --resume", args.problem);
-    let code = finish(Job::Search, settings, folder, args.format, log, &resume)?;
-    let best = std::fs::read_to_string(path.join("best.c"));
-    match (&args.output, best) {
-        (_, Err(_)) => {
-            return Err(usage(
-                "no verified program was found in this time: give a longer --budget",
-            ));
+    let ended = finish(Job::Search, settings, folder, log, &resume)?;
+    let mut code = code(&ended);
+    match (&ended.summary.best, &args.output) {
+        (None, _) => {
+            let (found, hint) = fruitless(&ended.summary);
+            say(hint);
+            if !ended.interrupted {
+                code = found;
+            }
         }
-        (Some(output), Ok(source)) => {
-            std::fs::write(output, source)
+        (Some(best), Some(output)) => {
+            std::fs::write(output, &best.source)
                 .with_context(|| format!("cannot write {}", output.display()))?;
         }
-        (None, Ok(source)) if args.format == Format::Text => data(source.trim_end()),
-        (None, Ok(_)) => {}
+        (Some(best), None) if args.format == Format::Text => data(best.source.trim_end()),
+        (Some(_), None) => {}
     }
-    Ok(code)
+    if args.format == Format::Json {
+        data(&serde_json::to_string(&ended.summary)?);
+    }
+    Ok(ExitCode::from(code))
+}
+
+/// The exit code of a search without a verified program, and what to try: programs that were judged are to blame
+/// themselves; where none could be, this machine is.
+fn fruitless(summary: &Summary) -> (u8, &'static str) {
+    let outcomes: u64 = summary.outcomes.values().sum();
+    if outcomes > summary.infrastructure_errors {
+        (
+            exit::CANDIDATE,
+            "no verified program was found in this time: give a longer --budget, or see in outcomes.jsonl why they were refused",
+        )
+    } else {
+        (
+            exit::INFRASTRUCTURE,
+            "no program could be judged on this machine: `flopsmith doctor` says what it lacks, flopsmith.log in the run's folder what went wrong",
+        )
+    }
 }

@@ -115,14 +115,13 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         .unwrap_or_default();
     std::fs::create_dir_all(&output)
         .map_err(|e| usage(format!("cannot make {}: {e}", output.display())))?;
-    if recipe.problem != "dgemm" {
+    let Some(space) = Space::of(&recipe.problem) else {
         return Err(usage(format!(
             "there is no schedule space for `{}`; there is one for dgemm",
             recipe.problem
         )));
-    }
+    };
     say("building the corpus…");
-    let space = Space::dgemm();
     let wanted = CorpusConfig {
         examples: recipe.corpus.examples + recipe.validation,
         ..recipe.corpus.clone()

@@ -17,6 +17,11 @@ pub struct Space {
 }
 
 impl Space {
+    /// The space of a problem; none where there is none yet.
+    pub fn of(problem: &str) -> Option<Self> {
+        (problem == "dgemm").then(Self::dgemm)
+    }
+
     /// The space of matrix multiplication.
     pub fn dgemm() -> Self {
         Self {

@@ -1,0 +1,128 @@
+//! What a run is measured by stays the same for the whole run.
+//!
+//! Elites, rewards and reused outcomes of all sittings stand beside each other.
+//! After an edit of the problem, with another compiler or with another
+//! Flopsmith they would not be comparable, and nothing in them would tell.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use flopsmith_actors::results::Yardstick;
+use flopsmith_bench::Toolchain;
+use flopsmith_problem::Problem;
+
+use crate::exit::usage;
+
+/// The file in a run's folder.
+const FILE: &str = "yardstick.json";
+
+/// Notes by what a new run is measured; refuses to go on with a run that was measured by something else.
+pub fn keep(folder: &Path, problem: &Problem, toolchain: &Toolchain) -> Result<()> {
+    hold(folder, &Yardstick::of(problem, &toolchain.fingerprint))
+}
+
+fn hold(folder: &Path, now: &Yardstick) -> Result<()> {
+    let path = folder.join(FILE);
+    let then: Yardstick = match std::fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .with_context(|| format!("{} is damaged", path.display()))?,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let part = folder.join(format!("{FILE}.part"));
+            return std::fs::write(&part, serde_json::to_vec_pretty(now)?)
+                .and_then(|()| std::fs::rename(&part, &path))
+                .with_context(|| format!("cannot write {}", path.display()));
+        }
+        Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let changes = [
+        (
+            then.problem != now.problem,
+            "the problem was edited".to_owned(),
+        ),
+        (
+            then.toolchain != now.toolchain,
+            "the compiler, its flags or the processor are others".to_owned(),
+        ),
+        (
+            then.harness != now.harness,
+            format!(
+                "it was measured with harness {}, this one is {}",
+                then.harness, now.harness
+            ),
+        ),
+        (
+            then.version != now.version,
+            format!(
+                "it was measured by Flopsmith {}, this one is {}",
+                then.version, now.version
+            ),
+        ),
+    ];
+    let changes: Vec<String> = changes
+        .into_iter()
+        .filter_map(|(changed, words)| changed.then_some(words))
+        .collect();
+    if changes.is_empty() {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "{} cannot go on, because new numbers could not stand beside its old ones: {}; undo the change, or start a new run",
+        folder.display(),
+        changes.join("; ")
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flopsmith_protocol::Digest;
+
+    #[test]
+    fn a_run_goes_on_by_its_own_yardstick_only() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = Yardstick {
+            problem: Digest::of(b"problem"),
+            toolchain: Digest::of(b"gcc"),
+            harness: "1".into(),
+            version: "0.1.0".into(),
+        };
+        hold(folder.path(), &first).expect("a new run");
+        hold(folder.path(), &first).expect("nothing changed");
+        let others = [
+            (
+                Yardstick {
+                    problem: Digest::of(b"edited"),
+                    ..first.clone()
+                },
+                "the problem was edited",
+            ),
+            (
+                Yardstick {
+                    toolchain: Digest::of(b"clang"),
+                    ..first.clone()
+                },
+                "the compiler",
+            ),
+            (
+                Yardstick {
+                    harness: "2".into(),
+                    ..first.clone()
+                },
+                "harness 1, this one is 2",
+            ),
+            (
+                Yardstick {
+                    version: "0.2.0".into(),
+                    ..first.clone()
+                },
+                "Flopsmith 0.1.0, this one is 0.2.0",
+            ),
+        ];
+        for (other, words) in others {
+            let error = hold(folder.path(), &other).expect_err(words);
+            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.to_string().contains(words), "{error:#}");
+        }
+        hold(folder.path(), &first).expect("what was refused changed nothing");
+    }
+}

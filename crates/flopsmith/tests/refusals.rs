@@ -1,0 +1,375 @@
+//! What cannot work is refused: at once, with the right exit code, one clear message, and one JSON object.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn flopsmith() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flopsmith"));
+    command
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .env_remove("FLOPSMITH_ALLOW_WEAKER_JAIL")
+        .env_remove("FLOPSMITH_COMPILER");
+    command
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a program that reads stdout gets: one line, one object.
+fn only_object(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text.lines().count(), 1, "{text}\n{}", stderr(output));
+    serde_json::from_str(text.trim()).unwrap()
+}
+
+/// The shipped problem in a folder of another name, its files edited.
+fn copy_of_dgemm(place: &Path, name: &str, edit: impl Fn(&str, String) -> String) -> PathBuf {
+    let folder = place.join(name);
+    std::fs::create_dir(&folder).unwrap();
+    for file in ["problem.toml", "reference.c", "baseline.c"] {
+        let text = std::fs::read_to_string(root().join("problems/dgemm").join(file)).unwrap();
+        std::fs::write(folder.join(file), edit(file, text)).unwrap();
+    }
+    folder
+}
+
+fn with_reference(place: &Path, body: &str) -> PathBuf {
+    copy_of_dgemm(place, "dgemm", |file, text| match file {
+        "reference.c" => format!(
+            "void dgemm(int n, const double *A, const double *B, double *C)\n{{\n{body}\n}}\n"
+        ),
+        _ => text,
+    })
+}
+
+fn problem_check(folder: &Path, more: &[&str]) -> Output {
+    flopsmith()
+        .args(["problem", "check", "--format", "json"])
+        .arg(folder)
+        .args(more)
+        .output()
+        .unwrap()
+}
+
+fn mistakes(output: &Output) -> Vec<String> {
+    let object = only_object(output);
+    assert_eq!(object["sound"], false, "{object}");
+    assert_eq!(output.status.code(), Some(1), "{object}");
+    object["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|f| f["error"] == true)
+        .map(|f| f["text"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_definition_whose_reference_breaks_a_law_is_told_which() {
+    const PRODUCT: &str = "for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) { double s = 0; \
+        for (int k = 0; k < n; k++) s += A[i * n + k] * B[k * n + j]; C[i * n + j] = s; }";
+    // A difference in the last bit passes every bound.
+    let counted = format!("static int calls; {PRODUCT} if (calls++ & 1) C[0] *= 1 + 2.3e-16;");
+    let cases: [(&str, &[&str]); 4] = [
+        (&counted, &["the reference is not deterministic"]),
+        (
+            "for (int i = 0; i < n * n; i++) C[i] = 2 * A[i];",
+            &["`B` does not matter"],
+        ),
+        (
+            "for (int i = 0; i < n * n; i++) C[i] = 0;",
+            &[
+                "`A` does not matter",
+                "`B` does not matter",
+                "`C` is zero everywhere",
+            ],
+        ),
+        (
+            "for (int i = 0; i < n * n; i++) C[i] = i;",
+            &["`C` does not vary"],
+        ),
+    ];
+    for (body, parts) in cases {
+        let place = tempfile::tempdir().unwrap();
+        let found = mistakes(&problem_check(&with_reference(place.path(), body), &[]));
+        for part in parts {
+            assert!(
+                found.iter().any(|m| m.contains(part)),
+                "{part} for {body}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn flags_are_the_definitions_mistake_and_a_missing_compiler_is_this_machines() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = copy_of_dgemm(place.path(), "dgemm", |_, text| {
+        text.replace("\"-O3\"", "\"-fno-such-flag\"")
+    });
+    let found = mistakes(&problem_check(&folder, &[]));
+    assert!(
+        found.iter().any(|m| m.contains("no-such-flag")),
+        "{found:?}"
+    );
+    let output = problem_check(Path::new("dgemm"), &["--compiler", "no-such-compiler"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let object = only_object(&output);
+    let error = object["error"].as_str().unwrap();
+    assert!(error.contains("no-such-compiler"), "{error}");
+}
+
+/// A bubblewrap that gives no network namespace, as some containers do not.
+#[test]
+fn a_definition_is_not_run_in_a_weaker_jail_unless_that_is_allowed() {
+    use std::os::unix::fs::PermissionsExt;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let real = std::env::split_paths(&path)
+        .chain(["/usr/bin".into(), "/usr/local/bin".into()])
+        .map(|folder| folder.join("bwrap"))
+        .find(|p| p.is_file())
+        .unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let weak = place.path().join("bwrap");
+    std::fs::write(
+        &weak,
+        format!(
+            "#!/bin/sh\nfor a in \"$@\"; do [ \"$a\" = --unshare-net ] && exit 1; done\nexec {} \"$@\"\n",
+            real.display()
+        ),
+    )
+    .unwrap();
+    std::fs::set_permissions(&weak, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let folders = [place.path().to_owned()]
+        .into_iter()
+        .chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).unwrap();
+    let check = |more: &[&str]| {
+        flopsmith()
+            .args(["problem", "check", "dgemm", "--format", "json"])
+            .args(more)
+            .env("PATH", &path)
+            .output()
+            .unwrap()
+    };
+    let refused = check(&[]);
+    assert_eq!(refused.status.code(), Some(3), "{}", stderr(&refused));
+    let object = only_object(&refused);
+    let error = object["error"].as_str().unwrap();
+    assert!(error.contains("cannot be run safely"), "{error}");
+    let allowed = check(&["--allow-weaker-jail"]);
+    assert_eq!(allowed.status.code(), Some(0), "{}", stderr(&allowed));
+    assert_eq!(only_object(&allowed)["sound"], true);
+}
+
+/// The shipped configuration with other settings is refused before a run is made of it.
+#[cfg(feature = "torch")]
+fn refused_before_a_run(set: &[&str], parts: &[&str]) {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let mut train = flopsmith();
+    train
+        .args(["train", "examples/dgemm.toml", "--format", "json", "--runs"])
+        .arg(&runs);
+    for item in set {
+        train.args(["--set", item]);
+    }
+    let output = train.output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{set:?}: {said}");
+    let object = only_object(&output);
+    assert_eq!(object["exit_code"], 2, "{object}");
+    let error = object["error"].as_str().unwrap();
+    for part in parts {
+        assert!(error.contains(part), "{part} for {set:?}: {error}");
+    }
+    assert!(!said.contains("measuring this machine"), "{said}");
+    assert!(!runs.exists(), "no run was made of it: {set:?}");
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn training_is_refused_before_anything_is_measured() {
+    refused_before_a_run(
+        &["generator.kind=schedule"],
+        &["generator.kind", "flopsmith search"],
+    );
+    refused_before_a_run(
+        &["generator.top_p=0.9"],
+        &["log-probabilities", "evaluation_top_p"],
+    );
+    refused_before_a_run(
+        &["generator.top_k=20"],
+        &["log-probabilities", "evaluation_top_p"],
+    );
+    refused_before_a_run(&["sqd.elites_per_cell=0"], &["[sqd]", "elites_per_cell"]);
+    refused_before_a_run(&["sqd.advance.steps=[1]"], &["[sqd]", "advance.steps"]);
+    refused_before_a_run(&["learner.learning_rate=-1.0"], &["[learner]"]);
+    refused_before_a_run(
+        &["learner.epoch=2"],
+        &["[learner]", "did you mean `epochs`"],
+    );
+    refused_before_a_run(&["machine_class=\"a b\""], &["machine_class"]);
+    refused_before_a_run(&["problem=no-such-problem"], &["no-such-problem"]);
+}
+
+#[test]
+fn config_check_refuses_what_training_would() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("c.toml");
+    for (text, part) in [
+        ("[generator]\nkind = \"schedule\"\n", "flopsmith search"),
+        ("[generator]\ntop_p = 0.9\n", "evaluation_top_p"),
+        ("[sqd]\nreplay_share = 2.0\n", "replay_share"),
+        ("machine_class = \"a/b\"\n", "machine_class"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let output = flopsmith()
+            .args(["config", "check"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}: {said}");
+        assert!(said.contains(part), "{part} for {text}: {said}");
+    }
+    std::fs::write(&file, "[generator]\nevaluation_top_p = 0.9\n").unwrap();
+    let output = flopsmith()
+        .args(["config", "check"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn a_model_that_does_not_load_is_refused_before_anything_is_measured() {
+    let place = tempfile::tempdir().unwrap();
+    let model = place.path().join("model");
+    let set = format!("generator.model={}", model.display());
+    let refused = |parts: &[&str]| refused_before_a_run(&[&set], parts);
+    refused(&["config.json"]);
+    std::fs::create_dir(&model).unwrap();
+    let shipped = root().join("models/starter");
+    for file in ["config.json", "model.safetensors", "tokenizer.json"] {
+        std::fs::copy(shipped.join(file), model.join(file)).unwrap();
+    }
+    let weights = model.join("model.safetensors");
+    let bytes = std::fs::read(&weights).unwrap();
+    std::fs::write(&weights, &bytes[..bytes.len() - 100]).unwrap();
+    refused(&["model.safetensors"]);
+    std::fs::write(&weights, &bytes).unwrap();
+    let config = std::fs::read_to_string(model.join("config.json")).unwrap();
+    let layers = config.replace("\"num_hidden_layers\": 4", "\"num_hidden_layers\": 5");
+    assert_ne!(layers, config);
+    std::fs::write(model.join("config.json"), layers).unwrap();
+    refused(&["do not fit the configuration"]);
+    std::fs::write(model.join("config.json"), config).unwrap();
+    std::fs::write(model.join("tokenizer.json"), "{}").unwrap();
+    refused(&["tokenizer"]);
+    std::fs::copy(shipped.join("tokenizer.json"), model.join("tokenizer.json")).unwrap();
+    refused_before_a_run(
+        &[&set, "generator.max_tokens=5000"],
+        &["generator.max_tokens", "positions"],
+    );
+}
+
+#[test]
+fn a_problem_without_a_schedule_space_is_not_searched() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = copy_of_dgemm(place.path(), "stencil", |_, text| text);
+    let runs = place.path().join("runs");
+    let output = flopsmith()
+        .args(["search", "--format", "json", "--budget", "30s"])
+        .arg("--problem")
+        .arg(&folder)
+        .arg("--runs")
+        .arg(&runs)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let object = only_object(&output);
+    let error = object["error"].as_str().unwrap();
+    assert!(
+        error.contains("`stencil`") && error.contains("dgemm only"),
+        "{error}"
+    );
+    assert!(!runs.exists());
+}
+
+fn short_search(problem: &Path, runs: &Path, more: &[&str]) -> Output {
+    let mut command = flopsmith();
+    command
+        .args(["search", "--format", "json", "--budget", "10m"])
+        .arg("--problem")
+        .arg(problem)
+        .arg("--runs")
+        .arg(runs);
+    for set in ["tasks=1", "group_size=2", "max_steps=1"] {
+        command.args(["--set", set]);
+    }
+    command.args(more).output().unwrap()
+}
+
+#[test]
+fn a_search_that_finds_nothing_blames_its_programs_and_prints_one_object() {
+    let place = tempfile::tempdir().unwrap();
+    // The schedule space writes `dgemm`, so each of its programs lacks this entry.
+    let folder = copy_of_dgemm(place.path(), "dgemm", |_, text| {
+        text.replace("name = \"dgemm\"", "name = \"product\"")
+            .replace("void dgemm(", "void product(")
+    });
+    let output = short_search(&folder, &place.path().join("runs"), &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let summary = only_object(&output);
+    assert_eq!(summary["best"], Value::Null, "{summary}");
+    assert_eq!(summary["finished"], true, "{summary}");
+    assert!(
+        stderr(&output).contains("no verified program was found"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_run_does_not_go_on_after_its_problem_was_edited() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = copy_of_dgemm(place.path(), "dgemm", |_, text| text);
+    let runs = place.path().join("runs");
+    let output = short_search(&folder, &runs, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let run = std::fs::read_dir(&runs)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    assert!(run.join("yardstick.json").is_file());
+    // As if it had been killed before its last measurements.
+    let facts = run.join("run.json");
+    let mut cut: Value = serde_json::from_slice(&std::fs::read(&facts).unwrap()).unwrap();
+    cut["concluded"] = false.into();
+    std::fs::write(&facts, cut.to_string()).unwrap();
+    let reference = folder.join("reference.c");
+    let text = std::fs::read_to_string(&reference).unwrap();
+    std::fs::write(&reference, format!("{text}/* edited */\n")).unwrap();
+    let refused = short_search(&folder, &runs, &["--resume"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    let object = only_object(&refused);
+    let error = object["error"].as_str().unwrap();
+    assert!(error.contains("the problem was edited"), "{error}");
+    // With the edit undone it goes on.
+    std::fs::write(&reference, text).unwrap();
+    let resumed = short_search(&folder, &runs, &["--resume"]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
+}

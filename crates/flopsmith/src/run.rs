@@ -289,6 +289,7 @@ async fn sitting(
         Store::open(&settings.store)?
     };
     let cores = Cores::new(machine::cores());
+    let memory = machine::Watch::start(Duration::from_secs(1))?;
     let machine_facts = MachineFacts {
         run: folder.id.clone(),
         node: NodeId::new("local")?,
@@ -342,6 +343,7 @@ async fn sitting(
             .map_or(0, machine::peak_of_process);
         facts.peak_memory_bytes = facts
             .peak_memory_bytes
+            .max(memory.peak_bytes())
             .max(machine::own_peak_bytes() + broker);
     };
     let (interrupted, failed) = loop {

@@ -31,6 +31,8 @@ pub struct Evaluated {
     pub verdict: Verdict,
     /// Its techniques, once it was compiled.
     pub techniques: Option<TechniqueSet>,
+    /// Width of the widest vector register in its object, bits.
+    pub vector_bits: Option<u32>,
     /// Compiler warnings.
     pub diagnostics: String,
     /// Raw samples.
@@ -92,6 +94,7 @@ impl Evaluator {
                 detail: String::new(),
             },
             techniques: None,
+            vector_bits: None,
             diagnostics: String::new(),
             raw: Vec::new(),
         };
@@ -115,6 +118,7 @@ impl Evaluator {
             .compiler
             .compile(&self.problem, source, self.problem.techniques)?;
         evaluated.techniques = Some(built.techniques);
+        evaluated.vector_bits = built.vector_bits;
         evaluated.diagnostics = built.diagnostics;
         verifier.verify(&built.object, random())?;
         let timed = timer.measure(&built.object, purpose, random(), None)?;

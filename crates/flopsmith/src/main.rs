@@ -12,9 +12,13 @@ mod command;
 mod config;
 mod evaluator;
 mod exit;
+mod grid;
 mod machine;
+#[cfg(test)]
+mod made;
 mod outside;
 mod paths;
+mod record;
 mod run;
 mod summary;
 mod view;

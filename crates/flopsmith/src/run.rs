@@ -220,7 +220,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     let problem = Arc::clone(&evaluator.problem);
     let mut timer = evaluator.timer(settings.threads)?;
     if facts.corpus_best_gflops.is_none() {
-        facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &mut timer);
+        facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &folder, &mut timer);
         folder.write_facts(&facts)?;
     }
     let kernel_core = flopsmith_bench::pinning::allowed_cores().last().copied();

@@ -5,10 +5,12 @@
     python3 scripts/bench/learning.py --search --seeds 1 --budget 10m --name search -- --set max_steps=100
 
 Runs one after the other on an otherwise quiet machine. What follows `--` is handed to `flopsmith train` (or `search`). Rows are
-added to the output file under the given name; the table of everything in it goes to stdout.
+added to the output file under the given name, and the best program of each run is kept beside it as best/NAME-SEED.c; the
+table of everything in the file goes to stdout.
 """
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,12 +28,28 @@ def one(arguments, seed, more, runs):
         sys.exit(ran.stderr)
     run = json.loads(ran.stdout.splitlines()[-1])
     run["seed"] = seed
-    run["best"].pop("source", None)
     run["evaluated"] = sum(run["outcomes"].values())
     folder = next(f for f in runs.iterdir() if f.name == run["run"])
     machine = json.loads((folder / "machine.json").read_text())
     run["machine"] = json.loads(machine["attestation_json"]).get("cpu_model")
     return run
+
+
+def keep_best(run, output, name):
+    """Moves the winner's source out of the run's row into best/NAME-SEED.c beside the output file; a number nobody can compile is worth little."""
+    source = (run.get("best") or {}).pop("source", None)
+    if source is None:
+        return
+    folder = output.parent / "best"
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") + f'-{run["seed"]}'
+    file, number = folder / f"{stem}.c", 1
+    # The rows of earlier runs stay, and so do their programs.
+    while file.exists() and file.read_text() != source:
+        number += 1
+        file = folder / f"{stem}-{number}.c"
+    file.write_text(source)
+    run["best"]["source_file"] = f"best/{file.name}"
 
 
 def table(results):
@@ -73,7 +91,9 @@ def main():
         runs = arguments.runs or Path(place)
         runs.mkdir(parents=True, exist_ok=True)
         for seed in arguments.seeds:
-            results.setdefault(arguments.name, []).append(one(arguments, seed, more, runs))
+            run = one(arguments, seed, more, runs)
+            keep_best(run, arguments.output, arguments.name)
+            results.setdefault(arguments.name, []).append(run)
             arguments.output.parent.mkdir(parents=True, exist_ok=True)
             arguments.output.write_text(json.dumps(results, indent=1) + "\n")
     table(results)

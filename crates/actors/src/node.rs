@@ -55,6 +55,8 @@ pub struct Decided<'a> {
     pub source: &'a str,
     /// Its techniques, once known.
     pub techniques: Option<TechniqueSet>,
+    /// Width of the widest vector register in its object, once known.
+    pub vector_bits: Option<u32>,
     /// The verdict.
     pub verdict: Verdict,
     /// Seconds of compile, verify, time.
@@ -138,6 +140,7 @@ impl Context {
             candidate: decided.candidate.clone(),
             source: decided.source.to_owned(),
             techniques: decided.techniques,
+            vector_bits: decided.vector_bits,
             verdict: decided.verdict,
             stage_seconds: decided.stage_seconds,
             node: self.node.clone(),

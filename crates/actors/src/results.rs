@@ -43,6 +43,8 @@ impl Yardstick {
 pub struct Known {
     /// Techniques found in the program.
     pub techniques: Option<TechniqueSet>,
+    /// Width of the widest vector register in its object.
+    pub vector_bits: Option<u32>,
     /// Its verdict.
     pub verdict: Verdict,
 }
@@ -54,6 +56,8 @@ pub struct BuiltBefore {
     pub object: ArtifactRef,
     /// Techniques found in source and object.
     pub techniques: TechniqueSet,
+    /// Width of the widest vector register in the object.
+    pub vector_bits: Option<u32>,
 }
 
 #[derive(Default)]
@@ -123,6 +127,7 @@ impl Results {
         }
         state.known.entry(key.clone()).or_insert_with(|| Known {
             techniques: outcome.techniques,
+            vector_bits: outcome.vector_bits,
             verdict: outcome.verdict.clone(),
         });
     }
@@ -185,6 +190,7 @@ fn reuse(known: &Known, permitted: TechniqueSet) -> Known {
     };
     Known {
         techniques: known.techniques,
+        vector_bits: known.vector_bits,
         verdict,
     }
 }
@@ -208,6 +214,7 @@ mod tests {
             candidate: of.clone(),
             source: String::new(),
             techniques: Some(techniques),
+            vector_bits: Some(256),
             verdict,
             stage_seconds: [0.0; 3],
             node: flopsmith_protocol::NodeId::new("n").expect("an id"),
@@ -264,6 +271,7 @@ mod tests {
             panic!("the outcome is known");
         };
         assert_eq!(known.verdict, wrong());
+        assert_eq!(known.vector_bits, Some(256), "one program, one object");
         // What a task forbids is decided anew for each twin.
         let strict = permitting(TechniqueSet::default(), Purpose::Train);
         let Lookup::Known(known) = results.look_up(&key, &strict) else {
@@ -310,6 +318,7 @@ mod tests {
                 size: 6,
             },
             techniques: simd,
+            vector_bits: Some(512),
         };
         let again = permitting(simd, Purpose::Certify);
         assert_eq!(results.built(&key, &again), None);

@@ -148,6 +148,9 @@ pub struct Bench {
     /// Threads to time with.
     #[arg(long, default_value_t = 1)]
     pub threads: u32,
+    /// Write the raw samples here, with source and attestation, as JSON.
+    #[arg(long, value_name = "FILE", env = "FLOPSMITH_RAW")]
+    pub raw: Option<PathBuf>,
     /// Run the program even where the jail gives less than its full protection.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL")]
     pub allow_weaker_jail: bool,

@@ -32,6 +32,8 @@ pub struct Evaluated {
     pub verdict: Verdict,
     /// Its techniques, once it was compiled.
     pub techniques: Option<TechniqueSet>,
+    /// Width of the widest vector register in its object, bits.
+    pub vector_bits: Option<u32>,
     /// Compiler warnings.
     pub diagnostics: String,
     /// Raw samples.
@@ -95,7 +97,7 @@ impl Evaluator {
     pub fn openblas(&self) -> Option<openblas::Best> {
         solved_by_openblas(&self.problem)
             .then(|| {
-                let kernel = allowed_cores().last().copied();
+                let kernel = cores_for(1).kernel.last().copied();
                 openblas::measure(&self.toolchain.compiler, 256, kernel)
             })
             .flatten()
@@ -114,6 +116,7 @@ impl Evaluator {
                 detail: String::new(),
             },
             techniques: None,
+            vector_bits: None,
             diagnostics: String::new(),
             raw: Vec::new(),
         };
@@ -137,6 +140,7 @@ impl Evaluator {
             .compiler
             .compile(&self.problem, source, self.problem.techniques)?;
         evaluated.techniques = Some(built.techniques);
+        evaluated.vector_bits = built.vector_bits;
         evaluated.diagnostics = built.diagnostics;
         verifier.verify(&built.object, random())?;
         let timed = timer.measure(&built.object, purpose, random(), None)?;

@@ -13,9 +13,13 @@ mod config;
 mod evaluator;
 mod exit;
 mod export;
+mod grid;
 mod machine;
+#[cfg(test)]
+mod made;
 mod outside;
 mod paths;
+mod record;
 mod run;
 mod summary;
 mod view;

@@ -226,7 +226,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     let problem = Arc::clone(&evaluator.problem);
     let mut timer = evaluator.timer(settings.threads)?;
     if facts.corpus_best_gflops.is_none() {
-        facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &mut timer);
+        facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &folder, &mut timer);
         folder.write_facts(&facts)?;
     }
     let openblas = evaluator.openblas();
@@ -295,6 +295,7 @@ async fn sitting(
         Store::open(&settings.store)?
     };
     let cores = Cores::new(machine::cores());
+    let memory = machine::Watch::start(Duration::from_secs(1))?;
     let machine_facts = MachineFacts {
         run: folder.id.clone(),
         node: NodeId::new("local")?,
@@ -348,6 +349,7 @@ async fn sitting(
             .map_or(0, machine::peak_of_process);
         facts.peak_memory_bytes = facts
             .peak_memory_bytes
+            .max(memory.peak_bytes())
             .max(machine::own_peak_bytes() + broker);
     };
     let (interrupted, failed) = loop {

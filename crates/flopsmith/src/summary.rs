@@ -13,6 +13,8 @@ use flopsmith_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::grid;
+
 /// Samples of the policy at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
@@ -41,12 +43,18 @@ pub struct Best {
     pub interval: Interval,
     /// Techniques found in it.
     pub techniques: TechniqueSet,
+    /// Width of the widest vector register in its object, bits.
+    pub vector_bits: Option<u32>,
     /// Its source.
     pub source: String,
     /// Was it measured again before it was called the best?
     pub measured_again: bool,
     /// Training step that wrote it.
     pub step: u64,
+    /// Digest of the machine's attestation when it was measured, see `machines.jsonl`.
+    pub attestation: Digest,
+    /// Where its raw samples lie: a file of the run's folder, or the digest of an artifact in the run's store.
+    pub samples: Option<String>,
 }
 
 /// The object on the last line of stdout with `--format json`.
@@ -64,7 +72,7 @@ pub struct Summary {
     pub end: Samples,
     /// The best program.
     pub best: Option<Best>,
-    /// Measured peak at the run's thread count.
+    /// Measured peak at the run's thread count, of the machine that the best program was measured on: each sitting measures its own.
     pub peak_gflops: Option<f64>,
     /// Measured speed of the plain reference.
     pub reference_gflops: Option<f64>,
@@ -74,15 +82,17 @@ pub struct Summary {
     pub openblas_core: Option<String>,
     /// The best program of the starter's corpus, measured here.
     pub corpus_best_gflops: Option<f64>,
-    /// Technique sets with a verified program.
+    /// Technique sets with a verified program whose measurement was repeated.
     pub coverage: u64,
+    /// Further technique sets, whose programs were measured once only.
+    pub coverage_unconfirmed: u64,
     /// Outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
     /// Infrastructure failures.
     pub infrastructure_errors: u64,
     /// Share of wall time by role, and `idle`.
     pub share_of_time: BTreeMap<String, f64>,
-    /// Peak memory of this process and its broker.
+    /// Peak memory of this process and everything it started (broker, compilers, jails), see [`crate::machine::Watch`].
     pub peak_memory_bytes: u64,
     /// True when the run reached its planned end.
     pub finished: bool,
@@ -105,7 +115,7 @@ pub struct Facts {
     pub corpus_best_gflops: Option<f64>,
     /// Shares of time of all sittings so far.
     pub shares: Shares,
-    /// Largest peak memory of a sitting.
+    /// Largest peak memory of a sitting, with all processes it started.
     pub peak_memory_bytes: u64,
     /// Did the run reach its planned end?
     pub finished: bool,
@@ -124,6 +134,9 @@ pub struct Certified {
     pub candidate: CandidateId,
     /// The last measurement.
     pub measurement: Measurement,
+    /// The file of the run's folder that holds its raw samples and the machine's attestation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<String>,
 }
 
 /// Reads a file of JSON lines; a last line that was cut off is left out, and each id counts once.
@@ -153,26 +166,43 @@ pub fn outcomes(folder: &Path) -> Result<Vec<Outcome>> {
     Ok(all)
 }
 
-/// The timing machine's facts.
-pub fn machine(folder: &Path) -> Option<MachineFacts> {
-    let bytes = std::fs::read(folder.join(files::MACHINE)).ok()?;
-    serde_json::from_slice(&bytes).ok()
+/// The timing machine as each sitting attested it, the latest last.
+pub fn machines(folder: &Path) -> Result<Vec<MachineFacts>> {
+    let mut all: Vec<MachineFacts> = lines(&folder.join(files::MACHINES))?;
+    // Runs of earlier versions kept this one only.
+    let latest: Option<MachineFacts> = std::fs::read(folder.join(files::MACHINE))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    if let Some(latest) = latest
+        && all.iter().all(|m| m.attestation != latest.attestation)
+    {
+        all.push(latest);
+    }
+    Ok(all)
+}
+
+/// The machine that the best program was measured on; the latest where there is none or nobody knows.
+pub fn machine_of<'a>(
+    machines: &'a [MachineFacts],
+    best: Option<&Best>,
+) -> Option<&'a MachineFacts> {
+    best.and_then(|b| machines.iter().find(|m| m.attestation == b.attestation))
+        .or(machines.last())
 }
 
 /// Sums a run up.
 pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
     let outcomes = outcomes(folder)?;
-    let machine = machine(folder);
+    let machines = machines(folder)?;
+    let best = best(&outcomes, &facts.certified);
+    let machine = machine_of(&machines, best.as_ref());
+    let coverage = grid::coverage(&outcomes);
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut infrastructure = 0;
-    let mut cells: HashSet<TechniqueSet> = HashSet::new();
     let mut steps: HashSet<u64> = HashSet::new();
     for outcome in &outcomes {
         *kinds.entry(outcome.verdict.kind().to_owned()).or_default() += 1;
         infrastructure += u64::from(!outcome.verdict.counts());
-        if outcome.verdict.measurement().is_some() {
-            cells.extend(outcome.techniques);
-        }
         if matches!(outcome.candidate.purpose, Purpose::Train | Purpose::Search) {
             steps.insert(outcome.candidate.step);
         }
@@ -186,13 +216,14 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         seconds: facts.seconds,
         start: of(Purpose::EvaluateStart),
         end: of(Purpose::EvaluateEnd),
-        best: best(&outcomes, &facts.certified),
-        peak_gflops: machine.as_ref().map(|m| m.peak_gflops),
-        reference_gflops: machine.as_ref().map(|m| m.reference_gflops),
-        openblas_gflops: machine.as_ref().and_then(|m| m.openblas_gflops),
-        openblas_core: machine.as_ref().and_then(|m| m.openblas_core.clone()),
+        peak_gflops: machine.map(|m| m.peak_gflops),
+        reference_gflops: machine.map(|m| m.reference_gflops),
+        openblas_gflops: machine.and_then(|m| m.openblas_gflops),
+        openblas_core: machine.and_then(|m| m.openblas_core.clone()),
+        best,
         corpus_best_gflops: facts.corpus_best_gflops,
-        coverage: cells.len() as u64,
+        coverage: coverage.confirmed,
+        coverage_unconfirmed: coverage.unconfirmed,
         outcomes: kinds,
         infrastructure_errors: infrastructure,
         share_of_time,
@@ -260,17 +291,12 @@ fn best(outcomes: &[Outcome], certified: &[Certified]) -> Option<Best> {
         .max_by(|a, b| a.measurement.ratio.total_cmp(&b.measurement.ratio))
         .and_then(|c| {
             let outcome = outcomes.iter().find(|o| o.candidate.id == c.candidate)?;
-            Some((&c.measurement, outcome))
+            Some((c, outcome))
         });
-    if let Some((measurement, outcome)) = last {
+    if let Some((certified, outcome)) = last {
         return Some(Best {
-            gflops: measurement.gflops,
-            ratio_to_reference: measurement.ratio,
-            interval: measurement.interval,
-            techniques: outcome.techniques.unwrap_or_default(),
-            source: outcome.source.clone(),
-            measured_again: true,
-            step: outcome.candidate.step,
+            samples: certified.record.clone(),
+            ..Best::of(outcome, &certified.measurement, true)
         });
     }
     let fastest = |again: bool| {
@@ -282,15 +308,24 @@ fn best(outcomes: &[Outcome], certified: &[Certified]) -> Option<Best> {
     };
     let again = fastest(true);
     let (measurement, outcome) = again.or_else(|| fastest(false))?;
-    Some(Best {
-        gflops: measurement.gflops,
-        ratio_to_reference: measurement.ratio,
-        interval: measurement.interval,
-        techniques: outcome.techniques.unwrap_or_default(),
-        source: outcome.source.clone(),
-        measured_again: again.is_some(),
-        step: outcome.candidate.step,
-    })
+    Some(Best::of(outcome, measurement, again.is_some()))
+}
+
+impl Best {
+    fn of(outcome: &Outcome, measurement: &Measurement, measured_again: bool) -> Self {
+        Self {
+            gflops: measurement.gflops,
+            ratio_to_reference: measurement.ratio,
+            interval: measurement.interval,
+            techniques: outcome.techniques.unwrap_or_default(),
+            vector_bits: outcome.vector_bits,
+            source: outcome.source.clone(),
+            measured_again,
+            step: outcome.candidate.step,
+            attestation: measurement.attestation.clone(),
+            samples: measurement.samples.as_ref().map(|a| a.digest.to_string()),
+        }
+    }
 }
 
 impl Summary {
@@ -377,8 +412,11 @@ impl Summary {
             None => lines.push("no verified kernel yet".into()),
         }
         lines.push(format!(
-            "{} technique sets with a verified kernel, {} outcomes, {} infrastructure errors",
-            self.coverage,
+            "{} technique sets with a verified kernel that was measured again, {} more measured once only",
+            self.coverage, self.coverage_unconfirmed
+        ));
+        lines.push(format!(
+            "{} outcomes, {} infrastructure errors",
             self.outcomes.values().sum::<u64>(),
             self.infrastructure_errors
         ));
@@ -398,3 +436,6 @@ impl Summary {
         lines
     }
 }
+
+#[cfg(test)]
+mod tests;

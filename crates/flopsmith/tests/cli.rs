@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use flopsmith_protocol::Digest;
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -34,9 +35,11 @@ fn last_object(output: &Output) -> Value {
     serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))
 }
 
-fn bench(source: &str) -> (Value, i32) {
+/// The result of timing a program, its exit code and what was written of its samples.
+fn bench(source: &str) -> (Value, i32, Option<Value>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("program.c");
+    let raw = folder.path().join("raw.json");
     std::fs::write(&file, source).unwrap();
     let output = run(&[
         "bench",
@@ -47,13 +50,34 @@ fn bench(source: &str) -> (Value, i32) {
         "screen",
         "--format",
         "json",
+        "--raw",
+        raw.to_str().unwrap(),
     ]);
-    (last_object(&output), output.status.code().unwrap())
+    let raw = std::fs::read(raw)
+        .ok()
+        .map(|bytes| serde_json::from_slice(&bytes).unwrap());
+    (last_object(&output), output.status.code().unwrap(), raw)
+}
+
+/// A record must hold samples, and the attestation that its measurement names.
+fn assert_traceable(record: &Value) {
+    assert!(
+        !record["samples"]["candidate"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    assert!(!record["samples"]["baseline"].as_array().unwrap().is_empty());
+    let attestation = Digest::of(record["attestation_json"].as_str().unwrap().as_bytes());
+    assert_eq!(
+        record["measurement"]["attestation"],
+        attestation.to_string()
+    );
 }
 
 #[test]
 fn bench_measures_a_correct_program_and_says_what_it_uses() {
-    let (object, code) = bench(
+    let (object, code, raw) = bench(
         "void dgemm(int n,const double*A,const double*B,double*C){\n\
          for(int i=0;i<n*n;i++)C[i]=0;\n\
          for(int i=0;i<n;i++)for(int k=0;k<n;k++)for(int j=0;j<n;j++)C[i*n+j]+=A[i*n+k]*B[k*n+j];}\n",
@@ -65,15 +89,22 @@ fn bench_measures_a_correct_program_and_says_what_it_uses() {
     for key in ["ratio", "interval", "blocks", "diagnostics", "attestation"] {
         assert!(!object[key].is_null(), "{key} in {object}");
     }
+    if cfg!(target_arch = "x86_64") {
+        assert!(object["vector_bits"].as_u64().unwrap() >= 128, "{object}");
+    }
+    let raw = raw.unwrap();
+    assert_traceable(&raw);
+    assert_eq!(raw["measurement"]["gflops"], object["gflops"]);
 }
 
 #[test]
 fn bench_names_the_candidates_fault_and_exits_with_1() {
     let wrong = |source: &str, reason: &str| {
-        let (object, code) = bench(source);
+        let (object, code, raw) = bench(source);
         assert_eq!(code, 1, "{object}");
         assert_eq!(object["outcome"], "rejected", "{object}");
         assert_eq!(object["reason"], reason, "{object}");
+        assert_eq!(raw, None, "what was not timed has no samples");
     };
     wrong(
         "void dgemm(int n,const double*A,const double*B,double*C){}",
@@ -157,6 +188,14 @@ fn outcomes(folder: &Path) -> BTreeMap<String, usize> {
         }
     }
     ids
+}
+
+/// The objects of a file of JSON lines.
+fn objects(file: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(file).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn wait_for(child: &mut Child, limit: Duration, what: &str, mut ready: impl FnMut() -> bool) {
@@ -250,6 +289,45 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     assert_eq!(summary["infrastructure_errors"], 0, "{summary}");
     assert!(summary["best"]["gflops"].as_f64().unwrap() > 0.1);
     assert!(folder.join("report.html").is_file() && folder.join("best.c").is_file());
+
+    // What the numbers rest on is there: the machine as each sitting attested it, and the samples of what is called the best.
+    let attested: HashSet<String> = objects(&folder.join("machines.jsonl"))
+        .iter()
+        .map(|machine| {
+            let json = machine["attestation_json"].as_str().unwrap();
+            assert_eq!(
+                machine["attestation"],
+                Digest::of(json.as_bytes()).to_string()
+            );
+            machine["attestation"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let (mut confirmed, mut measured) = (HashSet::new(), HashSet::new());
+    for outcome in objects(&folder.join("outcomes.jsonl")) {
+        if outcome["verdict"]["type"] != "measured" {
+            continue;
+        }
+        let named = outcome["verdict"]["measurement"]["attestation"]
+            .as_str()
+            .unwrap();
+        assert!(attested.contains(named), "nobody knows {named}");
+        if cfg!(target_arch = "x86_64") {
+            assert!(outcome["vector_bits"].as_u64().unwrap() >= 128, "{outcome}");
+        }
+        let techniques = outcome["techniques"].to_string();
+        if outcome["candidate"]["purpose"] == "certify" {
+            confirmed.insert(techniques.clone());
+        }
+        measured.insert(techniques);
+    }
+    let counted = |key: &str| summary[key].as_u64().unwrap() as usize;
+    assert_eq!(counted("coverage"), confirmed.len());
+    assert!(counted("coverage_unconfirmed") <= measured.len() - confirmed.len());
+    let kept = summary["best"]["samples"].as_str().unwrap();
+    let record: Value = serde_json::from_slice(&std::fs::read(folder.join(kept)).unwrap()).unwrap();
+    assert_traceable(&record);
+    assert_eq!(record["measurement"]["gflops"], summary["best"]["gflops"]);
+    assert_eq!(record["source"], summary["best"]["source"]);
 
     // A kill between the last step and the measurements after it: only those are made.
     let facts_path = folder.join("run.json");

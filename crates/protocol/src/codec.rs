@@ -54,9 +54,10 @@ message!(messages::PolicyPublished, "policy_published", |m| format!(
     "policy/{}/{}",
     m.run, m.version
 ));
+// A later sitting attests the machine anew, and its measurements name that attestation.
 message!(messages::MachineFacts, "machine_facts", |m| format!(
-    "machine/{}/{}",
-    m.run, m.node
+    "machine/{}/{}/{}",
+    m.run, m.node, m.attestation
 ));
 message!(messages::StageChanged, "stage_changed", |m| format!(
     "stage/{}/{}/{}",

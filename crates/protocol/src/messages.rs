@@ -164,6 +164,9 @@ pub struct Compiled {
     pub object: ArtifactRef,
     /// Techniques detected in source and object.
     pub techniques: TechniqueSet,
+    /// Width of the widest vector register in the object, bits; none where it has none or its code cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector_bits: Option<u32>,
     /// Digest of compiler, version and flags.
     pub toolchain: Digest,
     /// Seconds spent compiling.

@@ -282,6 +282,9 @@ pub struct Outcome {
     pub source: String,
     /// Techniques detected in it, once it was preprocessed.
     pub techniques: Option<TechniqueSet>,
+    /// Width of the widest vector register in its object, bits; none where nothing was built, it has none, or its code cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector_bits: Option<u32>,
     /// What became of it.
     pub verdict: Verdict,
     /// Seconds of work in each stage: compile, verify, time.

@@ -66,6 +66,7 @@ fn compiled() -> Compiled {
         source: "void dgemm(void);".into(),
         object: artifact("object"),
         techniques: "simd".parse().unwrap(),
+        vector_bits: None,
         toolchain: Digest::of(b"gcc"),
         compile_seconds: 0.0625,
     }
@@ -76,6 +77,7 @@ fn outcome(verdict: Verdict) -> Outcome {
         candidate: example_ref(),
         source: "void dgemm(void);".into(),
         techniques: Some("simd".parse().unwrap()),
+        vector_bits: None,
         verdict,
         stage_seconds: [0.0625, 0.03125, 0.5],
         node: NodeId::new("node1").unwrap(),
@@ -163,6 +165,13 @@ fn golden_bytes_of_every_message() {
     );
     golden("compiled", &compiled());
     golden(
+        "compiled_vector_bits",
+        &Compiled {
+            vector_bits: Some(512),
+            ..compiled()
+        },
+    );
+    golden(
         "verified",
         &Verified {
             compiled: compiled(),
@@ -177,6 +186,15 @@ fn golden_bytes_of_every_message() {
         &outcome(Verdict::Measured {
             measurement: measurement(),
         }),
+    );
+    golden(
+        "outcome_vector_bits",
+        &Outcome {
+            vector_bits: Some(512),
+            ..outcome(Verdict::Measured {
+                measurement: measurement(),
+            })
+        },
     );
     golden(
         "outcome_rejected",
@@ -223,19 +241,41 @@ fn golden_bytes_of_every_message() {
             reason: "success rate 0.8".into(),
         },
     );
-    golden(
-        "machine_facts",
-        &MachineFacts {
-            run: example_ref().run,
-            node: NodeId::new("node1").unwrap(),
-            machine_class: example_ref().machine_class,
-            peak_gflops: 51.5,
-            reference_gflops: 1.125,
-            openblas_gflops: Some(40.0),
-            openblas_core: Some("Zen".into()),
-            attestation: Digest::of(b"machine"),
-            attestation_json: "{}".into(),
-        },
+    golden("machine_facts", &machine_facts(b"machine"));
+}
+
+fn machine_facts(attested: &[u8]) -> MachineFacts {
+    MachineFacts {
+        run: example_ref().run,
+        node: NodeId::new("node1").unwrap(),
+        machine_class: example_ref().machine_class,
+        peak_gflops: 51.5,
+        reference_gflops: 1.125,
+        openblas_gflops: Some(40.0),
+        openblas_core: Some("Zen".into()),
+        attestation: Digest::of(attested),
+        attestation_json: "{}".into(),
+    }
+}
+
+#[test]
+fn each_attestation_of_a_machine_is_a_message_of_its_own() {
+    let (first, second) = (machine_facts(b"first sitting"), machine_facts(b"second"));
+    assert_ne!(
+        first.id(),
+        second.id(),
+        "logs and the broker drop what has an id they know"
+    );
+    assert_eq!(first.id(), machine_facts(b"first sitting").id());
+    // Runs from before the digest stood in the id are still read.
+    let older = fs::read(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/golden/machine_facts_older_id.v1.msgpack"),
+    )
+    .unwrap();
+    assert_eq!(
+        decode::<MachineFacts>(&older).unwrap(),
+        machine_facts(b"machine")
     );
 }
 

@@ -142,27 +142,46 @@ fn square(
         c(side - 1.0),
         c(side - 1.0)
     );
-    let Some(cell) = cell.filter(|cell| cell.tried > 0 || cell.best_gflops.is_some()) else {
+    let shown = |cell: &&CellRow| {
+        cell.tried > 0 || cell.best_gflops.is_some() || cell.unconfirmed_gflops.is_some()
+    };
+    let Some(cell) = cell.filter(shown) else {
         svg.push_str(&format!("<rect class=\"none\" {place}/>"));
         return;
     };
     let name = escape(&name(set));
-    let Some(best) = cell.best_gflops else {
-        svg.push_str(&format!(
-            "<rect class=\"failed\" {place}><title>{name}: tried {}, none correct</title></rect>",
-            cell.tried
-        ));
-        return;
+    let (speed, square, text, note) = match (cell.best_gflops, cell.unconfirmed_gflops) {
+        (Some(best), _) => {
+            let shade = shade(best, top);
+            (best, format!("h{shade}"), format!("v{shade}"), "")
+        }
+        (None, Some(once)) => (
+            once,
+            "once".to_owned(),
+            "vonce".to_owned(),
+            ", measured once, not confirmed",
+        ),
+        (None, None) => {
+            let what = if cell.correct == 0 {
+                "none correct".to_owned()
+            } else {
+                format!("{} correct, but not when measured again", cell.correct)
+            };
+            svg.push_str(&format!(
+                "<rect class=\"failed\" {place}><title>{name}: tried {}, {what}</title></rect>",
+                cell.tried
+            ));
+            return;
+        }
     };
-    let shade = shade(best, top);
     svg.push_str(&format!(
-        "<a href=\"#{}\"><rect class=\"h{shade}\" {place}/><text class=\"v{shade}\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
-         <title>{name}: {} GFLOPS, {} of {} correct</title></a>",
+        "<a href=\"#{}\"><rect class=\"{square}\" {place}/><text class=\"{text}\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
+         <title>{name}: {} GFLOPS{note}, {} of {} correct</title></a>",
         anchor(set),
         c(x + side / 2.0),
         c(y + side / 2.0 + 3.5),
-        if best.is_finite() { format!("{best:.0}") } else { "–".into() },
-        number(best),
+        if speed.is_finite() { format!("{speed:.0}") } else { "–".into() },
+        number(speed),
         cell.correct,
         cell.tried,
     ));
@@ -197,7 +216,10 @@ pub fn legend(top: f64) -> String {
             }
         ));
     }
-    out.push_str("<li><i class=\"swatch failed\"></i>tried, none correct</li><li><i class=\"swatch none\"></i>not tried</li></ul>");
+    out.push_str(
+        "<li><i class=\"swatch once\"></i>measured once, not confirmed</li>\
+         <li><i class=\"swatch failed\"></i>tried, none correct</li><li><i class=\"swatch none\"></i>not tried</li></ul>",
+    );
     out
 }
 
@@ -250,6 +272,37 @@ mod tests {
             ),
             (1, 3)
         );
+    }
+
+    #[test]
+    fn what_was_measured_once_differs_from_what_was_confirmed() {
+        let row = |techniques: &str, tried| CellRow {
+            techniques: techniques.parse().unwrap(),
+            tried,
+            correct: 2,
+            ..CellRow::default()
+        };
+        let page = html(
+            TechniqueSet::EMPTY,
+            &[
+                CellRow {
+                    best_gflops: Some(49.0),
+                    ..row("simd", 5)
+                },
+                CellRow {
+                    unconfirmed_gflops: Some(50.0),
+                    ..row("unroll", 4)
+                },
+                row("simd+unroll", 3),
+            ],
+            50.0,
+        );
+        let count = |class: &str| page.matches(&format!("class=\"{class}\"")).count();
+        assert_eq!((count("h6"), count("once"), count("vonce")), (1, 1, 1));
+        assert!(page.contains("simd: 49.0 GFLOPS, 2 of 5 correct"));
+        assert!(page.contains("unroll: 50.0 GFLOPS, measured once, not confirmed, 2 of 4 correct"));
+        assert!(page.contains("unroll + simd: tried 3, 2 correct, but not when measured again"));
+        assert!(legend(50.0).contains("swatch once"));
     }
 
     #[test]

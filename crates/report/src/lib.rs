@@ -25,6 +25,7 @@ mod timeline;
 pub mod live;
 
 pub use model::{
-    Best, CellRow, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics, Summary,
+    ArchiveStats, Best, CellRow, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics,
+    Summary,
 };
 pub use page::html;

@@ -31,7 +31,7 @@ pub struct Live {
     pub best_techniques: Option<TechniqueSet>,
     /// Measured peak.
     pub peak_gflops: Option<f64>,
-    /// Technique sets with a verified program.
+    /// Technique sets with a verified program whose measurement was repeated.
     pub cells: usize,
     /// Outcomes so far.
     pub total_outcomes: u64,
@@ -74,7 +74,7 @@ pub fn frame(live: &Live, width: usize) -> Vec<String> {
 pub fn line(live: &Live) -> String {
     let best = live.best_gflops.map_or_else(|| "–".to_owned(), number);
     format!(
-        "step {} · {} · stage {} {} · correct {} · mean {} · best {best} GFLOPS · {} technique sets · {} of {}",
+        "step {} · {} · stage {} {} · correct {} · mean {} · best {best} GFLOPS · {} technique sets confirmed · {} of {}",
         live.last_step,
         live.purpose,
         live.stage,
@@ -158,7 +158,7 @@ fn best(live: &Live) -> String {
 
 fn archive(live: &Live) -> String {
     let mut text = format!(
-        "{} technique sets · {} outcomes",
+        "{} technique sets confirmed · {} outcomes",
         live.cells,
         count(live.total_outcomes)
     );
@@ -281,7 +281,7 @@ mod tests {
             "unroll+simd, packing+simd, none",
             "correct 81 % · mean 12.4 GFLOPS",
             "41.2 GFLOPS · 80 % of peak · register_blocking+simd",
-            "14 technique sets",
+            "14 technique sets confirmed",
             "timer 40 %, generator 30 %, learner 25 %, idle 5.0 %",
             "6:12 (3:48 of 10:00)",
         ] {

@@ -25,6 +25,8 @@ pub struct RunReport {
     pub techniques: TechniqueSet,
     /// The archive.
     pub cells: Vec<CellRow>,
+    /// The archive in numbers.
+    pub archive: Option<ArchiveStats>,
     /// The best verified program.
     pub best: Option<Best>,
     /// Measured floating-point peak at the run's thread count, 10⁹ operations a second.
@@ -55,15 +57,17 @@ pub struct Summary {
     pub start: Option<Moment>,
     /// The policy after training.
     pub end: Option<Moment>,
-    /// Technique sets with a verified program.
+    /// Technique sets with a verified program whose measurement was repeated.
     pub coverage: u64,
+    /// Further technique sets, whose programs were measured once only.
+    pub coverage_unconfirmed: u64,
     /// Outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
     /// Infrastructure failures.
     pub infrastructure_errors: u64,
     /// Share of wall time by role, and `idle`.
     pub share_of_time: BTreeMap<String, f64>,
-    /// Peak memory.
+    /// Peak memory of all processes of the run together.
     pub peak_memory_bytes: u64,
     /// Did it reach its planned end?
     pub finished: bool,
@@ -143,12 +147,40 @@ pub struct CellRow {
     pub tried: u64,
     /// Those that were verified and measured.
     pub correct: u64,
-    /// Speed of the best, 10⁹ operations a second.
+    /// Speed of the best whose measurement was repeated, by the second one, 10⁹ operations a second.
     pub best_gflops: Option<f64>,
-    /// Interval of the best one's ratio to the reference.
+    /// Where there is none: the best that was measured once only.
+    pub unconfirmed_gflops: Option<f64>,
+    /// Interval of that program's ratio to the reference.
     pub interval: Option<Interval>,
-    /// Source of the best.
+    /// Width of the widest vector register in its object, bits.
+    pub vector_bits: Option<u32>,
+    /// Its source.
     pub source: Option<String>,
+}
+
+/// An archive in the terms of the literature on quality diversity; the objective is the GFLOPS of a cell's best confirmed program.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ArchiveStats {
+    /// Cells that hold a confirmed program.
+    pub filled: u64,
+    /// Cells there can be.
+    pub cells: u64,
+    /// `filled / cells`.
+    pub coverage: f64,
+    /// Sum of the objective over filled cells.
+    pub qd_score: f64,
+    /// `qd_score / cells`.
+    pub norm_qd_score: f64,
+    /// Largest objective.
+    pub objective_max: Option<f64>,
+    /// Mean objective of filled cells.
+    pub objective_mean: Option<f64>,
+    /// Programs whose techniques were known.
+    pub tried: u64,
+    /// Those that were verified and measured.
+    pub correct: u64,
 }
 
 /// The best verified program.
@@ -162,10 +194,14 @@ pub struct Best {
     pub interval: Interval,
     /// Techniques detected in it.
     pub techniques: TechniqueSet,
+    /// Width of the widest vector register in its object, bits.
+    pub vector_bits: Option<u32>,
     /// The step that wrote it.
     pub step: Option<u64>,
     /// Was it measured again before it was called the best?
     pub measured_again: bool,
+    /// Where its raw samples lie: a file of the run's folder, or a digest in its store.
+    pub samples: Option<String>,
     /// Its source.
     pub source: String,
 }

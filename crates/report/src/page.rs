@@ -2,7 +2,7 @@
 
 use crate::curve::{Chart, Level, Series};
 use crate::heat;
-use crate::model::{RunReport, StepMetrics};
+use crate::model::{Best, RunReport, StepMetrics};
 use crate::text::{bytes, count, duration, escape, number, percent, tick};
 use crate::{machine, mix, source, tables, timeline};
 
@@ -56,8 +56,11 @@ pub fn html(report: &RunReport) -> String {
         "Archive",
         &format!(
             "Every square is a set of techniques as they were detected in the source; filled dots beside the grid say which. \
-             The number is the best verified GFLOPS. {} sets hold a verified program.",
-            report.summary.coverage
+             A program counts once its measurement was repeated; the number is the GFLOPS of the second one. \
+             {} sets hold such a program. In {} more, framed by dashes, programs were measured once only, and the best of several \
+             single measurements is too high.",
+            count(report.summary.coverage),
+            count(report.summary.coverage_unconfirmed)
         ),
         &archive(report, top),
     );
@@ -81,7 +84,7 @@ pub fn html(report: &RunReport) -> String {
             &mut out,
             "best",
             "Best source",
-            &escape(&heat::name(best.techniques)),
+            &about(best),
             &source::html(&best.source),
         );
     }
@@ -95,6 +98,23 @@ pub fn html(report: &RunReport) -> String {
     section(&mut out, "again", "Do it again", "", &again(report));
     out.push_str("</main></body></html>\n");
     out
+}
+
+/// What the best program is made of, and where its samples lie.
+fn about(best: &Best) -> String {
+    let mut text = escape(&heat::name(best.techniques));
+    text.push_str(&vectors(best));
+    if let Some(samples) = &best.samples {
+        text.push_str(&format!("; raw samples: <code>{}</code>", escape(samples)));
+    }
+    text
+}
+
+/// The vectors in the compiled program: also those that the compiler made itself.
+fn vectors(best: &Best) -> String {
+    best.vector_bits.map_or_else(String::new, |bits| {
+        format!(", compiled to vectors of {bits} bits")
+    })
 }
 
 fn section(out: &mut String, id: &str, title: &str, lead: &str, body: &str) {
@@ -124,7 +144,7 @@ fn scale_top(report: &RunReport) -> f64 {
     let seen = report
         .cells
         .iter()
-        .filter_map(|c| c.best_gflops)
+        .filter_map(|c| c.best_gflops.or(c.unconfirmed_gflops))
         .filter(|g| g.is_finite())
         .fold(0.0, f64::max);
     report
@@ -205,8 +225,11 @@ fn tiles(report: &RunReport) -> String {
     }
     tiles.push((
         count(report.summary.coverage),
-        "technique sets with a verified program",
-        String::new(),
+        "technique sets with a program that was measured again",
+        match report.summary.coverage_unconfirmed {
+            0 => String::new(),
+            more => format!("{} more measured once only", count(more)),
+        },
     ));
     if report.summary.infrastructure_errors > 0 {
         tiles.push((
@@ -237,6 +260,7 @@ fn claim(report: &RunReport) -> String {
         return String::new();
     };
     let mut text = escape(&heat::name(best.techniques));
+    text.push_str(&vectors(best));
     if let Some(step) = best.step {
         text.push_str(&format!(", written in step {step}"));
     }
@@ -389,9 +413,13 @@ fn archive(report: &RunReport, top: f64) -> String {
         return String::new();
     }
     format!(
-        "<div class=\"charts\"><div>{grid}{}</div>{}</div><details class=\"all\"><summary>All {} sets as a table, with sources</summary>{}</details>",
+        "<div class=\"charts\"><div>{grid}{}</div><div>{}{}</div></div><details class=\"all\"><summary>All {} sets as a table, with sources</summary>{}</details>",
         heat::legend(top),
         tables::fastest(&report.cells, top),
+        report
+            .archive
+            .as_ref()
+            .map_or_else(String::new, tables::archive),
         report.cells.len(),
         tables::cells(&report.cells, top)
     )

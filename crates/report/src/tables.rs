@@ -1,7 +1,7 @@
 //! The tables of the page.
 
 use crate::heat;
-use crate::model::{CellRow, Moment, RunReport};
+use crate::model::{ArchiveStats, CellRow, Moment, RunReport};
 use crate::source;
 use crate::text::{count, escape, number, percent};
 
@@ -141,12 +141,72 @@ const FASTEST: usize = 9;
 
 fn by_speed(cells: &[CellRow]) -> Vec<&CellRow> {
     let mut order: Vec<&CellRow> = cells.iter().collect();
-    let speed = |cell: &CellRow| cell.best_gflops.unwrap_or(-1.0);
-    order.sort_by(|a, b| speed(b).total_cmp(&speed(a)).then(b.tried.cmp(&a.tried)));
+    // What is not confirmed comes after all that is.
+    let best = |cell: &CellRow| cell.best_gflops.unwrap_or(-1.0);
+    let once = |cell: &CellRow| cell.unconfirmed_gflops.unwrap_or(-1.0);
+    order.sort_by(|a, b| {
+        best(b)
+            .total_cmp(&best(a))
+            .then(once(b).total_cmp(&once(a)))
+            .then(b.tried.cmp(&a.tried))
+    });
     order
 }
 
-/// The fastest sets.
+/// The archive in numbers.
+pub fn archive(stats: &ArchiveStats) -> String {
+    let gflops = |value: Option<f64>| {
+        value.map_or_else(|| "–".to_owned(), |v| format!("{} GFLOPS", number(v)))
+    };
+    let rows = [
+        (
+            "Sets with a confirmed program",
+            "coverage, of all subsets of the techniques",
+            format!(
+                "{} of {} ({})",
+                count(stats.filled),
+                count(stats.cells),
+                percent(stats.coverage)
+            ),
+        ),
+        (
+            "QD score",
+            "sum of the best speeds of all sets",
+            gflops(Some(stats.qd_score)),
+        ),
+        (
+            "QD score for each set",
+            "sets without a program count 0",
+            gflops(Some(stats.norm_qd_score)),
+        ),
+        (
+            "Mean of the best speeds",
+            "over sets with a program",
+            gflops(stats.objective_mean),
+        ),
+        ("Fastest", "", gflops(stats.objective_max)),
+        (
+            "Programs whose techniques are known",
+            "correct at their first measurement",
+            format!("{} of {}", count(stats.correct), count(stats.tried)),
+        ),
+    ];
+    let mut out = String::from("<table class=\"mix numbers\"><tbody>");
+    for (name, note, value) in rows {
+        let note = if note.is_empty() {
+            String::new()
+        } else {
+            format!("<small>{note}</small>")
+        };
+        out.push_str(&format!(
+            "<tr><th scope=\"row\">{name}{note}</th><td>{value}</td></tr>"
+        ));
+    }
+    out.push_str("</tbody></table>");
+    out
+}
+
+/// The fastest confirmed sets.
 pub fn fastest(cells: &[CellRow], top: f64) -> String {
     let mut out = String::from(
         "<table class=\"mix\"><thead><tr><th>Fastest sets</th><th>GFLOPS</th><th>Correct</th></tr></thead><tbody>",
@@ -177,19 +237,24 @@ pub fn cells(cells: &[CellRow], top: f64) -> String {
     }
     let mut out = String::from(
         "<div class=\"scroll\"><table class=\"cells\"><thead><tr><th>Techniques</th><th>Best GFLOPS</th><th>× reference</th>\
-         <th>Correct</th><th>Tried</th></tr></thead><tbody>",
+         <th>Vectors</th><th>Correct</th><th>Tried</th></tr></thead><tbody>",
     );
     for cell in by_speed(cells) {
-        let best = cell.best_gflops.map_or_else(
-            || "–".to_owned(),
-            |g| {
-                format!(
-                    "<i class=\"swatch h{}\"></i>{}",
-                    heat::shade(g, top),
-                    number(g)
-                )
-            },
-        );
+        let best = match (cell.best_gflops, cell.unconfirmed_gflops) {
+            (Some(g), _) => format!(
+                "<i class=\"swatch h{}\"></i>{}",
+                heat::shade(g, top),
+                number(g)
+            ),
+            (None, Some(g)) => format!(
+                "<i class=\"swatch once\"></i>{}<small>measured once</small>",
+                number(g)
+            ),
+            (None, None) => "–".to_owned(),
+        };
+        let vectors = cell
+            .vector_bits
+            .map_or_else(|| "–".to_owned(), |bits| format!("{bits} bits"));
         let interval = cell.interval.map_or_else(
             || "–".to_owned(),
             |i| format!("{}–{}", number(i.low), number(i.high)),
@@ -201,7 +266,7 @@ pub fn cells(cells: &[CellRow], top: f64) -> String {
             )
         });
         out.push_str(&format!(
-            "<tr id=\"{}\"><th scope=\"row\">{}{code}</th><td>{best}</td><td>{interval}</td><td>{}</td><td>{}</td></tr>",
+            "<tr id=\"{}\"><th scope=\"row\">{}{code}</th><td>{best}</td><td>{interval}</td><td>{vectors}</td><td>{}</td><td>{}</td></tr>",
             heat::anchor(cell.techniques),
             escape(&heat::name(cell.techniques)),
             count(cell.correct),
@@ -246,5 +311,53 @@ mod tests {
         };
         let page = cells(&[cell(3.0, "unroll"), cell(30.0, "simd")], 50.0);
         assert!(page.find(">simd") < page.find(">unroll"), "{page}");
+    }
+
+    #[test]
+    fn what_was_measured_once_comes_last_and_says_so() {
+        let once = CellRow {
+            techniques: "packing".parse().unwrap_or_default(),
+            unconfirmed_gflops: Some(90.0),
+            vector_bits: Some(512),
+            tried: 1,
+            ..CellRow::default()
+        };
+        let slow = CellRow {
+            techniques: "unroll".parse().unwrap_or_default(),
+            best_gflops: Some(3.0),
+            tried: 1,
+            ..CellRow::default()
+        };
+        let rows = [once, slow];
+        let page = cells(&rows, 50.0);
+        assert!(page.find(">unroll") < page.find(">packing"), "{page}");
+        assert!(page.contains("90.0<small>measured once</small>"), "{page}");
+        assert!(page.contains("<td>512 bits</td>"), "{page}");
+        assert!(!fastest(&rows, 50.0).contains("packing"));
+    }
+
+    #[test]
+    fn the_archive_in_numbers() {
+        let page = archive(&ArchiveStats {
+            filled: 64,
+            cells: 256,
+            coverage: 0.25,
+            qd_score: 640.0,
+            norm_qd_score: 2.5,
+            objective_max: Some(41.0),
+            objective_mean: Some(20.0),
+            tried: 900,
+            correct: 700,
+        });
+        for part in [
+            "64 of 256 (25 %)",
+            "640 GFLOPS",
+            "2.50 GFLOPS",
+            "20.0 GFLOPS",
+            "41.0 GFLOPS",
+            "700 of 900",
+        ] {
+            assert!(page.contains(part), "`{part}` is missing in {page}");
+        }
     }
 }

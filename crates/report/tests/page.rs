@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use flopsmith_protocol::{Interval, Technique, TechniqueSet};
 use flopsmith_report::{
-    Best, CellRow, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics, Summary, html,
+    ArchiveStats, Best, CellRow, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics,
+    Summary, html,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -136,6 +137,7 @@ fn example() -> RunReport {
                 ..Moment::default()
             }),
             coverage: 3,
+            coverage_unconfirmed: 1,
             outcomes: [
                 ("measured".to_owned(), 710),
                 ("wrong_result".to_owned(), 500),
@@ -161,7 +163,16 @@ fn example() -> RunReport {
                 correct: 70,
                 best_gflops: Some(41.0),
                 interval: Some(interval),
+                vector_bits: Some(512),
                 source: Some("void dgemm(void){}\n".into()),
+                ..CellRow::default()
+            },
+            CellRow {
+                techniques: TechniqueSet::EMPTY.with(Technique::Packing),
+                tried: 5,
+                correct: 2,
+                unconfirmed_gflops: Some(44.0),
+                ..CellRow::default()
             },
             CellRow {
                 techniques: TechniqueSet::EMPTY,
@@ -169,13 +180,26 @@ fn example() -> RunReport {
                 ..CellRow::default()
             },
         ],
+        archive: Some(ArchiveStats {
+            filled: 3,
+            cells: 256,
+            coverage: 0.01171875,
+            qd_score: 96.0,
+            norm_qd_score: 0.375,
+            objective_max: Some(41.0),
+            objective_mean: Some(32.0),
+            tried: 98,
+            correct: 72,
+        }),
         best: Some(Best {
             gflops: 41.0,
             ratio: 37.2,
             interval,
             techniques: TechniqueSet::EMPTY.with(Technique::Simd),
+            vector_bits: Some(512),
             step: Some(17),
             measured_again: true,
+            samples: Some("certified/dgemm-1-s17-g0-c3-m1.json".into()),
             source: "#include <stddef.h>\nvoid dgemm(int n){ if (n < 4 && n > 2) return; }\n"
                 .into(),
         }),
@@ -215,7 +239,13 @@ fn a_whole_run_shows_every_part() {
         "singles: 7 steps, 2:20 to 4:40",
         "7 steps", // why the stage changed
         "simd: 41.0 GFLOPS, 70 of 90 correct",
+        "packing: 44.0 GFLOPS, measured once, not confirmed, 2 of 5 correct",
         "no technique: tried 3, none correct",
+        "1 more measured once only",
+        "3 of 256 (1.2 %)",
+        "96.0 GFLOPS", // QD score
+        "compiled to vectors of 512 bits",
+        "certified/dgemm-1-s17-g0-c3-m1.json",
         "wrong result 500, out of bounds 70",
         "timer: 60 %",
         "set the governor to performance",
@@ -287,6 +317,7 @@ fn a_program_cannot_write_into_the_page() {
     report.cells[0].source = Some(evil.into());
     if let Some(best) = &mut report.best {
         best.source = evil.into();
+        best.samples = Some(evil.into());
     }
     if let Some(openblas) = &mut report.openblas {
         openblas.core = Some(evil.into());
@@ -341,16 +372,28 @@ proptest! {
                 tried: *n,
                 correct: *n,
                 best_gflops: *g,
+                unconfirmed_gflops: g.map(|g| -g),
                 interval: Some(interval),
+                vector_bits: Some(u32::from(*b)),
                 source: Some(text.clone()),
             }).collect(),
+            archive: Some(ArchiveStats {
+                coverage: numbers[0],
+                qd_score: numbers[1],
+                norm_qd_score: numbers[2],
+                objective_max: Some(numbers[3]),
+                objective_mean: Some(numbers[4]),
+                ..ArchiveStats::default()
+            }),
             best: Some(Best {
                 gflops: numbers[3],
                 ratio: numbers[4],
                 interval,
                 techniques: TechniqueSet::EMPTY,
+                vector_bits: Some(1),
                 step: None,
                 measured_again: false,
+                samples: Some(text.clone()),
                 source: text.clone(),
             }),
             peak_gflops: Some(numbers[5]),

@@ -486,6 +486,7 @@ impl Archive {
                     candidate: &candidate,
                     source: "",
                     techniques: None,
+                    vector_bits: None,
                     verdict,
                     stage_seconds: [0.0; 3],
                 };

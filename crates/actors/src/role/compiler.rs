@@ -125,6 +125,7 @@ impl Compiler {
             };
             let known = Known {
                 techniques: None,
+                vector_bits: None,
                 verdict,
             };
             let span = span_of(&delivery);
@@ -178,6 +179,7 @@ async fn decide(
         candidate: &message.candidate,
         source: &message.source,
         techniques: known.techniques,
+        vector_bits: known.vector_bits,
         verdict: known.verdict,
         stage_seconds: [0.0; 3],
     };
@@ -209,8 +211,11 @@ async fn compile(
     match built {
         Ok(built) => {
             let object = context.store.put(built.object).await?;
-            let techniques = built.techniques;
-            let now = BuiltBefore { object, techniques };
+            let now = BuiltBefore {
+                object,
+                techniques: built.techniques,
+                vector_bits: built.vector_bits,
+            };
             results.note_built(&key, now.clone());
             pass_on(&context, delivery, now, built.seconds as f32).await?;
         }
@@ -229,6 +234,7 @@ async fn compile(
                 candidate: &message.candidate,
                 source: &message.source,
                 techniques: None,
+                vector_bits: None,
                 verdict,
                 stage_seconds: [seconds, 0.0, 0.0],
             };
@@ -256,6 +262,7 @@ async fn pass_on(
         source: message.source,
         object: built.object,
         techniques: built.techniques,
+        vector_bits: built.vector_bits,
         toolchain: context.toolchain.clone(),
         compile_seconds,
     };

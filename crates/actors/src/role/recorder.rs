@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use flopsmith_protocol::{
-    CandidateId, MachineFacts, Outcome, PolicyPublished, Purpose, StageChanged, TechniqueSet,
-    Verdict, subjects,
+    CandidateId, Digest, MachineFacts, NodeId, Outcome, PolicyPublished, Purpose, StageChanged,
+    TechniqueSet, Verdict, subjects,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -40,7 +40,7 @@ pub struct Progress {
     pub last: Option<StepLine>,
     /// Best verified speed so far and its techniques.
     pub best: Option<(f64, TechniqueSet)>,
-    /// Technique sets with a verified program.
+    /// Technique sets with a verified program whose measurement was repeated.
     pub cells: usize,
     /// Outcomes in all.
     pub total: u64,
@@ -100,8 +100,10 @@ pub mod files {
     pub const TRAINING: &str = "training.jsonl";
     /// Stage changes.
     pub const STAGES: &str = "stages.jsonl";
-    /// The timing machine.
+    /// The timing machine as it was attested last.
     pub const MACHINE: &str = "machine.json";
+    /// Every attestation of a timing machine, one JSON object a line: measurements name theirs by its digest.
+    pub const MACHINES: &str = "machines.jsonl";
 }
 
 struct Journal {
@@ -158,6 +160,42 @@ impl Journal {
     }
 }
 
+/// The timing machines of a run. Each sitting measures its peak anew, so each attests another machine.
+struct Machines {
+    journal: Journal,
+    known: HashSet<(NodeId, Digest)>,
+    latest: PathBuf,
+}
+
+impl Machines {
+    fn open(folder: &Path) -> Result<Self, Error> {
+        let (journal, lines) = Journal::open::<MachineFacts>(folder.join(files::MACHINES))?;
+        Ok(Self {
+            journal,
+            known: lines.into_iter().map(|m| (m.node, m.attestation)).collect(),
+            latest: folder.join(files::MACHINE),
+        })
+    }
+
+    /// Writes what is new; what is known already is not the latest.
+    fn note(&mut self, facts: &MachineFacts) -> Result<(), Error> {
+        let key = (facts.node.clone(), facts.attestation.clone());
+        if self.known.contains(&key) {
+            return Ok(());
+        }
+        // The line last: whoever is killed in between does both again.
+        write_atomically(&self.latest, facts)?;
+        self.journal.write(facts)?;
+        self.known.insert(key);
+        Ok(())
+    }
+}
+
+/// Adds an attestation to the files of a run that no recorder is at work on.
+pub fn note_machine(folder: &Path, facts: &MachineFacts) -> Result<(), Error> {
+    Machines::open(folder)?.note(facts)
+}
+
 #[async_trait]
 impl Role for Recorder {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
@@ -168,6 +206,7 @@ impl Role for Recorder {
         let (mut metrics_file, lines) = Journal::open::<StepLine>(at(files::METRICS))?;
         let (mut training_file, trained) = Journal::open::<PolicyPublished>(at(files::TRAINING))?;
         let (mut stages_file, stages) = Journal::open::<StageChanged>(at(files::STAGES))?;
+        let mut machines_files = Machines::open(&context.folder)?;
         let mut written: HashSet<CandidateId> = HashSet::new();
         let mut book = Book {
             lines_written: lines.iter().map(|l| l.step).collect(),
@@ -229,7 +268,7 @@ impl Role for Recorder {
                 }
                 next = machines.next() => {
                     let (_, facts) = next?;
-                    write_atomically(&at(files::MACHINE), &facts)?;
+                    machines_files.note(&facts)?;
                     book.progress.machine = Some(facts);
                     self.progress.send_replace(book.progress.clone());
                 }
@@ -269,7 +308,7 @@ struct Sum {
     correct: u32,
     built: u32,
     gflops: f64,
-    distinct: HashSet<flopsmith_protocol::Digest>,
+    distinct: HashSet<Digest>,
     permitted: std::collections::BTreeSet<TechniqueSet>,
 }
 
@@ -284,7 +323,9 @@ impl Book {
             if progress.best.is_none_or(|(best, _)| best < m.gflops) {
                 progress.best = Some((m.gflops, techniques));
             }
-            self.cells.insert(techniques);
+            if outcome.candidate.purpose == Purpose::Certify && !m.reused {
+                self.cells.insert(techniques);
+            }
             progress.cells = self.cells.len();
         }
         let candidate = &outcome.candidate;
@@ -347,8 +388,7 @@ impl Sum {
                 self.built += 1;
                 self.gflops += measurement.gflops;
                 self.line.best_gflops = self.line.best_gflops.max(measurement.gflops);
-                self.distinct
-                    .insert(flopsmith_protocol::Digest::of(outcome.source.as_bytes()));
+                self.distinct.insert(Digest::of(outcome.source.as_bytes()));
             }
             Verdict::Rejected { fault, .. } => {
                 self.line.samples += 1;
@@ -371,9 +411,102 @@ impl Sum {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use crate::steps::tests::candidate;
+    use flopsmith_protocol::{
+        CandidateRef, Interval, MachineClass, Measurement, RunId, StopReason, Technique,
+    };
     use proptest::prelude::*;
+
+    fn facts(attested: &str) -> MachineFacts {
+        MachineFacts {
+            run: RunId::new("r").unwrap(),
+            node: NodeId::new("local").unwrap(),
+            machine_class: MachineClass::new("m").unwrap(),
+            peak_gflops: 50.0,
+            reference_gflops: 1.0,
+            openblas_gflops: None,
+            openblas_core: None,
+            attestation: Digest::of(attested.as_bytes()),
+            attestation_json: attested.to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_attestation_of_a_run_is_kept_once_and_the_latest_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let latest = || -> MachineFacts {
+            serde_json::from_slice(&std::fs::read(folder.path().join(files::MACHINE)).unwrap())
+                .unwrap()
+        };
+        note_machine(folder.path(), &facts("first sitting")).unwrap();
+        // The next sitting reads the log from its start.
+        let mut machines = Machines::open(folder.path()).unwrap();
+        machines.note(&facts("first sitting")).unwrap();
+        machines.note(&facts("second sitting")).unwrap();
+        assert_eq!(latest(), facts("second sitting"));
+        // So does a recorder that is started anew.
+        let mut machines = Machines::open(folder.path()).unwrap();
+        machines.note(&facts("first sitting")).unwrap();
+        assert_eq!(latest(), facts("second sitting"));
+        machines.note(&facts("second sitting")).unwrap();
+        let (_, lines) =
+            Journal::open::<MachineFacts>(folder.path().join(files::MACHINES)).unwrap();
+        assert_eq!(lines, [facts("first sitting"), facts("second sitting")]);
+    }
+
+    fn measured(candidate: CandidateRef, techniques: TechniqueSet) -> Outcome {
+        let measurement = Measurement {
+            gflops: 10.0,
+            seconds_per_call: 0.001,
+            ratio: 10.0,
+            interval: Interval {
+                low: 9.0,
+                high: 11.0,
+                confidence: 0.95,
+            },
+            log_ratio_se: 0.01,
+            calls: 64,
+            blocks: 8,
+            mdape: 0.01,
+            stop: StopReason::Precise,
+            samples: None,
+            attestation: Digest::of(b"machine"),
+            share_of_peak: 0.2,
+            reused: false,
+        };
+        Outcome {
+            machine_class: candidate.machine_class.clone(),
+            candidate,
+            source: "int x;".into(),
+            techniques: Some(techniques),
+            vector_bits: None,
+            verdict: Verdict::Measured { measurement },
+            stage_seconds: [0.0; 3],
+            node: NodeId::new("local").unwrap(),
+            decided_unix_ms: 0,
+        }
+    }
+
+    #[test]
+    fn a_technique_set_counts_once_a_measurement_of_it_was_repeated() {
+        let simd = TechniqueSet::EMPTY.with(Technique::Simd);
+        let first = candidate(1, 0, 0, 1, 2);
+        let again = CandidateRef {
+            id: first.id.remeasured(1),
+            purpose: Purpose::Certify,
+            remeasures: Some(first.id.clone()),
+            ..first.clone()
+        };
+        let mut book = Book::default();
+        book.note(&measured(first, simd));
+        book.note(&measured(candidate(1, 0, 1, 1, 2), TechniqueSet::EMPTY));
+        assert_eq!(book.progress.cells, 0);
+        book.note(&measured(again, simd));
+        assert_eq!(book.progress.cells, 1);
+    }
 
     proptest! {
         #[test]

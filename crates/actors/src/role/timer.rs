@@ -151,6 +151,7 @@ impl Timer {
             candidate: &compiled.candidate,
             source: &compiled.source,
             techniques: Some(compiled.techniques),
+            vector_bits: compiled.vector_bits,
             verdict,
             stage_seconds: [compiled.compile_seconds, message.verify_seconds, seconds],
         };

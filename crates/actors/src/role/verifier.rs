@@ -126,6 +126,7 @@ async fn verify(
                 candidate: &message.candidate,
                 source: &message.source,
                 techniques: Some(message.techniques),
+                vector_bits: message.vector_bits,
                 verdict: failure.into(),
                 stage_seconds: [message.compile_seconds, 0.0, 0.0],
             };

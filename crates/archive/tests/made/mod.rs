@@ -103,6 +103,7 @@ pub fn outcome(
         },
         source: source.to_owned(),
         techniques,
+        vector_bits: None,
         verdict,
         stage_seconds: [0.1, 0.1, 0.1],
         node: NodeId::new("node").unwrap(),

@@ -45,7 +45,8 @@ pub struct Built {
     /// Techniques found in source and object.
     pub techniques: TechniqueSet,
     /// Width of the widest vector register in the object, bits; also of what the compiler vectorised itself.
-    pub vector_bits: u32,
+    /// None where it has none or this machine's code cannot be read.
+    pub vector_bits: Option<u32>,
     /// The compiler's warnings, cut.
     pub diagnostics: String,
     /// Seconds the whole stage took.
@@ -112,7 +113,7 @@ impl Compiler {
         Ok(Built {
             object,
             techniques: found.techniques(),
-            vector_bits: audit.vector_bits,
+            vector_bits: Some(audit.vector_bits).filter(|bits| *bits > 0),
             diagnostics,
             seconds: started.elapsed().as_secs_f64(),
         })

@@ -108,6 +108,10 @@ fn the_problems_own_programs_build() {
             .compile(problem(), source, TechniqueSet::all())
             .unwrap();
         assert!(!built.object.is_empty() && built.seconds > 0.0);
+        // Arithmetic in double precision is done in vector registers there, be it one number at a time.
+        if cfg!(target_arch = "x86_64") {
+            assert!(built.vector_bits >= Some(128), "{:?}", built.vector_bits);
+        }
     }
     let plain = compiler()
         .compile(problem(), &problem().reference_source, TechniqueSet::EMPTY)

@@ -10,7 +10,7 @@ use flopsmith_protocol::Verdict;
 use crate::args::{Bench, BenchPurpose, Format};
 use crate::evaluator::Evaluator;
 use crate::exit::{self, data, say, usage};
-use crate::paths;
+use crate::{paths, record};
 
 /// Evaluates a file and prints its outcome.
 pub fn run(args: &Bench) -> Result<ExitCode> {
@@ -35,7 +35,8 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         text
     });
     let done = evaluator.evaluate(&source, &mut verifier, &mut timer, purpose);
-    let attestation: serde_json::Value = serde_json::from_str(&timer.attestation().to_json())?;
+    let attestation_json = timer.attestation().to_json();
+    let attestation: serde_json::Value = serde_json::from_str(&attestation_json)?;
     let (outcome, reason, code) = match &done.verdict {
         Verdict::Measured { .. } => ("measured", None, exit::OK),
         Verdict::Rejected { fault, .. } => ("rejected", Some(fault.name()), exit::CANDIDATE),
@@ -51,6 +52,18 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         Verdict::Measured { .. } => done.diagnostics.clone(),
     };
     let measurement = done.verdict.measurement();
+    match (&args.raw, measurement) {
+        (Some(path), Some(measurement)) => {
+            let record = record::json(&source, measurement, &done.raw, &attestation_json)?;
+            std::fs::write(path, record)
+                .map_err(|e| usage(format!("cannot write {}: {e}", path.display())))?;
+        }
+        (Some(path), None) => say(&format!(
+            "{} is not written: there are no samples of a program that was not timed",
+            path.display()
+        )),
+        (None, _) => {}
+    }
     if args.format == Format::Json {
         let object = serde_json::json!({
             "file": args.file,
@@ -58,6 +71,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             "outcome": outcome,
             "reason": reason,
             "techniques": done.techniques,
+            "vector_bits": done.vector_bits,
             "gflops": measurement.map(|m| m.gflops),
             "ratio": measurement.map(|m| m.ratio),
             "interval": measurement.map(|m| m.interval),
@@ -92,6 +106,9 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     }
     if let Some(techniques) = done.techniques {
         data(&format!("  techniques: {techniques}"));
+    }
+    if let Some(bits) = done.vector_bits {
+        data(&format!("  vector registers: {bits} bits"));
     }
     if !detail.trim().is_empty() {
         say(detail.trim_end());

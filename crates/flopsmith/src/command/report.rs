@@ -6,15 +6,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::role::recorder::{StepLine, files};
-use flopsmith_protocol::{Outcome, PolicyPublished, Purpose, StageChanged, TechniqueSet, Verdict};
+use flopsmith_protocol::{PolicyPublished, Purpose, StageChanged};
 use flopsmith_report::{
-    Best, CellRow, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics, Summary,
+    Best, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics, Summary,
 };
 
 use crate::args::Report;
 use crate::exit::data;
 use crate::summary::{self, Samples};
-use crate::{config, run};
+use crate::{config, grid, run};
 
 /// Writes the report of a run and says where it is.
 pub fn run(args: &Report) -> Result<ExitCode> {
@@ -61,7 +61,9 @@ fn gather(folder: &Path) -> Result<RunReport> {
         .iter()
         .filter_map(|p| Some((p.step, p.metrics.as_ref()?)))
         .collect();
-    let machine = summary::machine(folder);
+    let machines = summary::machines(folder)?;
+    let machine = summary::machine_of(&machines, summary.best.as_ref());
+    let archive = grid::archive(&outcomes, settings.sqd.techniques);
     let mut steps: Vec<StepMetrics> = lines
         .iter()
         .map(|line| {
@@ -107,6 +109,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
             start: moment(&summary.start),
             end: moment(&summary.end),
             coverage: summary.coverage,
+            coverage_unconfirmed: summary.coverage_unconfirmed,
             outcomes: summary.outcomes.clone(),
             infrastructure_errors: summary.infrastructure_errors,
             share_of_time: summary.share_of_time.clone(),
@@ -124,14 +127,20 @@ fn gather(folder: &Path) -> Result<RunReport> {
             })
             .collect(),
         techniques: settings.sqd.techniques,
-        cells: cells(&outcomes),
+        cells: archive
+            .as_ref()
+            .map(|a| grid::rows(a, &outcomes))
+            .unwrap_or_default(),
+        archive: archive.as_ref().map(grid::stats),
         best: summary.best.as_ref().map(|b| Best {
             gflops: b.gflops,
             ratio: b.ratio_to_reference,
             interval: b.interval,
             techniques: b.techniques,
+            vector_bits: b.vector_bits,
             step: Some(b.step),
             measured_again: b.measured_again,
+            samples: b.samples.clone(),
             source: b.source.clone(),
         }),
         peak_gflops: summary.peak_gflops,
@@ -197,34 +206,4 @@ fn moment(samples: &Samples) -> Option<Moment> {
         mean_gflops_correct: samples.mean_gflops_correct,
         distinct_correct: samples.distinct_correct,
     })
-}
-
-/// The archive as the outcomes show it: every program in the cell of what was detected in it.
-fn cells(outcomes: &[Outcome]) -> Vec<CellRow> {
-    let mut cells: BTreeMap<TechniqueSet, CellRow> = BTreeMap::new();
-    for outcome in outcomes
-        .iter()
-        .filter(|o| o.candidate.purpose != Purpose::Certify && o.verdict.counts())
-    {
-        let Some(techniques) = outcome.techniques else {
-            continue;
-        };
-        let cell = cells.entry(techniques).or_insert_with(|| CellRow {
-            techniques,
-            ..CellRow::default()
-        });
-        cell.tried += 1;
-        if let Verdict::Measured { measurement } = &outcome.verdict {
-            cell.correct += 1;
-            if cell
-                .best_gflops
-                .is_none_or(|best| best < measurement.gflops)
-            {
-                cell.best_gflops = Some(measurement.gflops);
-                cell.interval = Some(measurement.interval);
-                cell.source = Some(outcome.source.clone());
-            }
-        }
-    }
-    cells.into_values().collect()
 }

@@ -36,6 +36,7 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
                 serde_json::json!({
                     "run": name, "job": f.job, "problem": f.problem, "finished": f.finished, "steps": s.steps,
                     "seconds": s.seconds, "best_gflops": s.best.as_ref().map(|b| b.gflops), "coverage": s.coverage,
+                    "coverage_unconfirmed": s.coverage_unconfirmed,
                     "correct_rate_end": s.end.correct_rate, "outcomes": s.outcomes,
                 })
             })

@@ -1,0 +1,262 @@
+//! The archive as a run's outcomes show it.
+//!
+//! It follows the rule of the archive itself: a program counts once its
+//! measurement was repeated, with the speed of the second one. The first made
+//! it stand out *because* it was high, so it is too high on average.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use flopsmith_archive::{Archive, Counts, Elite};
+use flopsmith_protocol::{CandidateId, Measurement, Outcome, Purpose, TechniqueSet, Verdict};
+use flopsmith_report::{ArchiveStats, CellRow};
+
+/// Technique sets with a verified program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coverage {
+    /// A measurement of one of its programs was repeated.
+    pub confirmed: u64,
+    /// Its programs were measured once only.
+    pub unconfirmed: u64,
+}
+
+fn repeats(outcome: &Outcome) -> bool {
+    outcome.candidate.purpose == Purpose::Certify
+}
+
+/// Programs whose measurement was repeated, each by its second measurement and with its technique set.
+fn confirmed(outcomes: &[Outcome]) -> Vec<(TechniqueSet, Elite)> {
+    let firsts: HashMap<&CandidateId, &Outcome> = outcomes
+        .iter()
+        .filter(|o| !repeats(o))
+        .map(|o| (&o.candidate.id, o))
+        .collect();
+    outcomes
+        .iter()
+        .filter(|o| repeats(o))
+        .filter_map(|again| {
+            // What was only looked up is no second measurement.
+            let measurement = again.verdict.measurement().filter(|m| !m.reused)?;
+            let first: &Outcome = firsts.get(again.candidate.remeasures.as_ref()?)?;
+            let elite = Elite::from_outcome(first)?.measured_again(measurement)?;
+            Some((first.techniques?, elite))
+        })
+        .collect()
+}
+
+/// The fastest first measurement of each technique set; without programs that failed when they were measured again.
+fn measured_once(outcomes: &[Outcome]) -> BTreeMap<TechniqueSet, (&Outcome, &Measurement)> {
+    let refuted: HashSet<&str> = outcomes
+        .iter()
+        .filter(|o| repeats(o) && matches!(o.verdict, Verdict::Rejected { .. }))
+        .map(|o| o.source.as_str())
+        .collect();
+    let mut fastest: BTreeMap<TechniqueSet, (&Outcome, &Measurement)> = BTreeMap::new();
+    for outcome in outcomes
+        .iter()
+        .filter(|o| !repeats(o) && !refuted.contains(o.source.as_str()))
+    {
+        let (Some(techniques), Some(measurement)) =
+            (outcome.techniques, outcome.verdict.measurement())
+        else {
+            continue;
+        };
+        let best = fastest.entry(techniques).or_insert((outcome, measurement));
+        if best.1.gflops < measurement.gflops {
+            *best = (outcome, measurement);
+        }
+    }
+    fastest
+}
+
+/// Counts technique sets with a verified program.
+pub fn coverage(outcomes: &[Outcome]) -> Coverage {
+    let confirmed: HashSet<TechniqueSet> = confirmed(outcomes).into_iter().map(|c| c.0).collect();
+    let once = measured_once(outcomes);
+    Coverage {
+        confirmed: confirmed.len() as u64,
+        unconfirmed: once.keys().filter(|t| !confirmed.contains(*t)).count() as u64,
+    }
+}
+
+/// The archive over the subsets of `pool`, with the best program of each; none before the first outcome.
+pub fn archive(outcomes: &[Outcome], pool: TechniqueSet) -> Option<Archive> {
+    let first = &outcomes.first()?.candidate;
+    let (problem, class) = (first.problem.clone(), first.machine_class.clone());
+    let mut archive = Archive::new(problem, class, pool, 1);
+    for outcome in outcomes
+        .iter()
+        .filter(|o| !repeats(o) && o.verdict.counts())
+    {
+        let Some(techniques) = outcome.techniques else {
+            continue;
+        };
+        let counts = Counts {
+            tried: 1,
+            correct: u64::from(outcome.verdict.measurement().is_some()),
+            ..Counts::default()
+        };
+        archive.count(techniques, &outcome.candidate.run, counts);
+    }
+    for (techniques, elite) in confirmed(outcomes) {
+        // Gain and floor only say what is worth a second measurement; these have had theirs.
+        archive.insert(techniques, elite, 0.0, 0.0);
+    }
+    Some(archive)
+}
+
+/// The cells of `archive` as the report shows them: sets without a confirmed program show what was measured once, apart.
+pub fn rows(archive: &Archive, outcomes: &[Outcome]) -> Vec<CellRow> {
+    let once = measured_once(outcomes);
+    let by_id: HashMap<&CandidateId, &Outcome> =
+        outcomes.iter().map(|o| (&o.candidate.id, o)).collect();
+    archive
+        .cells()
+        .map(|(techniques, cell)| {
+            let counts = cell.counts();
+            let row = CellRow {
+                techniques,
+                tried: counts.tried,
+                correct: counts.correct,
+                ..CellRow::default()
+            };
+            match (cell.best(), once.get(&techniques)) {
+                (Some(best), _) => CellRow {
+                    best_gflops: Some(best.gflops),
+                    interval: Some(best.interval),
+                    vector_bits: by_id.get(&best.candidate).and_then(|o| o.vector_bits),
+                    source: Some(best.source.clone()),
+                    ..row
+                },
+                (None, Some((outcome, measurement))) => CellRow {
+                    unconfirmed_gflops: Some(measurement.gflops),
+                    interval: Some(measurement.interval),
+                    vector_bits: outcome.vector_bits,
+                    source: Some(outcome.source.clone()),
+                    ..row
+                },
+                (None, None) => row,
+            }
+        })
+        .collect()
+}
+
+/// The archive in numbers.
+pub fn stats(archive: &Archive) -> ArchiveStats {
+    let stats = archive.stats();
+    ArchiveStats {
+        filled: stats.filled as u64,
+        cells: stats.cells as u64,
+        coverage: stats.coverage,
+        qd_score: stats.qd_score,
+        norm_qd_score: stats.norm_qd_score,
+        objective_max: stats.objective_max,
+        objective_mean: stats.objective_mean,
+        tried: stats.tried,
+        correct: stats.correct,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::made::{again, first, measured, rejected, reused};
+
+    fn set(text: &str) -> TechniqueSet {
+        text.parse().unwrap()
+    }
+
+    fn row(rows: &[CellRow], techniques: &str) -> CellRow {
+        let techniques = set(techniques);
+        rows.iter()
+            .find(|r| r.techniques == techniques)
+            .unwrap()
+            .clone()
+    }
+
+    #[test]
+    fn a_cell_shows_the_second_measurement_and_apart_what_was_measured_once() {
+        let lucky = first(0, "lucky", "simd", measured(50.0));
+        let outcomes = [
+            again(&lucky, measured(40.0)),
+            lucky,
+            first(1, "lucky once more", "simd", measured(60.0)),
+            first(2, "alone", "unroll", measured(30.0)),
+            first(3, "wrong", "simd", rejected()),
+        ];
+        let archive = archive(&outcomes, TechniqueSet::all()).unwrap();
+        let rows = rows(&archive, &outcomes);
+        let simd = row(&rows, "simd");
+        assert_eq!((simd.tried, simd.correct), (3, 2));
+        assert_eq!(simd.best_gflops, Some(40.0));
+        assert_eq!(simd.unconfirmed_gflops, None);
+        assert_eq!(simd.source.as_deref(), Some("lucky"));
+        assert_eq!(simd.vector_bits, Some(256));
+        let unroll = row(&rows, "unroll");
+        assert_eq!(unroll.best_gflops, None);
+        assert_eq!(unroll.unconfirmed_gflops, Some(30.0));
+        assert_eq!(unroll.source.as_deref(), Some("alone"));
+        assert_eq!(
+            coverage(&outcomes),
+            Coverage {
+                confirmed: 1,
+                unconfirmed: 1
+            }
+        );
+        let stats = stats(&archive);
+        assert_eq!((stats.filled, stats.cells), (1, 256));
+        assert_eq!((stats.tried, stats.correct), (4, 3));
+        assert_eq!((stats.qd_score, stats.objective_max), (40.0, Some(40.0)));
+    }
+
+    #[test]
+    fn what_failed_when_it_was_measured_again_is_no_program_of_its_cell() {
+        let unsteady = first(0, "unsteady", "simd", measured(50.0));
+        let outcomes = [
+            first(1, "unsteady", "simd", measured(55.0)),
+            again(&unsteady, rejected()),
+            unsteady,
+        ];
+        let archive = archive(&outcomes, TechniqueSet::all()).unwrap();
+        let simd = row(&rows(&archive, &outcomes), "simd");
+        assert_eq!((simd.best_gflops, simd.unconfirmed_gflops), (None, None));
+        assert_eq!((simd.tried, simd.correct), (2, 2));
+        assert_eq!(
+            coverage(&outcomes),
+            Coverage {
+                confirmed: 0,
+                unconfirmed: 0
+            }
+        );
+    }
+
+    #[test]
+    fn a_result_that_was_looked_up_confirms_nothing() {
+        let program = first(0, "program", "simd", measured(50.0));
+        let outcomes = [again(&program, reused(50.0)), program];
+        assert_eq!(
+            coverage(&outcomes),
+            Coverage {
+                confirmed: 0,
+                unconfirmed: 1
+            }
+        );
+        assert_eq!(archive(&[], TechniqueSet::all()), None);
+    }
+
+    #[test]
+    fn of_two_confirmed_programs_the_archives_own_order_chooses() {
+        let slow = first(0, "slow", "simd", measured(20.0));
+        let fast = first(1, "fast", "simd", measured(19.0));
+        let outcomes = [
+            again(&slow, measured(10.0)),
+            again(&fast, measured(30.0)),
+            slow,
+            fast,
+        ];
+        let archive = archive(&outcomes, TechniqueSet::all()).unwrap();
+        let simd = row(&rows(&archive, &outcomes), "simd");
+        assert_eq!(simd.best_gflops, Some(30.0));
+        assert_eq!(simd.source.as_deref(), Some("fast"));
+    }
+}

@@ -1,0 +1,80 @@
+//! A measurement with everything it rests on, as one file: source, raw samples, and the machine's attestation.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use flopsmith_protocol::Measurement;
+use serde::Serialize;
+
+/// The folder of a run's records, inside the run's folder.
+const FOLDER: &str = "certified";
+
+/// What a reported number rests on.
+#[derive(Debug, Serialize)]
+struct Record<'a> {
+    /// The program.
+    source: &'a str,
+    /// The numbers made of the samples.
+    measurement: &'a Measurement,
+    /// Every call of both sides, the seed, the reference's own measurement and the moment's conditions.
+    samples: serde_json::Value,
+    /// The attestation in the form its digest is made of, which the measurement names.
+    attestation_json: &'a str,
+}
+
+/// The record of a measurement as JSON. `raw` are its samples as the timer gives them.
+pub fn json(
+    source: &str,
+    measurement: &Measurement,
+    raw: &[u8],
+    attestation_json: &str,
+) -> Result<Vec<u8>> {
+    let record = Record {
+        source,
+        measurement,
+        samples: serde_json::from_slice(raw).context("the raw samples are not JSON")?,
+        attestation_json,
+    };
+    Ok(serde_json::to_vec_pretty(&record)?)
+}
+
+/// Writes a record into the folder of a run; gives the file's name in it.
+pub fn keep(run: &Path, name: &str, record: &[u8]) -> Result<String> {
+    let file = format!("{FOLDER}/{name}.json");
+    let path = run.join(&file);
+    let part = path.with_extension("part");
+    std::fs::create_dir_all(run.join(FOLDER))
+        .and_then(|()| std::fs::write(&part, record))
+        .and_then(|()| std::fs::rename(&part, &path))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::made::measurement;
+
+    #[test]
+    fn a_record_holds_source_samples_and_attestation() {
+        let run = tempfile::tempdir().unwrap();
+        let raw = br#"{"candidate":[{"seconds":[0.001,0.0011]}],"seed":7}"#;
+        let record = json("int x;", &measurement(40.0), raw, "{\"cpu_model\":\"m\"}").unwrap();
+        let file = keep(run.path(), "r-s1-g0-c3-m1", &record).unwrap();
+        assert_eq!(file, "certified/r-s1-g0-c3-m1.json");
+        // Once more, as after a kill, takes the place of the first.
+        keep(run.path(), "r-s1-g0-c3-m1", &record).unwrap();
+        assert_eq!(
+            std::fs::read_dir(run.path().join(FOLDER)).unwrap().count(),
+            1
+        );
+        let kept: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(run.path().join(file)).unwrap()).unwrap();
+        assert_eq!(kept["source"], "int x;");
+        assert_eq!(kept["measurement"]["gflops"], 40.0);
+        assert_eq!(kept["samples"]["candidate"][0]["seconds"][1], 0.0011);
+        assert_eq!(kept["attestation_json"], "{\"cpu_model\":\"m\"}");
+        assert!(json("int x;", &measurement(40.0), b"", "{}").is_err());
+    }
+}

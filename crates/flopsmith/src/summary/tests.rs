@@ -1,0 +1,142 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::io::Write;
+
+use flopsmith_protocol::ArtifactRef;
+
+use super::*;
+use crate::made::{again, first, machine, measured, measurement, rejected};
+
+fn certified(outcome: &Outcome, gflops: f64) -> Certified {
+    Certified {
+        candidate: outcome.candidate.id.clone(),
+        measurement: Measurement {
+            attestation: Digest::of(b"after the end"),
+            ..measurement(gflops)
+        },
+        record: Some(format!("certified/{}.json", outcome.candidate.id)),
+    }
+}
+
+#[test]
+fn finalists_are_different_programs_and_those_measured_again_come_first() {
+    let (a, b) = (
+        first(0, "a", "simd", measured(40.0)),
+        first(1, "b", "simd", measured(45.0)),
+    );
+    let outcomes = [
+        again(&a, measured(38.0)),
+        again(&b, measured(37.0)),
+        a,
+        b,
+        first(2, "lucky", "unroll", measured(90.0)),
+        first(3, "lucky", "unroll", measured(80.0)),
+        first(4, "slow", "unroll", measured(1.0)),
+        first(5, "wrong", "unroll", rejected()),
+    ];
+    let sources = |count| -> Vec<&str> {
+        finalists(&outcomes, count)
+            .into_iter()
+            .map(|o| o.source.as_str())
+            .collect()
+    };
+    assert_eq!(sources(3), ["a", "b", "lucky"]);
+    assert_eq!(sources(9), ["a", "b", "lucky", "slow"]);
+    assert!(sources(0).is_empty());
+    // A finalist is named by its second measurement, not by the first one that made it stand out.
+    assert_eq!(
+        finalists(&outcomes, 1)[0].candidate.purpose,
+        Purpose::Certify
+    );
+}
+
+#[test]
+fn the_best_is_one_measured_after_the_end() {
+    let (a, b) = (
+        first(0, "a", "simd", measured(40.0)),
+        first(1, "b", "unroll", measured(35.0)),
+    );
+    let last = [certified(&a, 30.0), certified(&b, 33.0)];
+    let outcomes = [again(&a, measured(39.0)), a, b];
+    let best = best(&outcomes, &last).unwrap();
+    assert_eq!((best.source.as_str(), best.gflops), ("b", 33.0));
+    assert_eq!(best.techniques, "unroll".parse::<TechniqueSet>().unwrap());
+    assert_eq!(best.vector_bits, Some(256));
+    assert!(best.measured_again);
+    assert_eq!(best.attestation, Digest::of(b"after the end"));
+    assert_eq!(best.samples, last[1].record);
+}
+
+#[test]
+fn else_the_best_is_one_whose_measurement_was_repeated() {
+    let a = first(0, "a", "simd", measured(40.0));
+    let mut twice = again(&a, measured(36.0));
+    let artifact = ArtifactRef {
+        digest: Digest::of(b"samples"),
+        size: 7,
+    };
+    if let Verdict::Measured { measurement } = &mut twice.verdict {
+        measurement.samples = Some(artifact.clone());
+    }
+    let lucky = first(1, "lucky", "simd", measured(90.0));
+    // What was measured after the end belongs to an outcome nobody has: it says nothing.
+    let stray = certified(&first(9, "stray", "simd", measured(1.0)), 99.0);
+    let best = best(&[twice, a, lucky], &[stray]).unwrap();
+    assert_eq!((best.source.as_str(), best.gflops), ("a", 36.0));
+    assert!(best.measured_again);
+    assert_eq!(best.samples, Some(artifact.digest.to_string()));
+}
+
+#[test]
+fn else_the_best_is_the_fastest_and_says_that_it_was_measured_once() {
+    let outcomes = [
+        first(0, "a", "simd", measured(40.0)),
+        first(1, "b", "simd", measured(50.0)),
+        first(2, "wrong", "simd", rejected()),
+    ];
+    let found = best(&outcomes, &[]).unwrap();
+    assert_eq!((found.source.as_str(), found.gflops), ("b", 50.0));
+    assert!(!found.measured_again);
+    assert_eq!(best(&outcomes[2..], &[]), None);
+}
+
+#[test]
+fn coverage_is_what_was_measured_twice_and_the_peak_is_that_of_the_bests_own_sitting() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, lines: Vec<serde_json::Value>| {
+        let mut file = std::fs::File::create(folder.path().join(name)).unwrap();
+        for line in lines {
+            writeln!(file, "{line}").unwrap();
+        }
+    };
+    let a = first(0, "a", "simd", measured(40.0));
+    let outcomes = [
+        again(&a, measured(39.0)),
+        a,
+        first(1, "b", "unroll", measured(20.0)),
+        first(2, "c", "packing", rejected()),
+    ];
+    write(
+        files::OUTCOMES,
+        outcomes
+            .iter()
+            .map(|o| serde_json::to_value(o).unwrap())
+            .collect(),
+    );
+    let sum = || summarise("r", folder.path(), &Facts::default()).unwrap();
+    assert_eq!(sum().peak_gflops, None);
+    // A run of an earlier version has the latest machine only.
+    let (before, after) = (machine("first", 50.0), machine("second", 80.0));
+    write(files::MACHINE, vec![serde_json::to_value(&after).unwrap()]);
+    assert_eq!(sum().peak_gflops, Some(80.0));
+    write(
+        files::MACHINES,
+        [&before, &after]
+            .map(|m| serde_json::to_value(m).unwrap())
+            .to_vec(),
+    );
+    let summary = sum();
+    assert_eq!((summary.coverage, summary.coverage_unconfirmed), (1, 1));
+    assert_eq!(summary.peak_gflops, Some(50.0));
+    assert_eq!(machines(folder.path()).unwrap(), [before, after]);
+}

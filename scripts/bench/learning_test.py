@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Tests of learning.py that need no run. Prints its results as Rust's test programs do, so that one sum covers all."""
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from learning import keep_best  # noqa: E402
+
+
+def row(source, seed=3):
+    return {"seed": seed, "best": {"gflops": 40.0, "source": source}}
+
+
+def the_winner_is_kept_beside_the_numbers(folder):
+    run = row("int x;\n")
+    keep_best(run, folder / "learning.json", "examples/dgemm.toml")
+    assert run["best"] == {"gflops": 40.0, "source_file": "best/examples-dgemm.toml-3.c"}, run
+    assert (folder / run["best"]["source_file"]).read_text() == "int x;\n"
+
+
+def a_later_run_of_the_same_name_and_seed_leaves_the_earlier_program(folder):
+    runs = [row("int x;\n"), row("int y;\n"), row("int x;\n")]
+    for run in runs:
+        keep_best(run, folder / "learning.json", "full")
+    assert [r["best"]["source_file"] for r in runs] == ["best/full-3.c", "best/full-3-2.c", "best/full-3.c"], runs
+    assert (folder / "best/full-3.c").read_text() == "int x;\n"
+    assert (folder / "best/full-3-2.c").read_text() == "int y;\n"
+
+
+def a_run_without_a_verified_program_keeps_nothing(folder):
+    run = {"seed": 3, "best": None}
+    keep_best(run, folder / "learning.json", "full")
+    assert run["best"] is None and not (folder / "best").exists()
+
+
+def main():
+    passed = failed = 0
+    for test in (the_winner_is_kept_beside_the_numbers, a_later_run_of_the_same_name_and_seed_leaves_the_earlier_program,
+                 a_run_without_a_verified_program_keeps_nothing):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(Path(folder))
+                passed += 1
+                print(f"test learning::{test.__name__} ... ok")
+            except Exception:
+                failed += 1
+                print(f"test learning::{test.__name__} ... FAILED")
+                traceback.print_exc()
+    print(f"\ntest result: {'FAILED' if failed else 'ok'}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -466,7 +466,7 @@ fn specs(
     let (c, finished) = (Arc::clone(context), finished.clone());
     specs.push(spec("archive", move || {
         let (c, finished) = (Arc::clone(&c), finished.clone());
-        Box::pin(async move { Ok(Archive::new(c, job, finished, CancellationToken::new())) })
+        Box::pin(async move { Ok(Archive::new(c, job, finished)) })
     }));
     let c = Arc::clone(context);
     let kind = context.settings.generator.kind;

@@ -1,8 +1,9 @@
 //! Complete training steps, read from the logs of outcomes and rollouts.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use flopsmith_bus::LogReader;
+use flopsmith_bus::{LogReader, TraceContext};
 use flopsmith_protocol::{Outcome, Rollout, subjects};
 
 use crate::error::Error;
@@ -20,11 +21,14 @@ pub struct Batch {
     pub step: u64,
     /// Its samples.
     pub groups: Groups,
+    /// Where each of its outcomes was decided, for the links of the step's span.
+    pub traces: Vec<TraceContext>,
 }
 
 /// Reads both logs.
 pub struct Batches {
     ledger: Ledger,
+    traces: BTreeMap<u64, Vec<TraceContext>>,
     outcomes: LogReader<Outcome>,
     rollouts: LogReader<Rollout>,
     silence: Duration,
@@ -38,6 +42,7 @@ impl Batches {
         let rollouts = context.bus.log(&subjects::rollout(&context.run), 0).await?;
         Ok(Self {
             ledger: Ledger::starting_at(first),
+            traces: BTreeMap::new(),
             outcomes,
             rollouts,
             silence,
@@ -54,13 +59,23 @@ impl Batches {
                 tokio::select! {
                     biased;
                     next = self.rollouts.next() => self.ledger.rollout(next?.1),
-                    next = self.outcomes.next() => self.ledger.outcome(next?.1),
+                    next = self.outcomes.next() => {
+                        let (_, outcome) = next?;
+                        let step = outcome.candidate.step;
+                        if self.ledger.outcome(outcome) {
+                            let trace = self.outcomes.trace().clone();
+                            self.traces.entry(step).or_default().push(trace);
+                        }
+                    }
                 }
                 continue;
             };
             if self.ledger.awaited(step).next().is_none() {
-                let groups = self.ledger.take(step);
-                return Ok(Batch { step, groups });
+                return Ok(Batch {
+                    step,
+                    groups: self.ledger.take(step),
+                    traces: self.traces.remove(&step).unwrap_or_default(),
+                });
             }
             match tokio::time::timeout(self.silence, self.rollouts.next()).await {
                 Ok(next) => self.ledger.rollout(next?.1),

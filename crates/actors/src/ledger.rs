@@ -37,14 +37,15 @@ impl Ledger {
         }
     }
 
-    /// Notes an outcome. Only those of training samples of open steps matter.
-    pub fn outcome(&mut self, outcome: Outcome) {
+    /// Notes an outcome. True when it matters: those of training samples of open steps do, each once.
+    pub fn outcome(&mut self, outcome: Outcome) -> bool {
         let candidate = &outcome.candidate;
         if candidate.purpose != Purpose::Train || !self.steps.note(candidate) {
-            return;
+            return false;
         }
         let (step, id) = (candidate.step, candidate.id.clone());
         self.outcomes.entry(step).or_default().insert(id, outcome);
+        true
     }
 
     /// Notes a rollout. Only those of training samples of open steps matter.
@@ -193,7 +194,7 @@ pub(crate) mod tests {
         let mut taken = None;
         for item in order {
             match item {
-                Read::Outcome(outcome) => ledger.outcome(outcome),
+                Read::Outcome(outcome) => assert!(ledger.outcome(outcome)),
                 Read::Rollout(rollout) => ledger.rollout(rollout),
             }
             if let Some(step) = ledger.complete()
@@ -233,7 +234,8 @@ pub(crate) mod tests {
             let Read::Outcome(outcome) = item else {
                 continue;
             };
-            ledger.outcome(outcome);
+            assert!(ledger.outcome(outcome.clone()));
+            assert!(!ledger.outcome(outcome), "each counts once");
         }
         assert_eq!(ledger.complete(), Some(1));
         assert_eq!(ledger.awaited(1).count(), 4);
@@ -251,7 +253,7 @@ pub(crate) mod tests {
         let mut ledger = Ledger::starting_at(2);
         for item in everything() {
             match item {
-                Read::Outcome(outcome) => ledger.outcome(outcome),
+                Read::Outcome(outcome) => assert!(!ledger.outcome(outcome)),
                 Read::Rollout(rollout) => ledger.rollout(rollout),
             }
         }

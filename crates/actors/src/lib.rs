@@ -26,6 +26,7 @@ pub mod settings;
 pub mod source;
 pub mod steps;
 pub mod supervisor;
+mod trace;
 pub mod versions;
 
 pub use cores::Cores;

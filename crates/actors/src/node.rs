@@ -131,8 +131,13 @@ impl Context {
         key(source, candidate, &self.toolchain, HARNESS_VERSION)
     }
 
-    /// Publishes an outcome.
+    /// Publishes an outcome, and notes it in the span of the work that led to it.
     pub async fn publish_outcome(&self, decided: Decided<'_>) -> Result<(), Error> {
+        let span = tracing::Span::current();
+        span.record("verdict", decided.verdict.kind());
+        if let Some(techniques) = decided.techniques {
+            span.record("techniques", tracing::field::display(techniques));
+        }
         let outcome = Outcome {
             candidate: decided.candidate.clone(),
             source: decided.source.to_owned(),

@@ -269,7 +269,7 @@ fn chosen(text: &str) -> String {
 }
 
 /// Reads `0-2,5` as 0, 1, 2, 5.
-fn core_list(text: &str) -> Vec<usize> {
+pub(crate) fn core_list(text: &str) -> Vec<usize> {
     let mut cores = Vec::new();
     for part in text.split(',') {
         let (from, to) = part.split_once('-').unwrap_or((part, part));

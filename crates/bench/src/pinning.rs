@@ -22,6 +22,42 @@ pub fn allowed_cores() -> Vec<usize> {
     }
 }
 
+/// The hardware threads that share a physical core with `core`, itself among them; alone where the kernel does not say.
+pub fn siblings(core: usize) -> Vec<usize> {
+    let path = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
+    match std::fs::read_to_string(path) {
+        Ok(list) => crate::attest::core_list(&list),
+        Err(_) => vec![core],
+    }
+}
+
+/// Which of the `allowed` cores a timer of `threads` threads takes: the last ones for the kernel, of different physical
+/// cores as long as there are such, and for the supervisor the first one that shares no physical core with them. It
+/// spins while it waits, so beside the kernel's sibling it would slow what it measures; then it gets no core and sleeps.
+pub fn assign(
+    allowed: &[usize],
+    threads: usize,
+    siblings: impl Fn(usize) -> Vec<usize>,
+) -> crate::Cores {
+    let beside = |core: usize, taken: &[usize]| {
+        taken.contains(&core) || siblings(core).iter().any(|s| taken.contains(s))
+    };
+    let mut kernel: Vec<usize> = Vec::new();
+    for &core in allowed.iter().rev() {
+        if kernel.len() < threads.max(1) && !beside(core, &kernel) {
+            kernel.push(core);
+        }
+    }
+    for &core in allowed.iter().rev() {
+        if kernel.len() < threads.max(1) && !kernel.contains(&core) {
+            kernel.push(core);
+        }
+    }
+    kernel.sort_unstable();
+    let supervisor = allowed.iter().copied().find(|&core| !beside(core, &kernel));
+    crate::Cores { supervisor, kernel }
+}
+
 /// Pins the calling thread and gives it back its old cores when dropped.
 pub struct Pinned(Option<Vec<usize>>);
 
@@ -49,6 +85,28 @@ impl Drop for Pinned {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Neighbouring numbers share a core, as on many virtual machines.
+    fn pairs(core: usize) -> Vec<usize> {
+        vec![core & !1, core | 1]
+    }
+
+    #[test]
+    fn a_supervisor_never_spins_beside_the_kernel_on_one_physical_core() {
+        let apart = |core: usize| vec![core];
+        let plain = assign(&[0, 1, 2, 3], 1, apart);
+        assert_eq!((plain.supervisor, plain.kernel), (Some(0), vec![3]));
+        let alone = assign(&[0, 1], 1, pairs);
+        assert_eq!((alone.supervisor, alone.kernel), (None, vec![1]));
+        let two = assign(&[0, 1, 2, 3], 1, pairs);
+        assert_eq!((two.supervisor, two.kernel), (Some(0), vec![3]));
+        // Threads get physical cores of their own first.
+        let both = assign(&[0, 1, 2, 3], 2, pairs);
+        assert_eq!((both.supervisor, both.kernel), (None, vec![1, 3]));
+        let all = assign(&[0, 1, 2, 3], 3, pairs);
+        assert_eq!((all.supervisor, all.kernel), (None, vec![1, 2, 3]));
+        assert_eq!(assign(&[5], 2, apart).kernel, vec![5]);
+    }
 
     #[test]
     fn a_guard_gives_the_cores_back() {

@@ -41,7 +41,7 @@ pub use connect::{Auth, Bus, Options};
 pub use dead::{DeadLetter, DeadLetters};
 pub use delivery::Delivery;
 pub use error::{Error, Result};
-pub use flopsmith_telemetry::TraceContext;
+pub use flopsmith_telemetry::{TraceContext, link};
 pub use kv::{Entry, Kv};
 pub use log::LogReader;
 pub use publish::Published;

@@ -257,6 +257,12 @@ impl<M: Message> LogReader<M> {
         &self.trace
     }
 
+    /// Makes a span, which must not have been entered, a child of the span that
+    /// published the last returned message.
+    pub fn continue_trace(&self, span: tracing::Span) -> tracing::Span {
+        flopsmith_telemetry::child_of(span, &self.trace)
+    }
+
     /// How many entries were no message of this kind and version.
     pub fn skipped(&self) -> u64 {
         self.skipped

@@ -19,7 +19,7 @@ pub struct Args {
     /// How much to log: error, warn, info, debug, trace, or a filter like `flopsmith_bus=debug`.
     #[arg(long, global = true, default_value = "warn", env = "FLOPSMITH_LOG")]
     pub log: String,
-    /// OpenTelemetry collector for traces and metrics, e.g. http://localhost:4318.
+    /// OpenTelemetry collector for traces, e.g. http://localhost:4318; without it OTEL_EXPORTER_OTLP_ENDPOINT decides.
     #[arg(long, global = true, env = "FLOPSMITH_OTLP_ENDPOINT")]
     pub otlp_endpoint: Option<String>,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flopsmith_bench::compile::Compiler;
-use flopsmith_bench::pinning::allowed_cores;
+use flopsmith_bench::pinning;
 use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_bench::{Cores, Failure, Purpose, Timer, Verifier};
 use flopsmith_problem::Problem;
@@ -123,14 +123,13 @@ impl Evaluator {
     }
 }
 
-/// The last cores for the kernel, the first for the supervisor where one is left for it.
-fn cores_for(threads: u32) -> Cores {
-    let mut allowed = allowed_cores();
-    let kernel = allowed.split_off(allowed.len().saturating_sub(threads.max(1) as usize));
-    Cores {
-        supervisor: allowed.first().copied(),
-        kernel,
-    }
+/// The cores a timer takes on this machine.
+pub fn cores_for(threads: u32) -> Cores {
+    pinning::assign(
+        &pinning::allowed_cores(),
+        threads as usize,
+        pinning::siblings,
+    )
 }
 
 /// 64 bits nobody can foresee.

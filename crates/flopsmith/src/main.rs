@@ -12,6 +12,7 @@ mod command;
 mod config;
 mod evaluator;
 mod exit;
+mod export;
 mod machine;
 mod outside;
 mod paths;

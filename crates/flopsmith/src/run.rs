@@ -28,8 +28,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::evaluator::Evaluator;
 use crate::exit::{say, usage};
-use crate::outside;
 use crate::summary::{Facts, Summary, summarise};
+use crate::{export, outside};
 use crate::{machine, paths, view};
 
 /// How long roles may take to come to rest.
@@ -188,10 +188,12 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         .context("cannot start the async runtime")?;
     let Plan {
         job,
-        settings,
+        mut settings,
         folder,
         live,
     } = plan;
+    // Resolved once: a folder of the product is found from everywhere, by each role alike.
+    settings.generator.model = paths::model(&settings.generator.model);
     let mut facts = folder.facts()?;
     if facts.finished {
         if facts.concluded {
@@ -225,7 +227,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &mut timer);
         folder.write_facts(&facts)?;
     }
-    let kernel_core = flopsmith_bench::pinning::allowed_cores().last().copied();
+    let kernel_core = crate::evaluator::cores_for(1).kernel.last().copied();
     let openblas =
         flopsmith_bench::openblas::measure(&evaluator.toolchain.compiler, 256, kernel_core);
     let ended = runtime.block_on(sitting(
@@ -387,6 +389,7 @@ async fn sitting(
     } else {
         bus.drain().await
     };
+    let exported = export::model(folder, &settings, context.store.clone()).await;
     if let Some(server) = server {
         server.stop().await;
     }
@@ -398,6 +401,7 @@ async fn sitting(
         _ => {}
     }
     drained?;
+    exported?;
     Ok(interrupted)
 }
 

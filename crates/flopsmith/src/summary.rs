@@ -134,9 +134,10 @@ pub fn lines<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Vec<T>> {
         Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
     };
     let mut items = Vec::new();
-    for line in BufReader::new(file).lines() {
+    // Bytes, not text: a line may have been cut off in the middle of a character.
+    for line in BufReader::new(file).split(b'\n') {
         let line = line.with_context(|| format!("cannot read {}", path.display()))?;
-        match serde_json::from_str(&line) {
+        match serde_json::from_slice(&line) {
             Ok(item) => items.push(item),
             Err(_) => break,
         }

@@ -398,6 +398,16 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     let all = outcomes(&folder);
     assert!(all.values().all(|n| *n == 1));
     assert_eq!(all.keys().filter(|id| !id.contains("-m")).count(), 8 * 4);
+    // What was trained is a model like any other, with weights of its own.
+    let model = folder.join("model");
+    let inspected = run(&["model", "inspect", model.to_str().unwrap()]);
+    assert!(
+        inspected.status.success(),
+        "{}",
+        String::from_utf8_lossy(&inspected.stdout)
+    );
+    let weights = |folder: &Path| std::fs::read(folder.join("model.safetensors")).unwrap();
+    assert_ne!(weights(&model), weights(&root().join("models/starter")));
     let versions = std::fs::read_to_string(folder.join("training.jsonl")).unwrap();
     assert_eq!(
         versions.lines().count(),

@@ -282,6 +282,8 @@ impl Child {
     fn no_report(&self, status: i32) -> Error {
         let status = ExitStatus::from_raw(status);
         if status.code().is_none() {
+            // Whoever ended bubblewrap may have done so before the program was bound to its life.
+            proc::kill(&self.pidfd);
             return Error::Lost {
                 pid: self.pid,
                 how: status.to_string(),

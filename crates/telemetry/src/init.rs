@@ -5,13 +5,12 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use opentelemetry::metrics::Meter;
 use opentelemetry::trace::TracerProvider;
-use opentelemetry_otlp::{ExporterBuildError, MetricExporter, SpanExporter, WithExportConfig};
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::filter::{EnvFilter, filter_fn};
+use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{Layer, Registry, fmt};
@@ -24,6 +23,9 @@ const ENDPOINT_VARIABLES: [&str; 2] = [
 
 /// How long the last spans may take to leave the process.
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
+
+/// A gradient step links to all of its samples; the standard's 128 would cut off large steps.
+const MAX_LINKS: u32 = 16_384;
 
 /// What to log and where to send traces.
 #[derive(Debug, Clone)]
@@ -95,27 +97,12 @@ pub enum Error {
 #[must_use = "dropping the guard ends the export"]
 pub struct Guard {
     traces: Option<SdkTracerProvider>,
-    metrics: Option<SdkMeterProvider>,
 }
 
 impl Guard {
     /// Are traces exported?
     pub fn exports(&self) -> bool {
         self.traces.is_some()
-    }
-
-    /// Sends what is queued, and waits for it.
-    pub fn flush(&self) {
-        if let Some(traces) = &self.traces
-            && let Err(error) = traces.force_flush()
-        {
-            tracing::warn!(%error, "traces could not be sent");
-        }
-        if let Some(metrics) = &self.metrics
-            && let Err(error) = metrics.force_flush()
-        {
-            tracing::warn!(%error, "metrics could not be sent");
-        }
     }
 }
 
@@ -126,17 +113,7 @@ impl Drop for Guard {
         {
             tracing::warn!(%error, "the last traces could not be sent");
         }
-        if let Some(metrics) = self.metrics.take()
-            && let Err(error) = metrics.shutdown_with_timeout(FLUSH_LIMIT)
-        {
-            tracing::warn!(%error, "the last metrics could not be sent");
-        }
     }
-}
-
-/// The meter for what is worth a time series. Records nowhere until [`init`] found an endpoint.
-pub fn meter() -> Meter {
-    opentelemetry::global::meter("flopsmith")
 }
 
 /// Sets up logs and, where an endpoint is known, the export. Keep the guard until the process ends.
@@ -146,8 +123,8 @@ pub fn init(options: Options) -> Result<Guard, Error> {
         source,
     })?;
     let logs = log_layer(&options)?.with_filter(filter);
-    let export = export(&options)?;
-    let traces = export.as_ref().map(|(traces, _)| {
+    let traces = export(&options)?;
+    let spans = traces.as_ref().map(|traces| {
         tracing_opentelemetry::layer()
             .with_tracer(traces.tracer("flopsmith"))
             // What the exporter does itself must not be traced: it would feed itself.
@@ -158,18 +135,17 @@ pub fn init(options: Options) -> Result<Guard, Error> {
     });
     tracing_subscriber::registry()
         .with(logs)
-        .with(traces)
+        .with(spans)
         .try_init()
         .map_err(Error::Twice)?;
-    let (traces, metrics) = export.unzip();
-    if let Some(metrics) = &metrics {
-        opentelemetry::global::set_meter_provider(metrics.clone());
-    }
-    Ok(Guard { traces, metrics })
+    Ok(Guard { traces })
 }
 
 fn log_layer(options: &Options) -> Result<Box<dyn Layer<Registry> + Send + Sync>, Error> {
-    let layer = fmt::layer().with_target(true);
+    // Spans stand beside what is logged in them; their own beginnings and ends are for traces.
+    let layer = fmt::layer()
+        .with_target(true)
+        .with_span_events(FmtSpan::NONE);
     Ok(match &options.log_file {
         Some(path) => {
             let file = OpenOptions::new()
@@ -201,7 +177,7 @@ fn log_layer(options: &Options) -> Result<Box<dyn Layer<Registry> + Send + Sync>
     })
 }
 
-fn export(options: &Options) -> Result<Option<(SdkTracerProvider, SdkMeterProvider)>, Error> {
+fn export(options: &Options) -> Result<Option<SdkTracerProvider>, Error> {
     let configured = options
         .otlp_endpoint
         .as_deref()
@@ -218,21 +194,16 @@ fn export(options: &Options) -> Result<Option<(SdkTracerProvider, SdkMeterProvid
         source,
     };
     let mut spans = SpanExporter::builder().with_http();
-    let mut metrics = MetricExporter::builder().with_http();
     if let Some(base) = configured {
         spans = spans.with_endpoint(format!("{base}/v1/traces"));
-        metrics = metrics.with_endpoint(format!("{base}/v1/metrics"));
     }
     let resource = Resource::builder()
         .with_service_name(options.service_name.clone())
         .build();
     let traces = SdkTracerProvider::builder()
         .with_batch_exporter(spans.build().map_err(failed)?)
-        .with_resource(resource.clone())
-        .build();
-    let metrics = SdkMeterProvider::builder()
-        .with_periodic_exporter(metrics.build().map_err(failed)?)
+        .with_max_links_per_span(MAX_LINKS)
         .with_resource(resource)
         .build();
-    Ok(Some((traces, metrics)))
+    Ok(Some(traces))
 }

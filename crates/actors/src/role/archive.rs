@@ -13,6 +13,7 @@ use flopsmith_protocol::{
 use flopsmith_store::Checkpoints;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::Role;
 use crate::course::{Budget, Course, Job};
@@ -20,6 +21,7 @@ use crate::error::Error;
 use crate::node::{Context, Decided};
 use crate::settings::GeneratorKind;
 use crate::steps::Steps;
+use crate::trace::{candidate_span, task_span};
 
 /// How long the end of a run waits for elites that are measured again.
 const LAST_MEASUREMENTS: Duration = Duration::from_secs(25);
@@ -99,7 +101,10 @@ impl Role for Archive {
                 () = stop.cancelled() => break,
                 next = log.next() => {
                     let (sequence, outcome) = next?;
-                    self.on_outcome(&mut work, sequence, &outcome).await?;
+                    let span = log.continue_trace(candidate_span!("archive", &outcome.candidate));
+                    span.record("verdict", outcome.verdict.kind());
+                    self.on_outcome(&mut work, sequence, &outcome).instrument(span).await?;
+                    self.end_step(&mut work).await?;
                 }
                 _ = clock.tick() => self.on_clock(&mut work).await?,
             }
@@ -234,11 +239,11 @@ impl Archive {
             GeneratorKind::Policy => "policy",
             GeneratorKind::Schedule => "schedule",
         };
-        Ok(self
-            .context
-            .bus
-            .publish(&subjects::generate(policy), task)
-            .await?)
+        // The beginning of a trace: all that comes of the task continues it.
+        let span = task_span!("task", task);
+        let subject = subjects::generate(policy);
+        let published = self.context.bus.publish(&subject, task);
+        Ok(published.instrument(span).await?)
     }
 
     async fn on_outcome(
@@ -258,6 +263,11 @@ impl Archive {
             let effects = work.saved.sqd.on_outcome(outcome);
             self.perform(work, effects, Some(outcome)).await?;
         }
+        Ok(())
+    }
+
+    /// Ends the current step once its last outcome is here, and begins the next.
+    async fn end_step(&self, work: &mut Working) -> Result<(), Error> {
         if let Some((step, _)) = work.saved.course.current()
             && work.steps.seen(step) > 0
             && work.steps.complete(step)

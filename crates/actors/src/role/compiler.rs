@@ -12,11 +12,13 @@ use flopsmith_protocol::{Candidate, CandidateFault, Compiled, Digest, Outcome, V
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::error::Error;
 use crate::node::{Context, Decided};
-use crate::results::{BuiltBefore, Lookup, Results};
+use crate::results::{BuiltBefore, Known, Lookup, Results};
+use crate::trace::candidate_span;
 
 /// Compiles candidates, one per core at a time.
 pub struct Compiler {
@@ -121,28 +123,22 @@ impl Compiler {
                 fault: CandidateFault::Format,
                 detail: "no program was found in the answer".into(),
             };
-            let decided = Decided {
-                candidate,
-                source: &delivery.message().source,
+            let known = Known {
                 techniques: None,
                 verdict,
-                stage_seconds: [0.0; 3],
             };
-            self.context.publish_outcome(decided).await?;
-            return Ok(delivery.done().await?);
+            let span = span_of(&delivery);
+            return decide(&self.context, delivery, known)
+                .instrument(span)
+                .await;
         }
         let key = self.context.key(&delivery.message().source, candidate);
         match self.results.look_up(&key, candidate) {
             Lookup::Known(known) => {
-                let decided = Decided {
-                    candidate,
-                    source: &delivery.message().source,
-                    techniques: known.techniques,
-                    verdict: known.verdict,
-                    stage_seconds: [0.0; 3],
-                };
-                self.context.publish_outcome(decided).await?;
-                Ok(delivery.done().await?)
+                let span = span_of(&delivery);
+                decide(&self.context, delivery, *known)
+                    .instrument(span)
+                    .await
             }
             Lookup::UnderWay => {
                 parked
@@ -155,11 +151,38 @@ impl Compiler {
                 let context = Arc::clone(&self.context);
                 let stage = Arc::clone(&self.stage);
                 let results = self.results.clone();
-                running.push(Box::pin(compile(context, stage, results, delivery, key)));
+                let span = span_of(&delivery);
+                let work = compile(context, stage, results, delivery, key);
+                running.push(Box::pin(work.instrument(span)));
                 Ok(())
             }
         }
     }
+}
+
+/// The span of a compile job. A twin that waits has none until it is its turn.
+fn span_of(delivery: &Delivery<Candidate>) -> Span {
+    let candidate = &delivery.message().candidate;
+    let span = candidate_span!("compile", candidate, attempt = delivery.attempt());
+    delivery.continue_trace(span)
+}
+
+/// Publishes what is known of a program without compiling it.
+async fn decide(
+    context: &Context,
+    delivery: Delivery<Candidate>,
+    known: Known,
+) -> Result<(), Error> {
+    let message = delivery.message();
+    let decided = Decided {
+        candidate: &message.candidate,
+        source: &message.source,
+        techniques: known.techniques,
+        verdict: known.verdict,
+        stage_seconds: [0.0; 3],
+    };
+    context.publish_outcome(decided).await?;
+    Ok(delivery.done().await?)
 }
 
 async fn compile(
@@ -209,6 +232,7 @@ async fn compile(
                 verdict,
                 stage_seconds: [seconds, 0.0, 0.0],
             };
+            Span::current().record("seconds", f64::from(seconds));
             context.publish_outcome(decided).await?;
             delivery.done().await?;
         }
@@ -223,6 +247,9 @@ async fn pass_on(
     built: BuiltBefore,
     compile_seconds: f32,
 ) -> Result<(), Error> {
+    let span = Span::current();
+    span.record("seconds", f64::from(compile_seconds));
+    span.record("techniques", tracing::field::display(built.techniques));
     let message = delivery.message().clone();
     let compiled = Compiled {
         candidate: message.candidate,

@@ -1,7 +1,7 @@
 //! Generator: task → rollouts and candidates.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
@@ -10,11 +10,13 @@ use flopsmith_protocol::{
     Rollout, Task, subjects,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::answer::{Answer, Source};
 use crate::error::Error;
 use crate::node::Context;
+use crate::trace::task_span;
 
 /// Tasks that are answered in one batch.
 const BATCH: usize = 16;
@@ -163,23 +165,31 @@ impl Generator {
 
     async fn answer(&mut self, deliveries: Vec<Delivery<Task>>) -> Result<(), Error> {
         let tasks: Vec<Task> = deliveries.iter().map(|d| d.message().clone()).collect();
+        let spans: Vec<Span> = deliveries.iter().map(span_of).collect();
         let lease = self.context.cores.all("generate").await;
+        let started = Instant::now();
         let answers = self.source.answer(&self.context.problem, &tasks).await?;
+        // The tasks of a batch are answered together, so each took as long as all.
+        let seconds = started.elapsed().as_secs_f64();
         drop(lease);
         let version = self.source.version();
-        for ((delivery, task), answers) in deliveries.into_iter().zip(&tasks).zip(answers) {
-            self.publish(task, answers, version).await?;
-            delivery.done().await?;
+        for ((delivery, span), answers) in deliveries.into_iter().zip(spans).zip(answers) {
+            span.record("seconds", seconds);
+            self.publish(delivery, answers, version)
+                .instrument(span)
+                .await?;
         }
         Ok(())
     }
 
+    /// Publishes the answers to a task, and then lets it go.
     async fn publish(
         &self,
-        task: &Task,
+        delivery: Delivery<Task>,
         answers: Vec<Answer>,
         version: Option<PolicyVersion>,
     ) -> Result<(), Error> {
+        let task = delivery.message();
         let mut rollouts = Vec::new();
         let mut candidates = Vec::with_capacity(answers.len());
         for (sample, answer) in (0u32..).zip(answers) {
@@ -208,8 +218,13 @@ impl Generator {
             .bus
             .publish_many(&subjects::compile("cpu"), &candidates)
             .await?;
-        Ok(())
+        Ok(delivery.done().await?)
     }
+}
+
+fn span_of(delivery: &Delivery<Task>) -> Span {
+    let span = task_span!("generate", delivery.message(), attempt = delivery.attempt());
+    delivery.continue_trace(span)
 }
 
 pub(crate) fn candidate_ref(

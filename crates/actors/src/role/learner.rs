@@ -9,6 +9,8 @@ use flopsmith_policy::{Device, Kind, Model};
 use flopsmith_protocol::{PolicyVersion, StepMetrics};
 use flopsmith_store::Checkpoints;
 use tokio_util::sync::CancellationToken;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::batches::{Batch, Batches, SILENCE};
@@ -61,7 +63,14 @@ impl Role for Learner {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                batch = batches.next() => self.train(&mut work, batch?).await?,
+                batch = batches.next() => {
+                    let batch = batch?;
+                    let span = tracing::info_span!(
+                        parent: None, "train", run = %self.context.run, step = batch.step, version = Empty,
+                        samples = Empty, mean_reward = Empty, loss = Empty, kl = Empty, seconds = Empty
+                    );
+                    self.train(&mut work, batch).instrument(span).await?;
+                }
             }
         }
         Ok(())
@@ -128,7 +137,14 @@ impl Learner {
     }
 
     async fn train(&self, work: &mut Working, batch: Batch) -> Result<(), Error> {
-        let Batch { step, groups } = batch;
+        let Batch {
+            step,
+            groups,
+            traces,
+        } = batch;
+        // A step has many samples and a span one parent, so it links to them.
+        let span = Span::current();
+        flopsmith_bus::link(&span, &traces);
         let settings = &self.context.settings;
         if work.peak_gflops.is_none() {
             work.peak_gflops = self.context.machine_peak().await?;
@@ -172,6 +188,12 @@ impl Learner {
         metrics.tokens = report.tokens;
         metrics.seconds = report.seconds;
         work.version = PolicyVersion(work.version.0 + 1);
+        span.record("version", work.version.0);
+        span.record("samples", metrics.samples);
+        span.record("mean_reward", metrics.mean_reward);
+        span.record("loss", metrics.loss);
+        span.record("kl", metrics.kl);
+        span.record("seconds", metrics.seconds);
         self.checkpoint(work, step).await?;
         self.publish(work, step, Some(metrics)).await?;
         drop(lease);

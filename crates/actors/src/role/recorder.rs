@@ -126,14 +126,15 @@ impl Journal {
         let mut items = Vec::new();
         let mut good = 0u64;
         let mut reader = BufReader::new(&file);
-        let mut line = String::new();
+        // Bytes, not text: a line may have been cut in the middle of a character.
+        let mut line = Vec::new();
         loop {
             line.clear();
-            let read = reader.read_line(&mut line).map_err(fail)?;
-            if read == 0 || !line.ends_with('\n') {
+            let read = reader.read_until(b'\n', &mut line).map_err(fail)?;
+            if line.last() != Some(&b'\n') {
                 break;
             }
-            let Ok(item) = serde_json::from_str(&line) else {
+            let Ok(item) = serde_json::from_slice(&line) else {
                 break;
             };
             items.push(item);
@@ -365,6 +366,37 @@ impl Sum {
             mean_gflops: self.gflops / n,
             distinct_correct: u32::try_from(self.distinct.len()).unwrap_or(u32::MAX),
             ..self.line.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_file_cut_anywhere_keeps_its_whole_lines(values in proptest::collection::vec(".{0,20}", 0..8), cut in 0usize..200) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("lines.jsonl");
+            let open = || Journal::open::<String>(path.clone()).expect("it opens");
+            let (mut journal, _) = open();
+            let mut ends = Vec::new();
+            for value in &values {
+                journal.write(value).expect("it is written");
+                ends.push(std::fs::metadata(&path).expect("it is there").len() as usize);
+            }
+            let bytes = std::fs::read(&path).expect("it is there");
+            let cut = cut.min(bytes.len());
+            std::fs::write(&path, &bytes[..cut]).expect("it is cut");
+            let whole = ends.iter().filter(|end| **end <= cut).count();
+            let (mut journal, kept) = open();
+            prop_assert_eq!(&kept[..], &values[..whole]);
+            journal.write(&"end").expect("it is written");
+            let (_, lines) = open();
+            prop_assert_eq!(lines.len(), whole + 1);
+            prop_assert_eq!(&lines[whole], "end");
         }
     }
 }

@@ -8,11 +8,13 @@ use flopsmith_bench::{Failure, Purpose as Measure, Timer as Stage};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_protocol::{Purpose, Verdict, Verified, subjects};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::error::Error;
 use crate::node::{Context, Decided};
 use crate::settings::Standard;
+use crate::trace::candidate_span;
 
 /// At most this many programs are timed under one lease of the cores.
 const BATCH: usize = 32;
@@ -86,8 +88,6 @@ impl Timer {
                 delivery.retry(ErrorClass::Shutdown).await?;
                 continue;
             }
-            let message = delivery.message().clone();
-            let compiled = &message.compiled;
             let object = match object {
                 Ok(object) => object,
                 Err(error) if delivery.attempt() < self.context.attempts => {
@@ -97,54 +97,72 @@ impl Timer {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let stage = Arc::clone(&self.stage);
-            let certify = compiled.candidate.purpose == Purpose::Certify;
-            let evaluate = &self.context.settings.evaluate;
-            let standard = purpose(if certify {
-                evaluate.again
-            } else {
-                evaluate.purpose
-            });
-            let best = self.context.best_known();
-            let seed = seed_of(&compiled.object.digest);
-            let started = std::time::Instant::now();
-            let work = tokio::task::spawn_blocking(move || {
-                let mut stage = stage
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner);
-                stage.measure(&object, standard, seed, best)
-            });
-            let timed = work.await.map_err(|_| Error::Thread("timer"))?;
-            let seconds = started.elapsed().as_secs_f32();
-            let verdict = match timed {
-                Ok(timed) => {
-                    let mut measurement = timed.measurement;
-                    measurement.samples = Some(self.context.store.put(timed.raw).await?);
-                    self.context.note_best(measurement.gflops);
-                    Verdict::Measured { measurement }
-                }
-                Err(Failure::Infrastructure { cause, detail })
-                    if delivery.attempt() < self.context.attempts =>
-                {
-                    tracing::warn!(%cause, detail, candidate = %compiled.candidate.id, "timing failed; trying again");
-                    delivery.retry(ErrorClass::Infrastructure).await?;
-                    continue;
-                }
-                Err(failure) => failure.into(),
-            };
-            let decided = Decided {
-                candidate: &compiled.candidate,
-                source: &compiled.source,
-                techniques: Some(compiled.techniques),
-                verdict,
-                stage_seconds: [compiled.compile_seconds, message.verify_seconds, seconds],
-            };
-            self.context.publish_outcome(decided).await?;
-            delivery.done().await?;
+            let span = span_of(&delivery);
+            self.measure(delivery, object).instrument(span).await?;
         }
         drop(lease);
         Ok(())
     }
+
+    /// Times one program; the cores are leased.
+    async fn measure(
+        &self,
+        delivery: Delivery<Verified>,
+        object: impl AsRef<[u8]> + Send + 'static,
+    ) -> Result<(), Error> {
+        let message = delivery.message().clone();
+        let compiled = &message.compiled;
+        let stage = Arc::clone(&self.stage);
+        let certify = compiled.candidate.purpose == Purpose::Certify;
+        let evaluate = &self.context.settings.evaluate;
+        let standard = purpose(if certify {
+            evaluate.again
+        } else {
+            evaluate.purpose
+        });
+        let best = self.context.best_known();
+        let seed = seed_of(&compiled.object.digest);
+        let started = std::time::Instant::now();
+        let work = tokio::task::spawn_blocking(move || {
+            let mut stage = stage
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            stage.measure(object.as_ref(), standard, seed, best)
+        });
+        let timed = work.await.map_err(|_| Error::Thread("timer"))?;
+        let seconds = started.elapsed().as_secs_f32();
+        Span::current().record("seconds", f64::from(seconds));
+        let verdict = match timed {
+            Ok(timed) => {
+                let mut measurement = timed.measurement;
+                measurement.samples = Some(self.context.store.put(timed.raw).await?);
+                self.context.note_best(measurement.gflops);
+                Verdict::Measured { measurement }
+            }
+            Err(Failure::Infrastructure { cause, detail })
+                if delivery.attempt() < self.context.attempts =>
+            {
+                tracing::warn!(%cause, detail, candidate = %compiled.candidate.id, "timing failed; trying again");
+                return Ok(delivery.retry(ErrorClass::Infrastructure).await?);
+            }
+            Err(failure) => failure.into(),
+        };
+        let decided = Decided {
+            candidate: &compiled.candidate,
+            source: &compiled.source,
+            techniques: Some(compiled.techniques),
+            verdict,
+            stage_seconds: [compiled.compile_seconds, message.verify_seconds, seconds],
+        };
+        self.context.publish_outcome(decided).await?;
+        Ok(delivery.done().await?)
+    }
+}
+
+fn span_of(delivery: &Delivery<Verified>) -> Span {
+    let candidate = &delivery.message().compiled.candidate;
+    let span = candidate_span!("time", candidate, attempt = delivery.attempt());
+    delivery.continue_trace(span)
 }
 
 /// Inputs differ between programs and between the measurements of one; they need not be secret from other programs.

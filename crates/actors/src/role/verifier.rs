@@ -9,10 +9,12 @@ use flopsmith_protocol::{Compiled, Verified, subjects};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::error::Error;
 use crate::node::{Context, Decided};
+use crate::trace::candidate_span;
 
 /// Verifies compiled candidates, one per core at a time.
 pub struct Verifier {
@@ -48,7 +50,9 @@ impl Role for Verifier {
                 Some(result) = running.next(), if !running.is_empty() => { let () = result?; }
                 delivery = worker.next(), if running.len() < self.slots => {
                     let Some(delivery) = delivery else { break };
-                    running.push(verify(Arc::clone(&self.context), Arc::clone(&self.stages), delivery));
+                    let span = span_of(&delivery);
+                    let work = verify(Arc::clone(&self.context), Arc::clone(&self.stages), delivery);
+                    running.push(work.instrument(span));
                 }
             }
         }
@@ -57,6 +61,12 @@ impl Role for Verifier {
         }
         Ok(())
     }
+}
+
+fn span_of(delivery: &Delivery<Compiled>) -> Span {
+    let candidate = &delivery.message().candidate;
+    let span = candidate_span!("verify", candidate, attempt = delivery.attempt());
+    delivery.continue_trace(span)
 }
 
 async fn verify(
@@ -92,6 +102,7 @@ async fn verify(
     drop(lease);
     match report {
         Ok(report) => {
+            Span::current().record("seconds", report.seconds);
             let verified = Verified {
                 worst_error_share: report.worst_error_share,
                 cases: report.cases,

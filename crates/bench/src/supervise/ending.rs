@@ -5,6 +5,9 @@ use flopsmith_sandbox::{Exit, Finished};
 
 use crate::Failure;
 
+/// No program in the jail can send it, and when the supervisor does, it says why.
+const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
+
 /// Before a candidate's first instruction ran, nothing can be its fault.
 pub fn before_first_call(finished: &Finished) -> Failure {
     Failure::infrastructure(
@@ -21,6 +24,12 @@ pub fn before_first_call(finished: &Finished) -> Failure {
 pub fn of_candidate(finished: &Finished, memory_bytes: u64) -> Failure {
     // A program that touches memory it did not get dies like any other wild pointer.
     let starved = finished.max_rss_bytes > memory_bytes / 2;
+    if finished.exit == Exit::Signal(SIGKILL) && !starved {
+        return Failure::infrastructure(
+            InfrastructureCause::Harness,
+            "the process was killed from outside: by the machine short of memory, or by a person",
+        );
+    }
     let memory = "the program used all the memory it may have".to_owned();
     let (fault, what) = match finished.exit {
         Exit::Code(code) => (

@@ -167,9 +167,15 @@ impl Timer {
                 &mut ChaCha8Rng::seed_from_u64(0),
             )
             .ok_or_else(|| no_buffers(&"the arrays do not fit"))?;
-        let reference = compile_own(&sandbox, toolchain, &problem, &problem.reference_source)?;
+        let reference = compile_own(
+            &sandbox,
+            toolchain,
+            &problem,
+            &problem.reference_source,
+            "reference.c",
+        )?;
         let baseline_object = match &problem.baseline_source {
-            Some(source) => compile_own(&sandbox, toolchain, &problem, source)?,
+            Some(source) => compile_own(&sandbox, toolchain, &problem, source, "baseline.c")?,
             None => reference.clone(),
         };
         let peak = peak::measure(&cores.kernel, threads, PEAK_BUDGET);

@@ -58,7 +58,8 @@ pub struct Verifier {
 struct Pool {
     /// Small hidden sizes: wrong programs fail here within a millisecond.
     small: Vec<Case>,
-    /// The timed size; the first has uniform inputs, as timed calls have.
+    /// The timed size; the first has uniform inputs, as timed calls have, the others uneven ones where the problem
+    /// has such: every candidate meets one of each.
     timed: Vec<Case>,
     /// Hidden sizes from the timed one upwards.
     large: Vec<Case>,
@@ -86,7 +87,13 @@ impl Verifier {
         toolchain: &Toolchain,
         seed: [u8; 32],
     ) -> Result<Self, Failure> {
-        let reference = compile_own(&sandbox, toolchain, &problem, &problem.reference_source)?;
+        let reference = compile_own(
+            &sandbox,
+            toolchain,
+            &problem,
+            &problem.reference_source,
+            "reference.c",
+        )?;
         let arena = arena_for(&problem)?;
         let mut verifier = Self {
             sandbox,
@@ -160,6 +167,9 @@ impl Verifier {
             let params = group[n].params.clone();
             let distribution = match n {
                 0 => group[0].distribution,
+                _ if group[n].distribution.is_uneven() => {
+                    uneven_distribution(&self.problem, &mut rng)
+                }
                 _ => other_distribution(&self.problem, &mut rng),
             };
             group[n] = Case::draw(
@@ -252,7 +262,7 @@ impl Verifier {
             .take(2)
             .chain([&problem.timed, &problem.timed])
         {
-            let content = other_distribution(&problem, &mut rng);
+            let content = uneven_distribution(&problem, &mut rng);
             self.pool
                 .timed
                 .push(draw(params.clone(), content, &mut rng)?);
@@ -352,17 +362,23 @@ fn passed(case: &Case, finding: &Finding) -> Result<f64, Failure> {
 }
 
 fn other_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distribution {
-    let known = &problem.verify.distributions;
-    let others: Vec<Distribution> = known
-        .iter()
-        .copied()
-        .filter(|d| *d != Distribution::Uniform)
-        .collect();
-    if others.is_empty() {
-        Distribution::Uniform
-    } else {
-        others[rng.random_range(0..others.len())]
-    }
+    one_of(problem, rng, |d| d != Distribution::Uniform).unwrap_or(Distribution::Uniform)
+}
+
+/// One that methods with errors in proportion to the largest element fail on.
+fn uneven_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distribution {
+    one_of(problem, rng, Distribution::is_uneven)
+        .unwrap_or_else(|| other_distribution(problem, rng))
+}
+
+fn one_of(
+    problem: &Problem,
+    rng: &mut ChaCha8Rng,
+    wanted: impl Fn(Distribution) -> bool,
+) -> Option<Distribution> {
+    let known = problem.verify.distributions.iter().copied();
+    let fit: Vec<Distribution> = known.filter(|d| wanted(*d)).collect();
+    (!fit.is_empty()).then(|| fit[rng.random_range(0..fit.len())])
 }
 
 /// Buffers that hold the largest case of a problem, between inaccessible pages.
@@ -389,12 +405,13 @@ fn arena_for(problem: &Problem) -> Result<Arena, Failure> {
     })
 }
 
-/// Compiles a source of the problem itself, with everything permitted.
+/// Compiles a source of the problem itself, called `what`, with everything permitted.
 pub(crate) fn compile_own(
     sandbox: &Arc<Sandbox>,
     toolchain: &Toolchain,
     problem: &Problem,
     source: &str,
+    what: &str,
 ) -> Result<Vec<u8>, Failure> {
     Compiler::new(Arc::clone(sandbox), toolchain.clone())
         .compile(problem, source, TechniqueSet::all())
@@ -402,7 +419,7 @@ pub(crate) fn compile_own(
         .map_err(|failure| match failure {
             Failure::Candidate { fault, detail } => Failure::infrastructure(
                 InfrastructureCause::Baseline,
-                format!("the problem's own source is refused ({fault}): {detail}"),
+                format!("the problem's {what} is refused ({fault}): {detail}"),
             ),
             other => other,
         })

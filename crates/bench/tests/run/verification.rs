@@ -105,3 +105,13 @@ fn what_cannot_be_loaded_is_the_candidates_fault() {
         F::ForbiddenSymbol
     );
 }
+
+#[test]
+fn a_method_that_is_exact_only_beside_the_largest_element_fails_whatever_cases_are_drawn() {
+    let _alone = crate::fixtures::alone();
+    let strassen = program("strassen.c");
+    for seed in 0..20 {
+        let (found, detail) = fault(verifier(seed).verify(&strassen, 0), "strassen.c");
+        assert_eq!(found, F::WrongResult, "seed {seed}: {detail}");
+    }
+}

@@ -47,6 +47,7 @@ fn the_receiver_continues_the_senders_trace() {
             .instrument(span)
             .await;
             soon(log.next()).await.unwrap();
+            drop(log.continue_trace(tracing::info_span!("archive")));
             (worked, log.trace().clone())
         })
     });
@@ -65,5 +66,10 @@ fn the_receiver_continues_the_senders_trace() {
     assert_eq!(
         read.span_id().unwrap(),
         span("compile").span_context.span_id().to_string()
+    );
+    assert_eq!(
+        span("archive").parent_span_id,
+        span("compile").span_context.span_id(),
+        "a log hands the trace on as a queue does"
     );
 }

@@ -235,7 +235,7 @@ fn timing(findings: &mut Findings) -> Result<serde_json::Value> {
     match flopsmith_bench::openblas::measure(
         &evaluator.toolchain.compiler,
         256,
-        flopsmith_bench::pinning::allowed_cores().last().copied(),
+        crate::evaluator::cores_for(1).kernel.last().copied(),
     ) {
         Some(found) => findings.add(
             "openblas",

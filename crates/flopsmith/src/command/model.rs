@@ -25,18 +25,15 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             tokens: None,
             format,
         } => {
-            let found =
-                inspect(folder).map_err(|e| usage(flopsmith_actors::supervisor::words(&e)))?;
+            let found = inspect(&paths::model(folder))
+                .map_err(|e| usage(flopsmith_actors::supervisor::words(&e)))?;
             if *format == Format::Json {
                 data(&serde_json::to_string(&found)?);
             } else {
                 describe(&found);
             }
-            Ok(ExitCode::from(if found.loads.is_ok() {
-                exit::OK
-            } else {
-                exit::CANDIDATE
-            }))
+            let usable = found.loads.is_ok() && found.tokenizer.is_ok();
+            Ok(ExitCode::from(if usable { exit::OK } else { exit::USAGE }))
         }
         Model::Sample {
             folder,

@@ -10,6 +10,7 @@ use flopsmith_actors::settings::Settings;
 use crate::args::{Format, Train};
 use crate::config;
 use crate::exit::{self, data, say, usage};
+use crate::export;
 use crate::run::{self, Ended, Folder, Plan};
 use crate::view::{self, Log};
 
@@ -103,6 +104,10 @@ pub fn finish(
     if summary.best.is_some() {
         say(&format!("best source  {}", path.join("best.c").display()));
     }
+    let model = path.join(export::MODEL);
+    if model.is_dir() {
+        say(&format!("model        {}", model.display()));
+    }
     say(&format!(
         "outcomes     {}",
         path.join("outcomes.jsonl").display()
@@ -113,6 +118,10 @@ pub fn finish(
         say(&format!(
             "time it      flopsmith bench {} --problem dgemm",
             path.join("best.c").display()
+        ));
+        say(&format!(
+            "sample it    flopsmith model sample {} --problem dgemm",
+            model.display()
         ));
     }
     if format == Format::Json {

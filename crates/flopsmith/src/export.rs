@@ -1,0 +1,104 @@
+//! The trained model as a Hugging Face folder, so that it can be sampled, trained further or opened elsewhere.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use flopsmith_actors::settings::{GeneratorKind, Settings};
+use flopsmith_store::{Checkpoints, Store};
+
+use crate::run::Folder;
+
+/// The folder's name inside a run's folder.
+pub const MODEL: &str = "model";
+const WEIGHTS: &str = "model.safetensors";
+
+/// Writes the newest trained weights of a run, with everything else of the model it began with, to `RUN/model`.
+/// None where nothing was trained.
+///
+/// # Errors
+/// When the store cannot be read or the folder cannot be written.
+pub async fn model(folder: &Folder, settings: &Settings, store: Store) -> Result<Option<PathBuf>> {
+    if settings.generator.kind != GeneratorKind::Policy {
+        return Ok(None);
+    }
+    let Some(checkpoint) = Checkpoints::new(store, "learner")
+        .latest(&folder.id)
+        .await?
+    else {
+        return Ok(None);
+    };
+    let weights = checkpoint.file(WEIGHTS).await?;
+    let target = folder.path.join(MODEL);
+    write(&settings.generator.model, &target, &weights)
+        .with_context(|| format!("cannot write the trained model to {}", target.display()))?;
+    Ok(Some(target))
+}
+
+/// The weights are renamed into their place last: a folder that has them is whole.
+fn write(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
+    std::fs::create_dir_all(target)?;
+    for entry in std::fs::read_dir(origin)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let text = name.to_string_lossy();
+        // Shards and their index are what the new weights replace.
+        let of_weights = text.contains(".safetensors") || text.ends_with(".bin");
+        if entry.path().is_file() && !of_weights && is_of_the_model(&text) {
+            std::fs::copy(entry.path(), target.join(&name))?;
+        }
+    }
+    let part = target.join("model.safetensors.part");
+    std::fs::write(&part, weights)?;
+    std::fs::File::open(&part)?.sync_all()?;
+    std::fs::rename(part, target.join(WEIGHTS))
+}
+
+/// What describes the model; not how it was made, which is no longer true of it. The best program of its corpus is
+/// still the best it was shown.
+fn is_of_the_model(name: &str) -> bool {
+    let kind = Path::new(name).extension().and_then(|e| e.to_str());
+    matches!(kind, Some("json" | "txt" | "model" | "jinja")) && name != "evaluation.json"
+        || name == "corpus_best.c"
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_gets_new_weights_and_what_else_a_model_needs() {
+        let place = tempfile::tempdir().unwrap();
+        let (origin, target) = (place.path().join("origin"), place.path().join("model"));
+        std::fs::create_dir(&origin).unwrap();
+        for name in [
+            "config.json",
+            "tokenizer.json",
+            "chat_template.jinja",
+            "corpus_best.c",
+            "recipe.toml",
+            "model.safetensors",
+            "model-00001-of-00002.safetensors",
+            "model.safetensors.index.json",
+        ] {
+            std::fs::write(origin.join(name), name).unwrap();
+        }
+        // Twice, as after a run that was stopped and resumed.
+        write(&origin, &target, b"first").unwrap();
+        write(&origin, &target, b"weights").unwrap();
+        let mut names: Vec<String> = std::fs::read_dir(&target)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let expected = [
+            "chat_template.jinja",
+            "config.json",
+            "corpus_best.c",
+            "model.safetensors",
+            "tokenizer.json",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(std::fs::read(target.join(WEIGHTS)).unwrap(), b"weights");
+    }
+}

@@ -44,6 +44,7 @@ pub trait Source: Send + Sync + 'static {
         tasks: &[Task],
     ) -> Result<Vec<Vec<Answer>>, Error>;
 
-    /// Hears how a program of the run did; sources that search learn from it.
+    /// Hears how a program of the run did; sources that search learn from it. After a restart every outcome of the run is
+    /// told again before the first task.
     fn heard(&mut self, _source: &str, _gflops: Option<f64>) {}
 }

@@ -142,6 +142,13 @@ impl Cores {
         }
     }
 
+    /// How long nobody has held any core, all such times together.
+    pub fn idle(&self) -> Duration {
+        let mut ledger = self.ledger();
+        ledger.settle(Instant::now());
+        Duration::from_secs_f64(ledger.idle)
+    }
+
     async fn take(&self, role: &'static str, count: u32) -> Lease {
         self.ledger().waiting += 1;
         let waiting = Waiting(self);
@@ -235,6 +242,24 @@ mod tests {
         let sum: f64 = shares.by_role.values().sum::<f64>() + shares.idle;
         assert!((sum - 1.0).abs() < 1e-6, "{shares:?}");
         assert!(shares.by_role["compile"] > 0.0 && shares.by_role["verify"] > 0.0);
+    }
+
+    #[tokio::test]
+    async fn a_node_is_idle_only_while_nobody_holds_a_core() {
+        async fn pass(time: Duration) {
+            let until = Instant::now() + time;
+            while Instant::now() < until {
+                tokio::task::yield_now().await;
+            }
+        }
+        let cores = Cores::new(2);
+        let held = cores.one("generate").await;
+        let before = cores.idle();
+        pass(Duration::from_millis(10)).await;
+        assert_eq!(cores.idle(), before);
+        drop(held);
+        pass(Duration::from_millis(10)).await;
+        assert!(cores.idle() >= before + Duration::from_millis(9));
     }
 
     #[tokio::test(start_paused = true)]

@@ -75,7 +75,6 @@ impl Course {
         elapsed: f64,
         seconds: f64,
         budget: Budget,
-        stop: bool,
     ) -> Option<(u64, Purpose)> {
         match self.current {
             Some((_, Purpose::Train | Purpose::Search)) => {
@@ -92,14 +91,14 @@ impl Course {
             (_, Some(Purpose::EvaluateEnd)) => None,
             (Job::Train, None) if !self.finished => Some(Purpose::EvaluateStart),
             (Job::Train, _) => {
-                let fits = self.fits(elapsed, budget, stop);
+                let fits = self.fits(elapsed, budget);
                 Some(if fits {
                     Purpose::Train
                 } else {
                     Purpose::EvaluateEnd
                 })
             }
-            (Job::Search, _) => self.fits(elapsed, budget, stop).then_some(Purpose::Search),
+            (Job::Search, _) => self.fits(elapsed, budget).then_some(Purpose::Search),
         };
         self.current = next.map(|purpose| (self.next_step, purpose));
         match next {
@@ -109,8 +108,8 @@ impl Course {
         self.current
     }
 
-    fn fits(&self, elapsed: f64, budget: Budget, stop: bool) -> bool {
-        if stop || (budget.steps > 0 && self.trained >= budget.steps) {
+    fn fits(&self, elapsed: f64, budget: Budget) -> bool {
+        if budget.steps > 0 && self.trained >= budget.steps {
             return false;
         }
         // The median of the latest steps: one that was held up (a busy disk, a sleeping laptop) must not end the run.
@@ -135,7 +134,7 @@ mod tests {
     fn run(job: Job, budget: Budget, mut seconds: impl FnMut(u64) -> f64) -> (Vec<Purpose>, f64) {
         let mut course = Course::new(job);
         let (mut elapsed, mut last, mut seen) = (0.0, 0.0, Vec::new());
-        while let Some((step, purpose)) = course.advance(elapsed, last, budget, false) {
+        while let Some((step, purpose)) = course.advance(elapsed, last, budget) {
             assert_eq!(step, seen.len() as u64);
             seen.push(purpose);
             last = seconds(step);
@@ -172,19 +171,19 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_leads_to_the_last_evaluation() {
+    fn the_last_step_leads_to_the_last_evaluation() {
         let mut course = Course::new(Job::Train);
         let budget = Budget {
             seconds: 1e9,
-            steps: 0,
+            steps: 1,
         };
-        course.advance(0.0, 0.0, budget, false);
-        course.advance(1.0, 1.0, budget, false);
+        course.advance(0.0, 0.0, budget);
+        course.advance(1.0, 1.0, budget);
         assert_eq!(
-            course.advance(2.0, 1.0, budget, true).map(|c| c.1),
+            course.advance(2.0, 1.0, budget).map(|c| c.1),
             Some(Purpose::EvaluateEnd)
         );
-        assert_eq!(course.advance(3.0, 1.0, budget, true), None);
+        assert_eq!(course.advance(3.0, 1.0, budget), None);
         assert_eq!(course.trained(), 1);
     }
 }

@@ -13,9 +13,12 @@
 //! - drain order: stop pulling → finish or hand back → publish → acknowledge → leave.
 
 pub mod answer;
+pub mod batches;
 pub mod cores;
 pub mod course;
+pub mod credit;
 pub mod error;
+pub mod ledger;
 pub mod node;
 pub mod results;
 pub mod role;
@@ -24,6 +27,7 @@ pub mod source;
 pub mod steps;
 pub mod supervisor;
 mod trace;
+pub mod versions;
 
 pub use cores::Cores;
 pub use error::Error;

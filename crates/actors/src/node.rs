@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use flopsmith_bus::{Bus, Worker, WorkerOptions};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
-    CandidateRef, Digest, MachineClass, Message, NodeId, Outcome, RunId, TechniqueSet, Verdict,
-    subjects,
+    CandidateRef, Digest, MachineClass, MachineFacts, Message, NodeId, Outcome, RunId,
+    TechniqueSet, Verdict, subjects,
 };
 use flopsmith_store::Store;
 use tokio_util::sync::CancellationToken;
@@ -151,6 +151,18 @@ impl Context {
             .publish(&subjects::outcome(&self.run), &outcome)
             .await?;
         Ok(())
+    }
+
+    /// The floating-point peak of this machine class, GFLOPS, as the first of its nodes said it, which it does before it
+    /// times anything. Later sittings and other nodes measure slightly different ones; rewards go by one for the whole run.
+    pub async fn machine_peak(&self) -> Result<Option<f64>, Error> {
+        let subject = subjects::machine(&self.run);
+        let mut log = self.bus.log::<MachineFacts>(&subject, 0).await?;
+        let said = log.replay().await?.into_iter().map(|(_, facts)| facts);
+        Ok(said
+            .filter(|facts| facts.machine_class == self.machine_class)
+            .map(|facts| facts.peak_gflops)
+            .find(|peak| *peak > 0.0))
     }
 
     /// The best speed measured so far on this node, for screening.

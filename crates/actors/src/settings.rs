@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A run's settings after defaults, file, environment and flags.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
@@ -26,6 +26,11 @@ pub struct Settings {
     pub group_size: u32,
     /// Tasks of the evaluations at start and end, each with `group_size` samples.
     pub evaluate_tasks: u32,
+    /// After so many seconds without an outcome, what is missing of a step counts as lost, as failures of the infrastructure.
+    /// Only time counts in which no role of the archive's node has a core: sampling, compiling, timing and learning may
+    /// take as long as they do. Where other nodes do that work, this has to be longer than any of it takes.
+    #[serde(deserialize_with = "positive")]
+    pub lost_after_seconds: f64,
     /// Where programs come from.
     pub generator: Generator,
     /// Staged Quality-Diversity.
@@ -56,6 +61,7 @@ impl Default for Settings {
             tasks: 8,
             group_size: 8,
             evaluate_tasks: 8,
+            lost_after_seconds: 150.0,
             generator: Generator::default(),
             sqd: flopsmith_archive::Config::default(),
             reward: flopsmith_reward::Reward::default(),
@@ -65,6 +71,18 @@ impl Default for Settings {
             store: String::new(),
             nats: String::new(),
         }
+    }
+}
+
+/// A number above 0, refused where it is read, so that the error names its line.
+fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let number = f64::deserialize(deserializer)?;
+    if number.is_finite() && number > 0.0 {
+        Ok(number)
+    } else {
+        Err(serde::de::Error::custom(format!(
+            "{number} is no number above 0"
+        )))
     }
 }
 
@@ -201,4 +219,19 @@ pub enum Standard {
     Rank,
     /// A number to publish.
     Certify,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_without_meaning_is_refused_and_a_missing_one_has_its_default() {
+        let read = |value: serde_json::Value| serde_json::from_value::<Settings>(value);
+        let of = |seconds: f64| read(serde_json::json!({ "lost_after_seconds": seconds }));
+        assert!(of(0.0).is_err() && of(-3.0).is_err());
+        assert_eq!(of(900.0).expect("fits").lost_after_seconds, 900.0);
+        let missing = read(serde_json::json!({})).expect("fits");
+        assert_eq!(missing, Settings::default());
+    }
 }

@@ -46,6 +46,11 @@ impl Steps {
                 .is_some_and(|s| s.seen.contains(&candidate.id))
     }
 
+    /// Is `step` done, so that nothing more of it counts?
+    pub fn closed(&self, step: u64) -> bool {
+        step < self.first
+    }
+
     /// Are all outcomes of `step` here?
     pub fn complete(&self, step: u64) -> bool {
         step < self.first

@@ -33,6 +33,8 @@ use crate::{export, machine, outside, paths, view, yardstick};
 
 /// How long roles may take to come to rest.
 const GRACE: Duration = Duration::from_secs(30);
+/// The same once the broker is lost: they can neither publish nor give back, and wait in vain.
+const LOST_GRACE: Duration = Duration::from_secs(2);
 
 /// A run's folder and what is known of it.
 pub struct Folder {
@@ -352,12 +354,17 @@ async fn sitting(
             .max(memory.peak_bytes())
             .max(machine::own_peak_bytes() + broker);
     };
+    let mut broker_lost = false;
     let (interrupted, failed) = loop {
         tokio::select! {
             () = finished.cancelled() => break (false, None),
             standing = node.wait() => break (false, Some(standing)),
             _ = interrupt.recv() => break (true, None),
             _ = terminate.recv() => break (true, None),
+            words = given_up(server.as_ref()) => {
+                broker_lost = true;
+                break (false, Some(Standing::Failed(words)));
+            }
             _ = clock.tick() => {
                 note(facts);
                 folder.write_facts(facts)?;
@@ -376,12 +383,19 @@ async fn sitting(
             }
         });
     }
-    let standing = node.close(GRACE).await;
+    let standing = node
+        .close(if broker_lost { LOST_GRACE } else { GRACE })
+        .await;
     note(facts);
     facts.finished = finished.is_cancelled();
     folder.write_facts(facts)?;
-    bus.drain().await?;
-    export::model(folder, &settings, context.store.clone()).await?;
+    // Without a broker nothing can be said any more.
+    let drained = if broker_lost {
+        Ok(())
+    } else {
+        bus.drain().await
+    };
+    let exported = export::model(folder, &settings, context.store.clone()).await;
     if let Some(server) = server {
         server.stop().await;
     }
@@ -392,7 +406,17 @@ async fn sitting(
         (_, Standing::Failed(words)) if !interrupted => say(&format!("warning: {words}")),
         _ => {}
     }
+    drained?;
+    exported?;
     Ok(interrupted)
+}
+
+/// Why the private broker was given up. Pends as long as all is well, and where the run has no broker of its own.
+async fn given_up(server: Option<&Server>) -> String {
+    match server {
+        Some(server) => flopsmith_actors::supervisor::words(&server.failed().await),
+        None => std::future::pending().await,
+    }
 }
 
 /// What was confirmed survives the death of any process either way; only a power failure could lose what
@@ -475,7 +499,7 @@ fn specs(
     let (c, finished) = (Arc::clone(context), finished.clone());
     specs.push(spec("archive", move || {
         let (c, finished) = (Arc::clone(&c), finished.clone());
-        Box::pin(async move { Ok(Archive::new(c, job, finished, CancellationToken::new())) })
+        Box::pin(async move { Ok(Archive::new(c, job, finished)) })
     }));
     let c = Arc::clone(context);
     let kind = context.settings.generator.kind;

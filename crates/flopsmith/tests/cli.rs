@@ -367,6 +367,70 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     assert_eq!(last_object(&listed)[0]["finished"], true);
 }
 
+/// The private broker of the run that is this process.
+fn broker_of(run: u32) -> Option<u32> {
+    let mut processes = std::fs::read_dir("/proc").ok()?.filter_map(Result::ok);
+    processes.find_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        // `pid (name) state parent …`
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (name, rest) = stat.rsplit_once(')')?;
+        let parent: u32 = rest.split_whitespace().nth(1)?.parse().ok()?;
+        (parent == run && name.ends_with("(nats-server")).then_some(pid)
+    })
+}
+
+#[test]
+fn a_run_whose_broker_keeps_dying_says_so_and_is_resumed() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let mut child = search(&runs, &[])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let run = child.id();
+    let limit = Duration::from_secs(120);
+    wait_for(&mut child, limit, "some outcomes", || {
+        only_run(&runs).is_some_and(|r| outcomes(&r).len() >= 3)
+    });
+    // It is started again five times within a minute, and then no more.
+    let mut killed = None;
+    for _ in 0..6 {
+        wait_for(&mut child, limit, "a broker", || {
+            broker_of(run).is_some_and(|pid| Some(pid) != killed)
+        });
+        killed = broker_of(run);
+        let pid = killed.unwrap().to_string();
+        let done = Command::new("kill").args(["-KILL", &pid]).status();
+        assert!(done.unwrap().success());
+    }
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "the run hangs without a broker");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("is given up") && said.contains("--resume"),
+        "{said}"
+    );
+
+    let folder = only_run(&runs).unwrap();
+    let before = outcomes(&folder);
+    let resumed = search(&runs, &["--resume"]).output().unwrap();
+    assert!(
+        resumed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&resumed.stderr)
+    );
+    let after = outcomes(&folder);
+    assert!(before.keys().all(|id| after.contains_key(id)));
+    assert!(after.values().all(|n| *n == 1), "{after:?}");
+}
+
 /// The whole loop with the shipped starter: two steps of training, cut short by a kill, then resumed to its end.
 #[cfg(feature = "torch")]
 #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use flopsmith_generator::corpus::{self, CorpusConfig};
 use flopsmith_generator::schedule::{
-    Axis, Block, Body, Order, Outer, Pack, Schedule, Search, Space,
+    Axis, Block, Body, Index, Order, Outer, Pack, Schedule, Search, Space,
 };
 use flopsmith_protocol::{Technique, TechniqueSet};
 use proptest::prelude::*;
@@ -324,6 +324,50 @@ proptest! {
             prop_assert_eq!(exact.techniques(), permitted);
         }
     }
+}
+
+#[test]
+fn every_program_leads_back_to_its_schedule() {
+    let space = Space::dgemm();
+    let index = Index::new(&space);
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    let all = TechniqueSet::all();
+    for _ in 0..500 {
+        let a = space.sample(&mut rng, all);
+        let b = space.mutate(&a, &mut rng, all);
+        let c = space.crossover(&a, &b, &mut rng, all);
+        for s in [a, b, c] {
+            assert_eq!(index.schedule(&s.render()), Some(s));
+        }
+    }
+    for other in ["", "void dgemm(void);", &Schedule::PLAIN.render()[1..]] {
+        assert_eq!(index.schedule(other), None);
+    }
+}
+
+#[test]
+fn a_search_that_was_told_the_same_goes_on_alike() {
+    let permitted = TechniqueSet::all();
+    let speed = |s: &Schedule| Some(f64::from(s.vector + s.unroll));
+    let mut first = Search::new(Space::dgemm(), 1);
+    let mut reports = Vec::new();
+    for seed in 0..6 {
+        first.reseed(seed);
+        for s in first.propose(8, permitted) {
+            first.report(&s, speed(&s));
+            reports.push(s);
+        }
+    }
+    let mut second = Search::new(Space::dgemm(), 2);
+    // In another order, as a log may give them.
+    for s in reports.iter().rev() {
+        second.report(s, speed(s));
+    }
+    first.reseed(6);
+    second.reseed(6);
+    let next = second.propose(8, permitted);
+    assert_eq!(next, first.propose(8, permitted));
+    assert!(next.iter().all(|s| !reports.contains(s)));
 }
 
 /// On a smooth landscape the search must find the top with far fewer trials than there are points.

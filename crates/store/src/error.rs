@@ -70,10 +70,10 @@ pub enum Error {
         #[source]
         source: object_store::Error,
     },
-    /// An old checkpoint could not be removed.
-    #[error("the old checkpoint `{place}` cannot be removed")]
+    /// An old checkpoint or an artifact could not be removed.
+    #[error("`{place}` cannot be removed")]
     Remove {
-        /// The folder or prefix.
+        /// The file, folder or prefix.
         place: String,
         /// What failed.
         #[source]

@@ -5,7 +5,8 @@
 //! endpoints come from the environment variables of the respective cloud
 //! (`AWS_…`, `GOOGLE_…`, `AZURE_…`). This is the only crate that knows
 //! object_store. It knows nothing of what it stores, never retries what the
-//! client below has given up on, and never deletes an artifact.
+//! client below has given up on, and deletes an artifact only when it is told to:
+//! what refers to an artifact is not written in the store.
 //!
 //! Invariants:
 //! - an artifact's name is the BLAKE3 digest of its content, so putting it

@@ -123,6 +123,22 @@ impl Store {
             .await
     }
 
+    /// Removes an artifact for good. Removing one that is not there changes nothing.
+    ///
+    /// The store cannot tell who refers to an artifact, and equal bytes that
+    /// others put are the same artifact. So this is for the one who knows that
+    /// nothing refers to it any more, in other runs of the same store neither.
+    pub async fn remove(&self, artifact: &ArtifactRef) -> Result<(), Error> {
+        let key = key(&artifact.digest);
+        match self.objects.delete(&key).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(source) => Err(Error::Remove {
+                place: self.place(&key),
+                source: Box::new(source),
+            }),
+        }
+    }
+
     /// The file of an artifact, for programs that open it themselves. None in a store that is no folder. Its content is not checked.
     pub fn path(&self, artifact: &ArtifactRef) -> Option<PathBuf> {
         Some(self.folder.as_ref()?.join(key(&artifact.digest).as_ref()))

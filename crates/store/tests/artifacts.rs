@@ -56,6 +56,34 @@ async fn an_artifact_lies_under_its_digest() {
 }
 
 #[tokio::test]
+async fn what_is_removed_is_gone_and_nothing_else_is() {
+    let dir = tempfile::tempdir().unwrap();
+    for store in [open(dir.path()), Store::open("memory:///").unwrap()] {
+        let old = store.put("old weights").await.unwrap();
+        let other = store.put("other weights").await.unwrap();
+        for _ in 0..2 {
+            store.remove(&old).await.unwrap();
+            assert!(matches!(
+                store.get(&old).await.unwrap_err(),
+                Error::Missing { .. }
+            ));
+            assert_eq!(store.get(&other).await.unwrap(), "other weights");
+        }
+        assert_eq!(store.put("old weights").await.unwrap(), old);
+        assert_eq!(store.get(&old).await.unwrap(), "old weights");
+    }
+    // What cannot be removed is said.
+    let store = open(dir.path());
+    let artifact = store.put("in the way").await.unwrap();
+    let path = store.path(&artifact).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let e = store.remove(&artifact).await.unwrap_err();
+    assert!(matches!(e, Error::Remove { .. }), "{e:?}");
+    assert!(e.to_string().contains(path.to_str().unwrap()), "{e}");
+}
+
+#[tokio::test]
 async fn many_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());

@@ -23,8 +23,6 @@ use crate::settings::GeneratorKind;
 use crate::steps::Steps;
 use crate::trace::{candidate_span, task_span};
 
-/// Nothing came for this long: what is missing is lost, and counted as an infrastructure failure.
-const LOST_AFTER: Duration = Duration::from_secs(150);
 /// How long the end of a run waits for elites that are measured again.
 const LAST_MEASUREMENTS: Duration = Duration::from_secs(25);
 
@@ -45,23 +43,15 @@ pub struct Archive {
     job: Job,
     /// Told when the run is over.
     finished: CancellationToken,
-    /// Cancelled when the user wants the run to come to its end early.
-    wind_up: CancellationToken,
 }
 
 impl Archive {
     /// The archive of the context's run.
-    pub fn new(
-        context: Arc<Context>,
-        job: Job,
-        finished: CancellationToken,
-        wind_up: CancellationToken,
-    ) -> Self {
+    pub fn new(context: Arc<Context>, job: Job, finished: CancellationToken) -> Self {
         Self {
             context,
             job,
             finished,
-            wind_up,
         }
     }
 }
@@ -75,7 +65,15 @@ struct Working {
     started: Instant,
     before: f64,
     step_started: Instant,
-    last_news: Instant,
+    last_news: News,
+}
+
+/// When something was last heard.
+#[derive(Clone, Copy)]
+struct News {
+    at: Instant,
+    /// How long this node had been idle until then.
+    idle: Duration,
 }
 
 impl Working {
@@ -120,6 +118,7 @@ impl Archive {
         let checkpoints = Checkpoints::new(self.context.store.clone(), "archive");
         let run = &self.context.run;
         let now = Instant::now();
+        let last_news = self.news();
         let mut work = match checkpoints.latest(run).await? {
             Some(checkpoint) => {
                 let bytes = checkpoint.file("archive.msgpack").await?;
@@ -137,7 +136,7 @@ impl Archive {
                     started: now,
                     before,
                     step_started: now,
-                    last_news: now,
+                    last_news,
                 }
             }
             None => Working {
@@ -154,7 +153,7 @@ impl Archive {
                 started: now,
                 before: 0.0,
                 step_started: now,
-                last_news: now,
+                last_news,
             },
         };
         if work.saved.tasks.is_empty() && !work.saved.course.finished() {
@@ -163,6 +162,7 @@ impl Archive {
             self.publish_unanswered(&work).await?;
             self.ask_again(&mut work).await?;
         }
+        work.last_news = self.news();
         Ok(work)
     }
 
@@ -249,7 +249,7 @@ impl Archive {
         sequence: u64,
         outcome: &Outcome,
     ) -> Result<(), Error> {
-        work.last_news = Instant::now();
+        work.last_news = self.news();
         work.saved.sequence = work.saved.sequence.max(sequence);
         let new = work.steps.note(&outcome.candidate);
         let certified = outcome.candidate.purpose == Purpose::Certify;
@@ -351,17 +351,13 @@ impl Archive {
             steps: settings.max_steps,
         };
         let elapsed = work.elapsed();
-        let next = work
-            .saved
-            .course
-            .advance(elapsed, seconds, budget, self.wind_up.is_cancelled());
+        let next = work.saved.course.advance(elapsed, seconds, budget);
         work.saved.tasks = match next {
             Some((step, purpose)) => self.plan(work, step, purpose),
             None => Vec::new(),
         };
         work.saved.elapsed = elapsed;
         work.step_started = Instant::now();
-        work.last_news = Instant::now();
         let bytes = rmp_serde::to_vec_named(&work.saved).map_err(|e| Error::Saved {
             role: "archive",
             detail: e.to_string(),
@@ -380,6 +376,7 @@ impl Archive {
         for task in &work.saved.tasks {
             self.publish_task(task).await?;
         }
+        work.last_news = self.news();
         Ok(())
     }
 
@@ -442,7 +439,7 @@ impl Archive {
 
     async fn on_clock(&self, work: &mut Working) -> Result<(), Error> {
         if work.saved.course.finished() {
-            let waited = work.last_news.elapsed() > LAST_MEASUREMENTS;
+            let waited = work.last_news.at.elapsed() > LAST_MEASUREMENTS;
             if (work.repeated.is_empty() || waited) && !self.finished.is_cancelled() {
                 let bytes = rmp_serde::to_vec_named(&work.saved).map_err(|e| Error::Saved {
                     role: "archive",
@@ -462,15 +459,28 @@ impl Archive {
             }
             return Ok(());
         }
-        if work.last_news.elapsed() > LOST_AFTER {
+        // A role that has a core is at work on what is missed, however long it takes.
+        let idle = self
+            .context
+            .cores
+            .idle()
+            .saturating_sub(work.last_news.idle);
+        if idle.as_secs_f64() > self.context.settings.lost_after_seconds {
             self.give_up_lost(work).await?;
         }
         Ok(())
     }
 
+    fn news(&self) -> News {
+        News {
+            at: Instant::now(),
+            idle: self.context.cores.idle(),
+        }
+    }
+
     /// Work that nobody has any more gets an outcome: the cluster's fault, never a reward.
     async fn give_up_lost(&self, work: &mut Working) -> Result<(), Error> {
-        work.last_news = Instant::now();
+        work.last_news = self.news();
         for task in work.saved.tasks.clone() {
             for sample in 0..task.group_size {
                 let candidate = super::generator::candidate_ref(&task, sample, None);
@@ -480,7 +490,10 @@ impl Archive {
                 tracing::warn!(candidate = %candidate.id, "no outcome came; it is counted as lost");
                 let verdict = Verdict::Infrastructure {
                     cause: InfrastructureCause::Bus,
-                    detail: format!("no outcome within {LOST_AFTER:?}"),
+                    detail: format!(
+                        "no outcome within {} s in which no role of this node was at work",
+                        self.context.settings.lost_after_seconds
+                    ),
                 };
                 let decided = Decided {
                     candidate: &candidate,

@@ -43,9 +43,6 @@ impl Generator {
 impl Role for Generator {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
-        let mut worker: Worker<Task> = context
-            .worker(&subjects::generate(self.policy), "generator", BATCH)
-            .await?;
         let mut versions = context
             .bus
             .log::<PolicyPublished>(&subjects::policy(&context.run), 0)
@@ -55,6 +52,24 @@ impl Role for Generator {
             .log::<Outcome>(&subjects::outcome(&context.run), 0)
             .await?;
         let mut newest: Option<PolicyPublished> = None;
+        // What was tried and published before is known before the first task is answered.
+        let past = async { Ok::<_, Error>((versions.replay().await?, outcomes.replay().await?)) };
+        let (published, decided) = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            past = past => past?,
+        };
+        for (_, outcome) in &decided {
+            self.hear(outcome);
+        }
+        drop(decided);
+        let last = published.into_iter().map(|(_, published)| published);
+        if let Some(last) = last.max_by_key(|published| published.version) {
+            newest = Some(self.take_up(last).await?);
+        }
+        let mut worker: Worker<Task> = context
+            .worker(&subjects::generate(self.policy), "generator", BATCH)
+            .await?;
         let mut held: Vec<Delivery<Task>> = Vec::new();
         loop {
             let wanted = held
@@ -73,7 +88,6 @@ impl Role for Generator {
                 () = stop.cancelled() => break,
                 published = versions.next() => {
                     let (_, published) = published?;
-                    // A log that is read from its start offers old versions first: take the last that is at hand.
                     if newest.as_ref().is_none_or(|n| n.version < published.version) {
                         newest = Some(published);
                     }
@@ -81,12 +95,13 @@ impl Role for Generator {
                         && self.source.version().is_none_or(|v| v < published.version)
                         && held.iter().all(|d| d.message().min_policy <= published.version)
                     {
-                        self.source.update(published.version, &published.weights).await?;
+                        let published = published.clone();
+                        newest = Some(self.take_up(published).await?);
                     }
                 }
                 outcome = outcomes.next() => {
                     let (_, outcome) = outcome?;
-                    self.source.heard(&outcome.source, outcome.verdict.measurement().map(|m| m.gflops));
+                    self.hear(&outcome);
                 }
                 delivery = worker.next(), if held.len() < BATCH => {
                     let Some(delivery) = delivery else { break };
@@ -106,6 +121,39 @@ impl Role for Generator {
 }
 
 impl Generator {
+    /// Tells the source how a program did. A failure of the infrastructure says nothing about it.
+    fn hear(&mut self, outcome: &Outcome) {
+        if outcome.verdict.counts() {
+            let gflops = outcome.verdict.measurement().map(|m| m.gflops);
+            self.source.heard(&outcome.source, gflops);
+        }
+    }
+
+    /// Gives the source the weights of `published`, or those of the newest version where these were superseded and removed
+    /// before they could be read. Returns the version it has now.
+    async fn take_up(&mut self, mut published: PolicyPublished) -> Result<PolicyPublished, Error> {
+        let context = Arc::clone(&self.context);
+        let subject = subjects::policy(&context.run);
+        loop {
+            let updated = self
+                .source
+                .update(published.version, &published.weights)
+                .await;
+            let missing = match updated {
+                Ok(()) => return Ok(published),
+                Err(error @ Error::Store(flopsmith_store::Error::Missing { .. })) => error,
+                Err(error) => return Err(error),
+            };
+            // Read anew: a reader that stands in the middle does not know how far the log goes by now.
+            let mut versions = context.bus.log::<PolicyPublished>(&subject, 0).await?;
+            let later = versions.replay().await?.into_iter().map(|(_, later)| later);
+            match later.max_by_key(|later| later.version) {
+                Some(later) if later.version > published.version => published = later,
+                _ => return Err(missing),
+            }
+        }
+    }
+
     /// Is the source's policy new enough for every task?
     fn serves(&self, held: &[Delivery<Task>]) -> bool {
         let oldest = self.source.version();

@@ -1,27 +1,23 @@
 //! Learner: groups of outcomes → policy versions.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use flopsmith_bus::TraceContext;
 use flopsmith_learner::{GrpoConfig, GrpoSample, Learner as Stage, StepReport};
 use flopsmith_policy::{Device, Kind, Model};
-use flopsmith_protocol::{
-    CandidateId, Digest, GroupId, Outcome, PolicyPublished, PolicyVersion, Purpose, Rollout,
-    StepMetrics, subjects,
-};
-use flopsmith_reward::{Context as RewardContext, group_advantages, sharing};
+use flopsmith_protocol::{PolicyVersion, StepMetrics};
 use flopsmith_store::Checkpoints;
 use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use super::Role;
+use crate::batches::{Batch, Batches, SILENCE};
+use crate::credit::{StageBests, credit};
 use crate::error::Error;
 use crate::node::Context;
-use crate::steps::Steps;
+use crate::versions::Versions;
 
 /// Trains the policy on complete steps.
 pub struct Learner {
@@ -35,24 +31,17 @@ impl Learner {
     }
 }
 
-/// What has come of one step.
-#[derive(Default)]
-struct Collected {
-    outcomes: BTreeMap<CandidateId, Outcome>,
-    /// Where each of them was decided, for the links of the step's span.
-    traces: Vec<TraceContext>,
-}
-
 struct Working {
     /// Taken out while a blocking thread trains with it.
     stage: Option<Box<Stage>>,
     version: PolicyVersion,
-    steps: Steps,
-    collected: BTreeMap<u64, Collected>,
-    /// First rollout by candidate and source.
-    rollouts: HashMap<(CandidateId, Digest), Rollout>,
+    /// The first step that was not trained before this start.
+    first: u64,
+    versions: Versions,
     checkpoints: Checkpoints,
-    stage_best: HashMap<u32, f64>,
+    stage_bests: StageBests,
+    /// Known once a timer has said it.
+    peak_gflops: Option<f64>,
     /// Seconds of the run before this start.
     before: f64,
     started: Instant,
@@ -68,43 +57,19 @@ impl Working {
 #[async_trait]
 impl Role for Learner {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
-        let context = Arc::clone(&self.context);
         let mut work = self.restore().await?;
-        let mut outcomes = context
-            .bus
-            .log::<Outcome>(&subjects::outcome(&context.run), 0)
-            .await?;
-        let mut rollouts = context
-            .bus
-            .log::<Rollout>(&subjects::rollout(&context.run), 0)
-            .await?;
+        let mut batches = Batches::open(&self.context, work.first, SILENCE).await?;
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                next = rollouts.next() => {
-                    let (_, rollout) = next?;
-                    if rollout.candidate.purpose == Purpose::Train && !work.steps.knows(&rollout.candidate) {
-                        let key = (rollout.candidate.id.clone(), rollout.source.clone());
-                        work.rollouts.entry(key).or_insert(rollout);
-                    }
-                }
-                next = outcomes.next() => {
-                    let (_, outcome) = next?;
-                    if outcome.candidate.purpose != Purpose::Train || !work.steps.note(&outcome.candidate) {
-                        continue;
-                    }
-                    let step = outcome.candidate.step;
-                    let collected = work.collected.entry(step).or_default();
-                    collected.traces.push(outcomes.trace().clone());
-                    collected.outcomes.insert(outcome.candidate.id.clone(), outcome);
-                    if work.steps.complete(step) {
-                        let span = tracing::info_span!(
-                            parent: None, "train", run = %context.run, step, version = Empty,
-                            samples = Empty, mean_reward = Empty, loss = Empty, kl = Empty, seconds = Empty
-                        );
-                        self.train(&mut work, step).instrument(span).await?;
-                    }
+                batch = batches.next() => {
+                    let batch = batch?;
+                    let span = tracing::info_span!(
+                        parent: None, "train", run = %self.context.run, step = batch.step, version = Empty,
+                        samples = Empty, mean_reward = Empty, loss = Empty, kl = Empty, seconds = Empty
+                    );
+                    self.train(&mut work, batch).instrument(span).await?;
                 }
             }
         }
@@ -127,6 +92,7 @@ impl Learner {
         let mut version = PolicyVersion(0);
         let mut done = None;
         let mut before = 0.0;
+        let mut stage_bests = StageBests::default();
         if let Some(checkpoint) = &latest {
             for name in checkpoint.names() {
                 files.push((name.to_owned(), checkpoint.file(name).await?.to_vec()));
@@ -134,6 +100,10 @@ impl Learner {
             version = PolicyVersion(checkpoint.meta["version"].as_u64().unwrap_or(0));
             done = checkpoint.meta["step"].as_u64();
             before = checkpoint.meta["seconds"].as_f64().unwrap_or(0.0);
+            stage_bests = StageBests::saved(&checkpoint.meta).map_err(|e| Error::Saved {
+                role: "learner",
+                detail: e.to_string(),
+            })?;
         }
         let stage = tokio::task::spawn_blocking(move || -> Result<Stage, String> {
             let model = Model::load(&folder, tch_device(), Kind::Float)
@@ -153,11 +123,11 @@ impl Learner {
         let mut work = Working {
             stage: Some(Box::new(stage)),
             version,
-            steps: Steps::starting_at(done.map_or(0, |s| s + 1)),
-            collected: BTreeMap::new(),
-            rollouts: HashMap::new(),
+            first: done.map_or(0, |s| s + 1),
+            versions: Versions::open(context).await?,
             checkpoints,
-            stage_best: HashMap::new(),
+            stage_bests,
+            peak_gflops: None,
             before,
             started: Instant::now(),
         };
@@ -166,16 +136,36 @@ impl Learner {
         Ok(work)
     }
 
-    async fn train(&self, work: &mut Working, step: u64) -> Result<(), Error> {
-        let Some(collected) = work.collected.remove(&step) else {
-            return Ok(());
-        };
+    async fn train(&self, work: &mut Working, batch: Batch) -> Result<(), Error> {
+        let Batch {
+            step,
+            groups,
+            traces,
+        } = batch;
         // A step has many samples and a span one parent, so it links to them.
         let span = Span::current();
-        flopsmith_bus::link(&span, &collected.traces);
-        let (samples, mut metrics) = self.samples(work, &collected)?;
+        flopsmith_bus::link(&span, &traces);
+        let settings = &self.context.settings;
+        if work.peak_gflops.is_none() {
+            work.peak_gflops = self.context.machine_peak().await?;
+        }
+        let (credited, mut metrics) =
+            credit(groups, settings, work.peak_gflops, &mut work.stage_bests);
+        if metrics.dropped > 0 {
+            tracing::warn!(step, dropped = metrics.dropped, "samples left their groups");
+        }
+        let samples: Vec<GrpoSample> = credited
+            .into_iter()
+            .map(|sample| GrpoSample {
+                prompt: sample.rollout.prompt_tokens,
+                tokens: sample.rollout.tokens,
+                old_logprobs: sample.rollout.logprobs,
+                advantage: sample.advantage as f32,
+                temperature: settings.generator.temperature,
+            })
+            .collect();
         let lease = self.context.cores.all("learn").await;
-        let progress = work.seconds() / self.context.settings.budget_seconds.max(1e-3);
+        let progress = work.seconds() / settings.budget_seconds.max(1e-3);
         let mut stage = work.stage.take().ok_or(Error::Thread("learner"))?;
         let (stage, report) = tokio::task::spawn_blocking(move || {
             let report = if samples.is_empty() {
@@ -204,115 +194,10 @@ impl Learner {
         span.record("loss", metrics.loss);
         span.record("kl", metrics.kl);
         span.record("seconds", metrics.seconds);
-        work.steps.close(step);
-        work.rollouts.retain(|_, r| r.candidate.step > step);
         self.checkpoint(work, step).await?;
         self.publish(work, step, Some(metrics)).await?;
         drop(lease);
         Ok(())
-    }
-
-    /// The step's samples with their advantages. Samples whose outcome says nothing about them leave their group.
-    fn samples(
-        &self,
-        work: &mut Working,
-        collected: &Collected,
-    ) -> Result<(Vec<GrpoSample>, StepMetrics), Error> {
-        let settings = &self.context.settings;
-        let mut metrics = StepMetrics::default();
-        let mut groups: BTreeMap<&GroupId, Vec<&Outcome>> = BTreeMap::new();
-        for outcome in collected.outcomes.values() {
-            groups
-                .entry(&outcome.candidate.group)
-                .or_default()
-                .push(outcome);
-            if let Some(m) = outcome.verdict.measurement() {
-                let best = work.stage_best.entry(outcome.candidate.stage).or_default();
-                *best = best.max(m.gflops);
-            }
-        }
-        let mut worth = Vec::new();
-        for outcomes in groups.values() {
-            for outcome in outcomes {
-                let m = outcome.verdict.measurement();
-                let context = RewardContext {
-                    peak_gflops: m.map(|m| m.gflops / m.share_of_peak.max(1e-9)),
-                    stage_best_gflops: work.stage_best.get(&outcome.candidate.stage).copied(),
-                };
-                let reward = settings.reward.reward(&outcome.verdict, &context);
-                if reward.is_none() {
-                    metrics.dropped += 1;
-                }
-                let error = settings
-                    .reward
-                    .reward_se(&outcome.verdict, &context)
-                    .unwrap_or(0.0);
-                // Programs that differ in white space only are one program.
-                let program: String = outcome.source.split_whitespace().collect();
-                worth.push(((outcome.candidate.permitted, program), reward, error));
-            }
-        }
-        let all_rewards: Vec<f64> = worth.iter().filter_map(|(_, reward, _)| *reward).collect();
-        sharing::share(&mut worth, settings.advantage.sharing);
-        let mut worth = worth.into_iter();
-        let mut rewarded = Vec::new();
-        let mut flat = 0usize;
-        for outcomes in groups.values() {
-            let (rewards, errors): (Vec<Option<f64>>, Vec<f64>) = worth
-                .by_ref()
-                .take(outcomes.len())
-                .map(|(_, reward, error)| (reward, error))
-                .unzip();
-            let valid: Vec<f64> = rewards.iter().flatten().copied().collect();
-            if valid.windows(2).all(|w| (w[0] - w[1]).abs() < 1e-12) {
-                flat += 1;
-            }
-            rewarded.push((outcomes, rewards, errors));
-        }
-        metrics.flat_groups = flat as f64 / groups.len().max(1) as f64;
-        metrics.mean_reward = all_rewards.iter().sum::<f64>() / all_rewards.len().max(1) as f64;
-        let groups_of_rewards: Vec<(Vec<Option<f64>>, Vec<f64>)> = rewarded
-            .iter()
-            .map(|(_, r, e)| (r.clone(), e.clone()))
-            .collect();
-        let advantages = group_advantages(
-            &groups_of_rewards,
-            settings.advantage.scale,
-            settings.advantage.kind,
-        );
-        let mut samples = Vec::new();
-        for ((outcomes, _, _), advantages) in rewarded.iter().zip(advantages) {
-            for (outcome, advantage) in outcomes.iter().zip(advantages) {
-                let Some(mut advantage) = advantage else {
-                    continue;
-                };
-                if outcome.verdict.measurement().is_some() {
-                    advantage += settings.advantage.imitation;
-                }
-                let key = (
-                    outcome.candidate.id.clone(),
-                    Digest::of(outcome.source.as_bytes()),
-                );
-                let Some(rollout) = work.rollouts.get(&key) else {
-                    tracing::warn!(candidate = %key.0, "no rollout belongs to this outcome; the sample leaves its group");
-                    metrics.dropped += 1;
-                    continue;
-                };
-                metrics.samples += 1;
-                // A sample without advantage adds nothing to the gradient.
-                if advantage.abs() < 1e-9 {
-                    continue;
-                }
-                samples.push(GrpoSample {
-                    prompt: rollout.prompt_tokens.clone(),
-                    tokens: rollout.tokens.clone(),
-                    old_logprobs: rollout.logprobs.clone(),
-                    advantage: advantage as f32,
-                    temperature: settings.generator.temperature,
-                });
-            }
-        }
-        Ok((samples, metrics))
     }
 
     async fn checkpoint(&self, work: &mut Working, step: u64) -> Result<(), Error> {
@@ -324,6 +209,7 @@ impl Learner {
             "step": step,
             "version": work.version.0,
             "seconds": work.seconds(),
+            (StageBests::KEY): work.stage_bests,
         });
         work.checkpoints
             .save(&self.context.run, step, files, meta)
@@ -343,19 +229,9 @@ impl Learner {
             .model
             .weights_bytes()
             .map_err(|e| Error::Learner(crate::supervisor::words(&e)))?;
-        let weights = self.context.store.put(bytes).await?;
-        let published = PolicyPublished {
-            run: self.context.run.clone(),
-            version: work.version,
-            step,
-            weights,
-            metrics,
-        };
-        self.context
-            .bus
-            .publish(&subjects::policy(&self.context.run), &published)
-            .await?;
-        Ok(())
+        work.versions
+            .publish(work.version, step, bytes, metrics)
+            .await
     }
 }
 

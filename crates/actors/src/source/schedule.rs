@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use flopsmith_generator::schedule::{Schedule, Search};
+use flopsmith_generator::schedule::{Index, Schedule, Search};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{ArtifactRef, PolicyVersion, Task};
 
@@ -11,17 +11,23 @@ use crate::answer::{Answer, Source};
 use crate::error::Error;
 
 /// Proposes schedules and learns from their measured speed.
+///
+/// It saves nothing: a generator tells its source every outcome of the run before it asks for programs, and the programs
+/// themselves lead back to their schedules. What is drawn for a task depends on the task's seed and on what was heard.
 pub struct ScheduleSource {
     search: Search,
     proposed: HashMap<String, Schedule>,
+    /// Made when a program is heard of that was not proposed here, as after a restart.
+    index: Option<Index>,
 }
 
 impl ScheduleSource {
-    /// A search that starts from `seed`.
+    /// A source of what `search` proposes.
     pub fn new(search: Search) -> Self {
         Self {
             search,
             proposed: HashMap::new(),
+            index: None,
         }
     }
 }
@@ -39,6 +45,7 @@ impl Source for ScheduleSource {
     async fn answer(&mut self, _: &Problem, tasks: &[Task]) -> Result<Vec<Vec<Answer>>, Error> {
         let mut answers = Vec::with_capacity(tasks.len());
         for task in tasks {
+            self.search.reseed(task.seed);
             let mut group = Vec::with_capacity(task.group_size as usize);
             for schedule in self
                 .search
@@ -57,8 +64,84 @@ impl Source for ScheduleSource {
     }
 
     fn heard(&mut self, source: &str, gflops: Option<f64>) {
-        if let Some(schedule) = self.proposed.get(source) {
-            self.search.report(schedule, gflops);
+        let schedule = match self.proposed.get(source) {
+            Some(schedule) => Some(*schedule),
+            None => {
+                let space = self.search.space();
+                let index = self.index.get_or_insert_with(|| Index::new(space));
+                index.schedule(source)
+            }
+        };
+        if let Some(schedule) = schedule {
+            self.search.report(&schedule, gflops);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use flopsmith_generator::schedule::Space;
+    use flopsmith_protocol::{
+        GroupId, MachineClass, ProblemId, Purpose, RunId, Sampling, TaskId, TechniqueSet,
+    };
+
+    use super::*;
+
+    fn task(number: u32) -> Task {
+        let run = RunId::new("r").expect("an id");
+        let id = TaskId::of(&run, u64::from(number), 0);
+        Task {
+            group: GroupId::of(&id),
+            id,
+            run,
+            step: u64::from(number),
+            tasks_in_step: 1,
+            group_size: 8,
+            problem: ProblemId::new("dgemm").expect("an id"),
+            stage: 0,
+            permitted: TechniqueSet::all(),
+            elite: None,
+            purpose: Purpose::Search,
+            sampling: Sampling {
+                temperature: 1.0,
+                top_p: 1.0,
+                top_k: 0,
+                max_tokens: 1,
+            },
+            seed: u64::from(number) + 100,
+            machine_class: MachineClass::new("m").expect("an id"),
+            min_policy: PolicyVersion(0),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_source_that_is_made_anew_goes_on_from_the_outcomes() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        let problem = Problem::load(&folder).expect("a problem");
+        let made = || ScheduleSource::new(Search::new(Space::dgemm(), 1));
+        let mut source = made();
+        let mut log: Vec<(String, Option<f64>)> = Vec::new();
+        for number in 0..6 {
+            let groups = source.answer(&problem, &[task(number)]).await;
+            for answer in groups.expect("answers").into_iter().flatten() {
+                // Any landscape will do, with some programs that fail.
+                let length = answer.source.len();
+                let gflops = (length % 5 > 0).then_some(length as f64);
+                source.heard(&answer.source, gflops);
+                log.push((answer.source, gflops));
+            }
+        }
+        let mut again = made();
+        for (program, gflops) in &log {
+            again.heard(program, *gflops);
+        }
+        again.heard("int other;", Some(1e9));
+        let next = again.answer(&problem, &[task(6)]).await.expect("answers");
+        let known = |answer: &Answer| log.iter().any(|(program, _)| *program == answer.source);
+        assert!(!next.iter().flatten().any(known), "nothing is tried again");
+        let other = source.answer(&problem, &[task(6)]).await.expect("answers");
+        assert_eq!(next, other, "as if it had never ended");
     }
 }

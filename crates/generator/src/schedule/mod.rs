@@ -1,5 +1,6 @@
 //! Schedules of matrix multiplication: one point is one program.
 
+mod index;
 mod render;
 mod search;
 mod space;
@@ -7,6 +8,7 @@ mod space;
 use flopsmith_protocol::{Technique, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
+pub use index::Index;
 pub use search::Search;
 pub use space::Space;
 

@@ -43,6 +43,17 @@ impl Search {
         }
     }
 
+    /// The space it searches.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// What is drawn from here on comes from `seed`. With a seed for each task,
+    /// a search that was given the same reports goes on alike, wherever it had been before.
+    pub fn reseed(&mut self, seed: u64) {
+        self.rng = ChaCha8Rng::seed_from_u64(seed);
+    }
+
     /// `count` programs to try within `permitted`: new ones as long as there are any.
     pub fn propose(&mut self, count: usize, permitted: TechniqueSet) -> Vec<Schedule> {
         let mut best: Vec<(f64, Schedule)> = self
@@ -92,8 +103,9 @@ impl Search {
         best.get(rank).map(|(_, schedule)| *schedule)
     }
 
-    /// How a program did; none when it was refused.
+    /// How a program did; none when it was refused. It need not have been proposed here, and is not proposed any more.
     pub fn report(&mut self, schedule: &Schedule, gflops: Option<f64>) {
+        self.proposed.insert(*schedule);
         let speed = gflops.filter(|g| g.is_finite()).unwrap_or(0.0);
         let known = self.speeds.entry(*schedule).or_insert(speed);
         *known = known.max(speed);

@@ -1,0 +1,278 @@
+//! What the samples of a step are worth: from verdicts to advantages. Pure.
+
+use std::collections::BTreeMap;
+
+use flopsmith_protocol::{Rollout, StepMetrics};
+use flopsmith_reward::{Context, group_advantages, sharing};
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::Groups;
+use crate::settings::Settings;
+
+/// A sample to train on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Credited {
+    /// What was sampled.
+    pub rollout: Rollout,
+    /// What it was worth.
+    pub advantage: f64,
+}
+
+/// The best verified speed of each stage so far, GFLOPS. Part of the learner's state: rewards may be relative to it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StageBests(BTreeMap<u32, f64>);
+
+impl StageBests {
+    /// The key under which [`StageBests::saved`] looks.
+    pub const KEY: &str = "stage_best_gflops";
+
+    /// What the description of a checkpoint says; nothing where it was saved before bests were kept.
+    pub fn saved(meta: &serde_json::Value) -> Result<Self, serde_json::Error> {
+        match meta.get(Self::KEY) {
+            Some(bests) => Self::deserialize(bests),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// The best of a stage.
+    pub fn get(&self, stage: u32) -> Option<f64> {
+        self.0.get(&stage).copied()
+    }
+
+    fn note(&mut self, stage: u32, gflops: f64) {
+        if gflops.is_finite() {
+            let best = self.0.entry(stage).or_insert(gflops);
+            *best = best.max(gflops);
+        }
+    }
+}
+
+/// The step's samples with their advantages. Samples whose outcome says nothing about them leave their group, and so do
+/// those without tokens; both are counted as dropped.
+///
+/// `peak_gflops` is the machine's peak, one number for the whole run. `bests` are those before this step, and afterwards
+/// those with it.
+pub fn credit(
+    groups: Groups,
+    settings: &Settings,
+    peak_gflops: Option<f64>,
+    bests: &mut StageBests,
+) -> (Vec<Credited>, StepMetrics) {
+    let mut metrics = StepMetrics::default();
+    let mut worth = Vec::new();
+    for sample in groups.iter().flatten() {
+        let outcome = &sample.outcome;
+        let context = Context {
+            peak_gflops,
+            stage_best_gflops: bests.get(outcome.candidate.stage),
+        };
+        let reward = settings.reward.reward(&outcome.verdict, &context);
+        if reward.is_none() {
+            metrics.dropped += 1;
+        }
+        let error = settings
+            .reward
+            .reward_se(&outcome.verdict, &context)
+            .unwrap_or(0.0);
+        // Programs that differ in white space only are one program.
+        let program: String = outcome.source.split_whitespace().collect();
+        worth.push(((outcome.candidate.permitted, program), reward, error));
+    }
+    let all_rewards: Vec<f64> = worth.iter().filter_map(|(_, reward, _)| *reward).collect();
+    metrics.mean_reward = all_rewards.iter().sum::<f64>() / all_rewards.len().max(1) as f64;
+    sharing::share(&mut worth, settings.advantage.sharing);
+
+    let mut worth = worth.into_iter();
+    let rewards: Vec<(Vec<Option<f64>>, Vec<f64>)> = groups
+        .iter()
+        .map(|group| {
+            worth
+                .by_ref()
+                .take(group.len())
+                .map(|(_, reward, error)| (reward, error))
+                .unzip()
+        })
+        .collect();
+    let flat = rewards.iter().filter(|(rewards, _)| {
+        let valid: Vec<f64> = rewards.iter().flatten().copied().collect();
+        valid.windows(2).all(|w| (w[0] - w[1]).abs() < 1e-12)
+    });
+    metrics.flat_groups = flat.count() as f64 / groups.len().max(1) as f64;
+    let advantages = group_advantages(&rewards, settings.advantage.scale, settings.advantage.kind);
+
+    let mut credited = Vec::new();
+    let samples = groups.into_iter().flatten();
+    for (sample, advantage) in samples.zip(advantages.into_iter().flatten()) {
+        let stage = sample.outcome.candidate.stage;
+        let measured = sample.outcome.verdict.measurement();
+        if let Some(m) = measured {
+            bests.note(stage, m.gflops);
+        }
+        let Some(mut advantage) = advantage else {
+            continue;
+        };
+        if measured.is_some() {
+            advantage += settings.advantage.imitation;
+        }
+        let Some(rollout) = sample.rollout else {
+            metrics.dropped += 1;
+            continue;
+        };
+        metrics.samples += 1;
+        // A sample without advantage adds nothing to the gradient.
+        if advantage.abs() >= 1e-9 {
+            credited.push(Credited { rollout, advantage });
+        }
+    }
+    (credited, metrics)
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_protocol::{Digest, Interval, Measurement, StopReason, Verdict};
+    use flopsmith_reward::{Ladder, Reward, SuccessScale};
+
+    use super::*;
+    use crate::ledger::Sample;
+    use crate::ledger::tests::{infrastructure, outcome, rollout, written, wrong};
+
+    fn measured(gflops: f64, share_of_peak: f64) -> Verdict {
+        Verdict::Measured {
+            measurement: Measurement {
+                gflops,
+                seconds_per_call: 0.001,
+                ratio: gflops,
+                interval: Interval {
+                    low: gflops * 0.99,
+                    high: gflops * 1.01,
+                    confidence: 0.95,
+                },
+                log_ratio_se: 0.001,
+                calls: 64,
+                blocks: 8,
+                mdape: 0.01,
+                stop: StopReason::Decided,
+                samples: None,
+                attestation: Digest::of(b"machine"),
+                share_of_peak,
+                reused: false,
+            },
+        }
+    }
+
+    fn group(step: u64, verdicts: Vec<Verdict>) -> Groups {
+        let samples = verdicts.into_iter().zip(0..).map(|(verdict, number)| {
+            let outcome = outcome(written(step, 0, number), verdict);
+            Sample {
+                rollout: outcome.verdict.counts().then(|| rollout(&outcome)),
+                outcome,
+            }
+        });
+        vec![samples.collect()]
+    }
+
+    fn relative_to_best() -> Settings {
+        Settings {
+            reward: Reward::Ladder(Ladder {
+                success: SuccessScale::RelativeToStageBest { scale: 1.0 },
+                ..Ladder::scaled()
+            }),
+            ..Settings::default()
+        }
+    }
+
+    fn advantages(credited: &[Credited]) -> Vec<f64> {
+        credited.iter().map(|c| c.advantage).collect()
+    }
+
+    #[test]
+    fn a_failure_of_the_infrastructure_leaves_its_group_as_if_it_had_not_been_there() {
+        let settings = Settings::default();
+        let peak = Some(50.0);
+        let with = vec![
+            measured(10.0, 0.2),
+            infrastructure(),
+            wrong(),
+            Verdict::Unknown {
+                detail: String::new(),
+            },
+        ];
+        let without = vec![measured(10.0, 0.2), wrong()];
+        let (credited, metrics) =
+            credit(group(1, with), &settings, peak, &mut StageBests::default());
+        let (expected, clean) = credit(
+            group(1, without),
+            &settings,
+            peak,
+            &mut StageBests::default(),
+        );
+        assert_eq!((metrics.samples, metrics.dropped), (2, 2));
+        assert_eq!((clean.samples, clean.dropped), (2, 0));
+        assert_eq!(advantages(&credited), advantages(&expected));
+        assert_eq!(metrics.mean_reward, clean.mean_reward);
+        assert!(credited[0].advantage > 0.0 && credited[1].advantage < 0.0);
+    }
+
+    #[test]
+    fn a_sample_without_tokens_is_dropped_and_counted() {
+        let mut groups = group(1, vec![measured(10.0, 0.2), wrong()]);
+        groups[0][0].rollout = None;
+        let settings = Settings::default();
+        let (credited, metrics) = credit(groups, &settings, Some(50.0), &mut StageBests::default());
+        assert_eq!((metrics.samples, metrics.dropped), (1, 1));
+        assert_eq!(credited.len(), 1);
+    }
+
+    #[test]
+    fn rewards_are_relative_to_the_best_before_the_step() {
+        let settings = relative_to_best();
+        let mut bests = StageBests::default();
+        let step = |number| group(number, vec![measured(10.0, 0.2), measured(20.0, 0.4)]);
+        // There is no best yet: the peak stands for it.
+        let (_, first) = credit(step(1), &settings, Some(50.0), &mut bests);
+        assert!((first.mean_reward - 0.3).abs() < 1e-12, "{first:?}");
+        assert_eq!(bests.get(0), Some(20.0));
+        let (_, second) = credit(step(2), &settings, Some(50.0), &mut bests);
+        assert!((second.mean_reward - 0.75).abs() < 1e-12, "{second:?}");
+    }
+
+    #[test]
+    fn bests_that_were_saved_give_the_same_rewards() {
+        let settings = relative_to_best();
+        let mut bests = StageBests::default();
+        credit(
+            group(1, vec![measured(10.1, 0.2), measured(0.3, 0.006)]),
+            &settings,
+            Some(50.0),
+            &mut bests,
+        );
+        let text = serde_json::json!({ "step": 1, (StageBests::KEY): bests }).to_string();
+        let meta: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let mut resumed = StageBests::saved(&meta).expect("bests");
+        assert_eq!(resumed, bests);
+        let next = || group(2, vec![measured(7.0, 0.14), measured(15.0, 0.3), wrong()]);
+        assert_eq!(
+            credit(next(), &settings, Some(50.0), &mut resumed),
+            credit(next(), &settings, Some(50.0), &mut bests)
+        );
+        // Saved by a version that kept none.
+        let old = StageBests::saved(&serde_json::json!({ "step": 1 })).expect("a default");
+        assert_eq!(old, StageBests::default());
+        assert!(StageBests::saved(&serde_json::json!({ (StageBests::KEY): "x" })).is_err());
+    }
+
+    #[test]
+    fn the_same_speed_is_worth_the_same_however_many_threads_reached_it() {
+        // Both at 20 GFLOPS, one of them with two threads, whose peak is twice as high.
+        let groups = group(1, vec![measured(20.0, 0.4), measured(20.0, 0.2)]);
+        let (_, metrics) = credit(
+            groups,
+            &Settings::default(),
+            Some(100.0),
+            &mut StageBests::default(),
+        );
+        assert!((metrics.mean_reward - 0.2).abs() < 1e-12, "{metrics:?}");
+        assert_eq!(metrics.flat_groups, 1.0);
+    }
+}

@@ -1,0 +1,160 @@
+//! Policy versions: weights into the store, word of them to the bus, and what nobody needs any more out of the store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flopsmith_protocol::{ArtifactRef, PolicyPublished, PolicyVersion, StepMetrics, subjects};
+
+use crate::error::Error;
+use crate::node::Context;
+
+/// The weights of so many of the newest versions stay in the store: a generator that has just heard of a version may still
+/// fetch it, and the learner may fall back to an older checkpoint. Checkpoints hold weights of their own.
+pub const KEPT: usize = 3;
+
+/// Which weights the store holds for which version. Pure.
+#[derive(Debug, Clone, Default)]
+pub struct Shelf {
+    versions: BTreeMap<PolicyVersion, Vec<ArtifactRef>>,
+}
+
+impl Shelf {
+    /// Notes the weights of a version.
+    pub fn put(&mut self, version: PolicyVersion, weights: ArtifactRef) {
+        let there = self.versions.entry(version).or_default();
+        if !there.contains(&weights) {
+            there.push(weights);
+        }
+    }
+
+    /// Takes down all versions but the newest [`KEPT`] and the first, and gives the weights that no other version has as well.
+    ///
+    /// Version 0 is the model's own weights. Every run that begins with that model puts the same artifact into a store
+    /// that runs share, so it stays. Later versions are equal to those of another run only if nothing was trained in either.
+    pub fn superseded(&mut self) -> Vec<ArtifactRef> {
+        let newest: Vec<PolicyVersion> = self.versions.keys().rev().take(KEPT).copied().collect();
+        let (kept, old): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.versions)
+            .into_iter()
+            .partition(|(version, _)| *version == PolicyVersion(0) || newest.contains(version));
+        self.versions = kept;
+        let mut gone: Vec<ArtifactRef> = Vec::new();
+        for weights in old.into_values().flatten() {
+            let mut left = self.versions.values().flatten().chain(&gone);
+            if !left.any(|w| w.digest == weights.digest) {
+                gone.push(weights);
+            }
+        }
+        gone
+    }
+}
+
+/// Publishes the versions of a run.
+pub struct Versions {
+    context: Arc<Context>,
+    shelf: Shelf,
+}
+
+impl Versions {
+    /// The versions of the context's run, those of earlier sittings included.
+    pub async fn open(context: &Arc<Context>) -> Result<Self, Error> {
+        let subject = subjects::policy(&context.run);
+        let mut log = context.bus.log::<PolicyPublished>(&subject, 0).await?;
+        let mut shelf = Shelf::default();
+        for (_, published) in log.replay().await? {
+            shelf.put(published.version, published.weights);
+        }
+        Ok(Self {
+            context: Arc::clone(context),
+            shelf,
+        })
+    }
+
+    /// Stores the weights, says so, and removes what they supersede. Doing it twice changes nothing.
+    pub async fn publish(
+        &mut self,
+        version: PolicyVersion,
+        step: u64,
+        weights: Vec<u8>,
+        metrics: Option<StepMetrics>,
+    ) -> Result<(), Error> {
+        let context = &self.context;
+        let weights = context.store.put(weights).await?;
+        let published = PolicyPublished {
+            run: context.run.clone(),
+            version,
+            step,
+            weights: weights.clone(),
+            metrics,
+        };
+        let subject = subjects::policy(&context.run);
+        context.bus.publish(&subject, &published).await?;
+        self.shelf.put(version, weights);
+        for old in self.shelf.superseded() {
+            // It only takes up room; a learner that is started again tries it once more.
+            if let Err(error) = self.context.store.remove(&old).await {
+                tracing::warn!(error = %crate::supervisor::words(&error), "superseded weights stay in the store");
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use flopsmith_protocol::Digest;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn weights(content: u8) -> ArtifactRef {
+        ArtifactRef {
+            digest: Digest::of(&[content]),
+            size: 1,
+        }
+    }
+
+    #[test]
+    fn each_version_supersedes_the_one_three_before_it() {
+        let mut shelf = Shelf::default();
+        let mut gone = Vec::new();
+        for version in 0..7u8 {
+            shelf.put(PolicyVersion(version.into()), weights(version));
+            gone.push(shelf.superseded());
+        }
+        let none = Vec::new;
+        let expected = [
+            none(),
+            none(),
+            none(),
+            none(),
+            vec![weights(1)],
+            vec![weights(2)],
+            vec![weights(3)],
+        ];
+        assert_eq!(gone, expected);
+    }
+
+    proptest! {
+        /// Whatever versions have the same weights, and however often one is published: what is newest, what is first and
+        /// what shares its bytes with one of these is never removed, and nothing else stays for ever.
+        #[test]
+        fn weights_that_may_be_fetched_are_kept(contents in proptest::collection::vec(0u8..6, 1..30), twice: bool) {
+            let mut shelf = Shelf::default();
+            let mut stored = HashSet::new();
+            for (version, content) in contents.iter().enumerate() {
+                for _ in 0..=usize::from(twice) {
+                    shelf.put(PolicyVersion(version as u64), weights(*content));
+                    stored.insert(*content);
+                    for old in shelf.superseded() {
+                        stored.retain(|c| weights(*c) != old);
+                    }
+                }
+                let needed: HashSet<u8> =
+                    contents[..=version].iter().rev().take(KEPT).chain(&contents[..1]).copied().collect();
+                prop_assert_eq!(&stored, &needed);
+            }
+        }
+    }
+}

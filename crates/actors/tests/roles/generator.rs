@@ -1,0 +1,194 @@
+//! What a generator knows when it answers its first task.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use flopsmith_actors::Error;
+use flopsmith_actors::answer::{Answer, Sampled, Source};
+use flopsmith_actors::role::generator::Generator;
+use flopsmith_actors::versions::Versions;
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{
+    ArtifactRef, Candidate, InfrastructureCause, Outcome, PolicyPublished, PolicyVersion, Purpose,
+    Rollout, Task, Verdict, subjects,
+};
+use flopsmith_store::Store;
+use tokio::sync::Semaphore;
+
+use crate::{World, candidate, outcome, run_id, settings, soon, start, task, wrong};
+
+/// What a source was told and asked, in order.
+#[derive(Debug, Clone, PartialEq)]
+enum Said {
+    Heard(String),
+    Wants(u64),
+    Updated(u64),
+    Asked,
+}
+
+/// A source that writes down what happens to it, and reads its weights from the store.
+struct Witness {
+    store: Store,
+    version: Option<PolicyVersion>,
+    said: Arc<Mutex<Vec<Said>>>,
+    /// Each update takes a permit.
+    gate: Arc<Semaphore>,
+}
+
+impl Witness {
+    fn new(store: &Store, updates: usize) -> Self {
+        Self {
+            store: store.clone(),
+            version: None,
+            said: Arc::default(),
+            gate: Arc::new(Semaphore::new(updates)),
+        }
+    }
+
+    fn note(&self, said: Said) {
+        self.said.lock().unwrap().push(said);
+    }
+}
+
+#[async_trait]
+impl Source for Witness {
+    fn version(&self) -> Option<PolicyVersion> {
+        self.version
+    }
+
+    async fn update(&mut self, version: PolicyVersion, weights: &ArtifactRef) -> Result<(), Error> {
+        self.note(Said::Wants(version.0));
+        self.gate.acquire().await.unwrap().forget();
+        self.store.get(weights).await?;
+        self.version = Some(version);
+        self.note(Said::Updated(version.0));
+        Ok(())
+    }
+
+    async fn answer(&mut self, _: &Problem, tasks: &[Task]) -> Result<Vec<Vec<Answer>>, Error> {
+        self.note(Said::Asked);
+        let sampled = Some(Sampled {
+            prompt: vec![1],
+            tokens: vec![2],
+            logprobs: vec![-0.5],
+            finished: true,
+        });
+        let answer = Answer {
+            source: "int x;".to_owned(),
+            sampled,
+        };
+        let group = |task: &Task| vec![answer.clone(); task.group_size as usize];
+        Ok(tasks.iter().map(group).collect())
+    }
+
+    fn heard(&mut self, source: &str, _: Option<f64>) {
+        self.note(Said::Heard(source.to_owned()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_generator_that_is_started_again_hears_the_past_and_takes_the_newest_version() {
+    let world = World::new().await;
+    let context = world.context(settings());
+    let mut versions = Versions::open(&context).await.unwrap();
+    for version in 0..6u64 {
+        let bytes = format!("weights {version}").into_bytes();
+        let done = versions.publish(PolicyVersion(version), version, bytes, None);
+        soon(done).await.unwrap();
+    }
+    let failed = Verdict::Infrastructure {
+        cause: InfrastructureCause::Jail,
+        detail: String::new(),
+    };
+    let past: Vec<Outcome> = (0..60)
+        .map(|step| outcome(candidate(step, 0, 0, Purpose::Train), wrong()))
+        .chain([outcome(candidate(60, 0, 0, Purpose::Train), failed)])
+        .collect();
+    let log = subjects::outcome(&run_id());
+    world.bus.publish_many(&log, &past).await.unwrap();
+    // The task was there before the generator.
+    let waiting = Task {
+        tasks_in_step: 1,
+        min_policy: PolicyVersion(5),
+        ..task(61, 0, Purpose::Train)
+    };
+    let queue = subjects::generate("policy");
+    world.bus.publish(&queue, &waiting).await.unwrap();
+
+    let source = Witness::new(&world.store, 10);
+    let said = Arc::clone(&source.said);
+    let working = start(Generator::new(context, Box::new(source), "policy"));
+    let mut candidates = world
+        .bus
+        .worker::<Candidate>(flopsmith_bus::WorkerOptions::new(
+            subjects::compile("cpu"),
+            2,
+        ))
+        .await
+        .unwrap();
+    let first = soon(candidates.next()).await.unwrap();
+    assert_eq!(first.message().candidate.policy, Some(PolicyVersion(5)));
+    first.done().await.unwrap();
+    candidates.close();
+    working.end().await.unwrap();
+
+    let mut expected: Vec<Said> = past[..60]
+        .iter()
+        .map(|o| Said::Heard(o.source.clone()))
+        .collect();
+    expected.extend([Said::Wants(5), Said::Updated(5), Said::Asked]);
+    assert_eq!(*said.lock().unwrap(), expected);
+    let rollouts: Vec<Rollout> = world.log(&subjects::rollout(&run_id())).await;
+    assert_eq!(rollouts.len(), 2);
+}
+
+/// Waits until this was said last.
+async fn until(said: &Mutex<Vec<Said>>, wanted: Said) {
+    soon(async {
+        while said.lock().unwrap().last() != Some(&wanted) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn weights_that_were_removed_before_they_were_read_are_passed_over() {
+    let world = World::new().await;
+    let context = world.context(settings());
+    let log = subjects::policy(&run_id());
+    let publish = |version: u64, weights: ArtifactRef| {
+        let news = PolicyPublished {
+            run: run_id(),
+            version: PolicyVersion(version),
+            step: version,
+            weights,
+            metrics: None,
+        };
+        let (bus, log) = (world.bus.clone(), log.clone());
+        async move { bus.publish(&log, &news).await.unwrap() }
+    };
+    let first = world.store.put("weights 0").await.unwrap();
+    publish(0, first).await;
+    let source = Witness::new(&world.store, 0);
+    let (said, gate) = (Arc::clone(&source.said), Arc::clone(&source.gate));
+    let working = start(Generator::new(context, Box::new(source), "policy"));
+    until(&said, Said::Wants(0)).await;
+    // While it reads the first version, the learner goes two further and removes what is between.
+    let between = world.store.put("weights 1").await.unwrap();
+    let last = world.store.put("weights 2").await.unwrap();
+    publish(1, between.clone()).await;
+    publish(2, last).await;
+    world.store.remove(&between).await.unwrap();
+    gate.add_permits(10);
+    until(&said, Said::Updated(2)).await;
+    working.end().await.unwrap();
+    let expected = [
+        Said::Wants(0),
+        Said::Updated(0),
+        Said::Wants(1),
+        Said::Wants(2),
+        Said::Updated(2),
+    ];
+    assert_eq!(*said.lock().unwrap(), expected);
+}

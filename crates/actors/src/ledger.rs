@@ -140,6 +140,7 @@ pub(crate) mod tests {
             source: format!("program of {}", candidate.id),
             candidate,
             techniques: None,
+            vector_bits: None,
             verdict,
             stage_seconds: [0.0; 3],
             node: NodeId::new("n").expect("an id"),

@@ -172,6 +172,7 @@ fn outcome(candidate: CandidateRef, verdict: Verdict) -> Outcome {
         source: format!("program of {}", candidate.id),
         candidate,
         techniques: None,
+        vector_bits: None,
         verdict,
         stage_seconds: [0.0; 3],
         node: NodeId::new("n").unwrap(),

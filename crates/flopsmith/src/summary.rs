@@ -398,9 +398,7 @@ impl Summary {
                         best.gflops / openblas,
                         core.as_deref().unwrap_or("as detected")
                     )),
-                    (None, _) => lines.push(
-                        "  OpenBLAS is not installed; install libopenblas-dev to compare".into(),
-                    ),
+                    (None, _) => {}
                 }
                 if let Some(corpus) = self.corpus_best_gflops {
                     lines.push(format!(

@@ -373,3 +373,25 @@ fn a_run_does_not_go_on_after_its_problem_was_edited() {
     let resumed = short_search(&folder, &runs, &["--resume"]);
     assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
 }
+
+#[test]
+fn an_output_that_cannot_be_written_is_named_before_the_search() {
+    let place = tempfile::tempdir().unwrap();
+    let output = flopsmith()
+        .args([
+            "search",
+            "--problem",
+            "dgemm",
+            "--budget",
+            "10m",
+            "--output",
+        ])
+        .arg(place.path().join("no/such/folder/best.c"))
+        .arg("--runs")
+        .arg(place.path().join("runs"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot write"));
+    assert!(!place.path().join("runs").exists(), "no run was begun");
+}

@@ -19,6 +19,11 @@ pub(crate) trait Objective: Send + Sync + 'static {
     /// The row's part of the loss; `slopes` gets its derivative by each log-probability.
     fn differentiate(&self, row: usize, logprobs: &[f64], slopes: &mut [f64]) -> Tally;
 
+    /// How many equal samples the row stands for.
+    fn copies(&self, _row: usize) -> u32 {
+        1
+    }
+
     /// Derivative of the loss by each of the row's entropies; only asked with [`Entropy::Train`].
     fn entropy_slope(&self, _row: usize) -> f64 {
         0.0
@@ -202,8 +207,14 @@ impl Hand {
         }
         if let Some(entropy) = &scored.entropy {
             let entropies = numbers(entropy)?;
-            part.entropy += entropies.iter().sum::<f64>();
-            part.entropy_tokens += entropies.len() as u64;
+            let mut rest = entropies.as_slice();
+            for row in batch {
+                let (own, others) = rest.split_at(self.rows[*row].counted());
+                let copies = objective.copies(*row);
+                part.entropy += f64::from(copies) * own.iter().sum::<f64>();
+                part.entropy_tokens += u64::from(copies) * own.len() as u64;
+                rest = others;
+            }
             // The bonus is a part of the loss too.
             part.loss += entropies
                 .iter()

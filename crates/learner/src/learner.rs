@@ -16,6 +16,7 @@ use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
 use crate::pace;
 use crate::report::StepReport;
 use crate::state;
+use crate::twins::{Share, Twins};
 
 /// One sampled completion and what it was worth.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,7 +106,7 @@ impl Learner {
         self.optimizer.updates()
     }
 
-    /// Trains on the samples of one step: `epochs` passes of `minibatches` updates each.
+    /// Trains on the samples of one step: `epochs` passes of `minibatches` updates each. Equal samples are computed once and count as often as they are.
     ///
     /// With [`Error::NotFinite`] the update in question was not done; updates of earlier minibatches of the same step stay.
     /// Samples that contradict themselves or the model are refused before anything is computed.
@@ -116,13 +117,16 @@ impl Learner {
             return Ok(report);
         }
         check(&self.model, samples)?;
+        let twins = Twins::of(samples);
         let rows: Arc<Vec<Row>> = Arc::new(
-            samples
+            twins
+                .first
                 .iter()
+                .map(|first| &samples[*first])
                 .map(|s| Row::new(&s.prompt, &s.tokens, f64::from(s.temperature)))
                 .collect(),
         );
-        let everything: Vec<usize> = (0..samples.len()).collect();
+        let everything: Vec<usize> = (0..rows.len()).collect();
         let references = match &self.reference {
             Some(reference) => Some(self.engine.logprobs(reference, &rows, &everything)?),
             None => None,
@@ -140,8 +144,12 @@ impl Learner {
             entropy: Entropy::Report,
             entropy_bonus: self.config.entropy_bonus,
             references,
-            weights: vec![0.0; samples.len()],
-            samples: samples.to_vec(),
+            shares: vec![Share::default(); rows.len()],
+            old: twins
+                .first
+                .iter()
+                .map(|first| samples[*first].old_logprobs.clone())
+                .collect(),
         });
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         // Each step has a stream of its own: the random state is the number of steps.
@@ -158,15 +166,17 @@ impl Learner {
                     limit.unwrap_or_default(),
                 );
                 let shared = Arc::get_mut(&mut objective).ok_or(Error::ThreadEnded)?;
-                for (i, weight) in picked.iter().zip(weights) {
-                    shared.weights[*i] = weight;
+                let mut picked_rows = Vec::new();
+                for (row, share) in twins.shares(samples, &picked, &weights) {
+                    shared.shares[row] = share;
+                    picked_rows.push(row);
                 }
                 shared.entropy = match (self.config.entropy_bonus, epoch) {
                     (0.0, 0) => Entropy::Report,
                     (0.0, _) => Entropy::Skip,
                     _ => Entropy::Train,
                 };
-                self.update(&rows, &picked, &objective, &mut report, &mut sums)?;
+                self.update(&rows, &picked_rows, &objective, &mut report, &mut sums)?;
             }
         }
         self.steps += 1;
@@ -283,9 +293,11 @@ struct Clipped {
     terms: Terms,
     entropy: Entropy,
     entropy_bonus: f64,
-    samples: Vec<GrpoSample>,
+    /// Log-probabilities each row was drawn with.
+    old: Vec<Vec<f32>>,
     references: Option<Vec<Vec<f32>>>,
-    weights: Vec<f64>,
+    /// What each row counts in the present update.
+    shares: Vec<Share>,
 }
 
 impl Objective for Clipped {
@@ -294,19 +306,23 @@ impl Objective for Clipped {
     }
 
     fn differentiate(&self, row: usize, logprobs: &[f64], slopes: &mut [f64]) -> Tally {
-        let sample = &self.samples[row];
+        let share = &self.shares[row];
         let sequence = Sequence {
             logprobs,
-            old: &sample.old_logprobs,
+            old: &self.old[row],
             reference: self.references.as_ref().map(|r| r[row].as_slice()),
-            advantage: f64::from(sample.advantage),
-            weight: self.weights[row],
+            advantage: share.advantage(),
+            weight: share.weight,
         };
-        differentiate(&self.terms, &sequence, slopes)
+        differentiate(&self.terms, &sequence, slopes).repeated(share.copies)
+    }
+
+    fn copies(&self, row: usize) -> u32 {
+        self.shares[row].copies
     }
 
     fn entropy_slope(&self, row: usize) -> f64 {
-        -self.entropy_bonus * self.weights[row]
+        -self.entropy_bonus * self.shares[row].weight
     }
 }
 

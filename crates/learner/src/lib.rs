@@ -28,6 +28,7 @@ mod pool;
 mod report;
 mod sft;
 mod state;
+mod twins;
 
 pub use adamw::AdamW;
 pub use config::{GrpoConfig, Labels, Loss, Schedule, SftConfig};

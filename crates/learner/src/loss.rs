@@ -82,6 +82,22 @@ impl Tally {
         self.entropy_tokens += other.entropy_tokens;
         self.tokens += other.tokens;
     }
+
+    /// The sums over `copies` sequences like this one. The loss has its weight already and stays.
+    pub(crate) fn repeated(self, copies: u32) -> Tally {
+        let (n, times) = (u64::from(copies), f64::from(copies));
+        Tally {
+            loss: self.loss,
+            kl: self.kl * times,
+            reference_kl: self.reference_kl * times,
+            ratio: self.ratio * times,
+            abs_logratio: self.abs_logratio * times,
+            entropy: self.entropy * times,
+            clipped: self.clipped * n,
+            entropy_tokens: self.entropy_tokens * n,
+            tokens: self.tokens * n,
+        }
+    }
 }
 
 /// Weight of each token of each sequence of a minibatch, by the table above.

@@ -113,7 +113,15 @@ fn gradients_are_those_of_autograd_however_the_batch_is_split() {
                 let mut flat = learner.model.flat().shallow_clone();
                 let _same = flat.f_mul_scalar_(1.05).unwrap();
             }
-            let samples = tiny::samples(&learner.model, 7, 0.3, temperature);
+            let mut samples = tiny::samples(&learner.model, 7, 0.3, temperature);
+            // Copies are computed once and count as often as they are, whatever they are worth.
+            for factor in [1.0, 0.5, -1.0, 0.0] {
+                let advantage = samples[1].advantage * factor;
+                samples.push(GrpoSample {
+                    advantage,
+                    ..samples[1].clone()
+                });
+            }
             let (wanted_loss, wanted) = autograd(&learner.model, &reference, &samples, &config);
             let report = learner.step(&samples).unwrap();
             assert!(

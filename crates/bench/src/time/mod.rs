@@ -42,6 +42,8 @@ use session::{Request, Session, Trial};
 const CPU_LIMIT: Duration = Duration::from_secs(60);
 /// Above this share of the measured peak a result is an error of the measurement.
 const PLAUSIBLE: f64 = 1.02;
+/// A program this many times as fast as the best one known is measured again, and for longer, before that is believed.
+const SURPRISING: f64 = 3.0;
 /// Time spent on measuring the peak.
 const PEAK_BUDGET: Duration = Duration::from_millis(250);
 
@@ -260,7 +262,8 @@ impl Timer {
         self.limits[purpose as usize] = limits;
     }
 
-    /// Measures a verified candidate. `best_gflops_known` lets a screening end early for a program that is clearly slower.
+    /// Measures a verified candidate. `best_gflops_known` lets a screening end early for a program that is clearly slower,
+    /// and repeats it at length for one that is faster by more than could be expected.
     pub fn measure(
         &mut self,
         object: &[u8],
@@ -291,6 +294,10 @@ impl Timer {
                     ),
                 ));
             }
+        }
+        let surprising = best_gflops_known.is_some_and(|best| gflops > SURPRISING * best);
+        if surprising && purpose == Purpose::Screen {
+            return self.measure(object, Purpose::Rank, seed.wrapping_add(1), None);
         }
         let measurement = self.measurement(&trial, gflops);
         let raw = Raw {

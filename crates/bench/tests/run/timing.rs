@@ -143,3 +143,16 @@ fn two_threads_are_timed_and_none_may_stay_behind() {
         F::LeftRunning
     );
 }
+
+#[test]
+fn what_is_faster_than_could_be_expected_is_measured_again_at_length() {
+    let _alone = alone();
+    let mut timer = timer();
+    let mut purpose = |best_known: f64| {
+        let timed = timer.measure(&program("fast.c"), Purpose::Screen, 9, Some(best_known));
+        let raw: serde_json::Value = serde_json::from_slice(&timed.unwrap().raw).unwrap();
+        raw["purpose"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(purpose(0.001), "rank");
+    assert_eq!(purpose(1000.0), "screen");
+}

@@ -45,6 +45,14 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             problem.id
         )));
     }
+    if let Some(output) = &args.output {
+        // Said now and not after the whole budget. What stands there stays until there is something better.
+        std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(output)
+            .map_err(|e| usage(format!("cannot write {}: {e}", output.display())))?;
+    }
     let prefix = format!("search-{}-", problem.id);
     let (folder, settings) = match &args.resume {
         None => {

@@ -76,8 +76,6 @@ closed_set!(
         InputModified => "input_modified",
         /// A timed call did not do its work.
         SkippedWork => "skipped_work",
-        /// Faster than this machine can be.
-        Implausible => "implausible",
     }
 );
 
@@ -102,6 +100,8 @@ closed_set!(
         Resources => "resources",
         /// The generator could not write the candidate.
         Generator => "generator",
+        /// Faster than this machine can be: an error of the measurement, whoever caused it.
+        Implausible => "implausible",
     }
 );
 
@@ -133,8 +133,7 @@ impl CandidateFault {
             | F::ForbiddenTechnique
             | F::ForbiddenSyscall
             | F::LeftRunning
-            | F::SkippedWork
-            | F::Implausible => FaultClass::Violation,
+            | F::SkippedWork => FaultClass::Violation,
             F::CompileError | F::CompileLimit | F::MissingEntry | F::WrongSignature => {
                 FaultClass::Compile
             }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use flopsmith_harness::Waiting;
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{CandidateFault, Digest, InfrastructureCause, Interval, Measurement};
+use flopsmith_protocol::{Digest, InfrastructureCause, Interval, Measurement};
 use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -286,8 +286,9 @@ impl Timer {
             let again = peak::measure(&self.cores.kernel, self.threads, PEAK_BUDGET * 2);
             self.peak.gflops = self.peak.gflops.max(again.gflops);
             if gflops > self.peak.gflops * PLAUSIBLE {
-                return Err(Failure::candidate(
-                    CandidateFault::Implausible,
+                // Nobody is rewarded for it and nobody blamed: it is tried again and then left out.
+                return Err(Failure::infrastructure(
+                    InfrastructureCause::Implausible,
                     format!(
                         "{gflops:.2} GFLOPS are more than this machine's measured peak of {:.2}",
                         self.peak.gflops

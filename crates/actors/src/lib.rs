@@ -10,7 +10,9 @@
 //! - a result is published and confirmed before the work it came from is acknowledged;
 //! - every effect is idempotent by id, so work that is done twice counts once;
 //! - nothing is timed while another role of this node uses a core;
-//! - drain order: stop pulling → finish or hand back → publish → acknowledge → leave.
+//! - what fails for one program is an outcome of it in the end, and no failure of the role;
+//! - drain order: stop pulling → finish or hand back → publish → acknowledge → leave; the recorder leaves after all
+//!   others and writes down first what they published.
 
 pub mod answer;
 pub mod batches;
@@ -18,7 +20,9 @@ pub mod cores;
 pub mod course;
 pub mod credit;
 pub mod error;
+mod journal;
 pub mod ledger;
+mod mishap;
 pub mod node;
 pub mod results;
 pub mod role;

@@ -4,6 +4,9 @@
 //! in the window; one that fails too often ends the node with its last words.
 //! Roles hold no state that a restart would lose: what they know is on the bus
 //! and in the store.
+//!
+//! Drain order: every role is told to stop at once, but those that leave last
+//! ([`Role::leaves_last`]) only when no other role is left.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -118,6 +121,7 @@ pub async fn supervise(
 ) -> Result<Supervised, Error> {
     let (sender, standing) = watch::channel(Standing::Running);
     let arguments = Arguments {
+        others: watch::Sender::new(specs.len()),
         specs,
         limits,
         stop: stop.clone(),
@@ -140,6 +144,8 @@ struct Arguments {
     limits: Limits,
     stop: CancellationToken,
     standing: watch::Sender<Standing>,
+    /// How many roles are left that do not leave last.
+    others: watch::Sender<usize>,
 }
 
 struct State {
@@ -147,6 +153,8 @@ struct State {
     limits: Limits,
     stop: CancellationToken,
     standing: watch::Sender<Standing>,
+    /// How many roles are left that do not leave last.
+    others: watch::Sender<usize>,
 }
 
 struct Supervisee {
@@ -154,6 +162,8 @@ struct Supervisee {
     actor: Option<ractor::ActorId>,
     failures: VecDeque<Instant>,
     drained: bool,
+    /// Known once it was made.
+    last: bool,
 }
 
 /// What the supervisor is told.
@@ -185,11 +195,13 @@ impl Actor for Supervisor {
                     actor: None,
                     failures: VecDeque::new(),
                     drained: false,
+                    last: false,
                 })
                 .collect(),
             limits: arguments.limits,
             stop: arguments.stop,
             standing: arguments.standing,
+            others: arguments.others,
         })
     }
 
@@ -199,7 +211,8 @@ impl Actor for Supervisor {
         Message::Start(index): Message,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        if state.stop.is_cancelled() {
+        // Who leaves last has something to do even now.
+        if state.stop.is_cancelled() && !state.roles[index].last {
             state.roles[index].drained = true;
             state.settle();
             return Ok(());
@@ -207,14 +220,18 @@ impl Actor for Supervisor {
         let factory = Arc::clone(&state.roles[index].spec.factory);
         let name = state.roles[index].spec.name;
         let started = match factory().await {
-            Ok(role) => Actor::spawn_linked(
-                None,
-                RoleActor,
-                (role, state.stop.clone()),
-                myself.get_cell(),
-            )
-            .await
-            .map_err(|e| e.to_string()),
+            Ok(role) => {
+                state.roles[index].last = role.leaves_last();
+                state.settle();
+                let employed = Employed {
+                    role,
+                    stop: state.stop.clone(),
+                    others: state.others.subscribe(),
+                };
+                Actor::spawn_linked(None, RoleActor, employed, myself.get_cell())
+                    .await
+                    .map_err(|e| e.to_string())
+            }
             Err(e) => Err(words(&e)),
         };
         match started {
@@ -283,11 +300,15 @@ impl State {
                 self.stop.cancel();
                 self.standing
                     .send_replace(Standing::Failed(error.to_string()));
+                self.settle();
             }
         }
     }
 
+    /// Says how many are left.
     fn settle(&mut self) {
+        let others = self.roles.iter().filter(|r| !r.drained && !r.last).count();
+        self.others.send_replace(others);
         if self.roles.iter().all(|r| r.drained) {
             self.standing.send_if_modified(|s| {
                 let running = *s == Standing::Running;
@@ -305,29 +326,58 @@ struct RoleActor;
 #[derive(Debug)]
 struct Run;
 
+/// A role and what tells it to stop.
+struct Employed {
+    role: Box<dyn Role>,
+    stop: CancellationToken,
+    others: watch::Receiver<usize>,
+}
+
 impl Actor for RoleActor {
     type Msg = Run;
-    type State = (Box<dyn Role>, CancellationToken);
-    type Arguments = (Box<dyn Role>, CancellationToken);
+    type State = Employed;
+    type Arguments = Employed;
 
     async fn pre_start(
         &self,
         _myself: ActorRef<Run>,
-        arguments: Self::Arguments,
-    ) -> Result<Self::State, ActorProcessingErr> {
-        Ok(arguments)
+        employed: Employed,
+    ) -> Result<Employed, ActorProcessingErr> {
+        Ok(employed)
     }
 
     async fn handle(
         &self,
         myself: ActorRef<Run>,
         Run: Run,
-        (role, stop): &mut Self::State,
+        employed: &mut Employed,
     ) -> Result<(), ActorProcessingErr> {
-        role.run(stop.clone()).await.map_err(|e| words(&e))?;
+        let Employed { role, stop, others } = employed;
+        let ended = if role.leaves_last() {
+            let told = CancellationToken::new();
+            let mut run = role.run(told.clone());
+            tokio::select! {
+                biased;
+                ended = &mut run => ended,
+                () = alone(stop, others) => {
+                    told.cancel();
+                    run.await
+                }
+            }
+        } else {
+            role.run(stop.clone()).await
+        };
+        ended.map_err(|e| words(&e))?;
         myself.stop(None);
         Ok(())
     }
+}
+
+/// Waits until the node stops and no other role is left.
+async fn alone(stop: &CancellationToken, others: &mut watch::Receiver<usize>) {
+    stop.cancelled().await;
+    // A supervisor that is gone has no other roles either.
+    let _ = others.wait_for(|left| *left == 0).await;
 }
 
 /// An error and its causes on one line.
@@ -346,6 +396,7 @@ pub fn words(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
     use async_trait::async_trait;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     struct Flaky {
@@ -376,6 +427,96 @@ mod tests {
                 Box::pin(async move { Ok(Box::new(Flaky { runs, fail, panic }) as Box<dyn Role>) })
             }),
         }
+    }
+
+    /// Says when it leaves; who is not last needs a while for it.
+    struct Leaving {
+        last: bool,
+        left: Arc<Mutex<Vec<&'static str>>>,
+    }
+
+    #[async_trait]
+    impl Role for Leaving {
+        async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
+            stop.cancelled().await;
+            if !self.last {
+                for _ in 0..1000 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            let name = if self.last { "recorder" } else { "worker" };
+            self.left.lock().expect("no panic").push(name);
+            Ok(())
+        }
+
+        fn leaves_last(&self) -> bool {
+            self.last
+        }
+    }
+
+    #[tokio::test]
+    async fn who_leaves_last_is_told_to_stop_when_no_other_role_is_left() {
+        for lasts in [vec![true, false, false], vec![true]] {
+            let left = Arc::new(Mutex::new(Vec::new()));
+            let specs = lasts.iter().map(|last| {
+                let (last, left) = (*last, Arc::clone(&left));
+                let factory: Factory = Arc::new(move || {
+                    let left = Arc::clone(&left);
+                    Box::pin(async move { Ok(Box::new(Leaving { last, left }) as Box<dyn Role>) })
+                });
+                Spec {
+                    name: "leaving",
+                    factory,
+                }
+            });
+            // Started behind the others: once it runs, they do.
+            let runs = Arc::new(AtomicUsize::new(0));
+            let specs = specs.chain([spec(&runs, 0, false)]).collect();
+            let all = supervise(specs, quick(), CancellationToken::new())
+                .await
+                .expect("starts");
+            reached(&runs, 1).await;
+            assert_eq!(all.close(Duration::from_secs(10)).await, Standing::Drained);
+            let left = left.lock().expect("no panic");
+            assert_eq!(left.len(), lasts.len());
+            assert_eq!(left.last(), Some(&"recorder"));
+        }
+    }
+
+    #[tokio::test]
+    async fn who_leaves_last_and_fails_while_the_node_stops_is_started_once_more() {
+        struct Failing(Arc<AtomicUsize>);
+        #[async_trait]
+        impl Role for Failing {
+            async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
+                stop.cancelled().await;
+                match self.0.fetch_add(1, Ordering::SeqCst) {
+                    0 => Err(Error::Learner("not yet".into())),
+                    _ => Ok(()),
+                }
+            }
+            fn leaves_last(&self) -> bool {
+                true
+            }
+        }
+        let ends = Arc::new(AtomicUsize::new(0));
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&ends);
+        let factory: Factory = Arc::new(move || {
+            let ends = Arc::clone(&counted);
+            Box::pin(async move { Ok(Box::new(Failing(ends)) as Box<dyn Role>) })
+        });
+        let failing = Spec {
+            name: "failing",
+            factory,
+        };
+        let specs = vec![failing, spec(&runs, 0, false)];
+        let all = supervise(specs, quick(), CancellationToken::new())
+            .await
+            .expect("starts");
+        reached(&runs, 1).await;
+        assert_eq!(all.close(Duration::from_secs(10)).await, Standing::Drained);
+        assert_eq!(ends.load(Ordering::SeqCst), 2);
     }
 
     fn quick() -> Limits {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flopsmith_protocol::{ArtifactRef, PolicyPublished, PolicyVersion, StepMetrics, subjects};
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::node::Context;
@@ -11,6 +12,29 @@ use crate::node::Context;
 /// The weights of so many of the newest versions stay in the store: a generator that has just heard of a version may still
 /// fetch it, and the learner may fall back to an older checkpoint. Checkpoints hold weights of their own.
 pub const KEPT: usize = 3;
+
+/// What the step of a checkpoint looked like, as the checkpoint's description keeps it: whoever is killed between the
+/// checkpoint and the word of it still has it to say.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Told(pub Option<StepMetrics>);
+
+impl Told {
+    /// The key under which [`Told::saved`] looks.
+    pub const KEY: &str = "metrics";
+
+    /// What the description of a checkpoint says; nothing where it was saved before metrics were kept. They are no state
+    /// of the learner: ones that cannot be read (JSON has no infinity) keep nobody from going on.
+    pub fn saved(meta: &serde_json::Value) -> Self {
+        let Some(metrics) = meta.get(Self::KEY) else {
+            return Self::default();
+        };
+        Self::deserialize(metrics).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the metrics of the last step are lost");
+            Self::default()
+        })
+    }
+}
 
 /// Which weights the store holds for which version. Pure.
 #[derive(Debug, Clone, Default)]
@@ -134,6 +158,27 @@ mod tests {
             vec![weights(3)],
         ];
         assert_eq!(gone, expected);
+    }
+
+    #[test]
+    fn a_checkpoint_tells_the_metrics_of_its_step_again() {
+        let told = Told(Some(StepMetrics {
+            loss: -0.25,
+            samples: 64,
+            ..StepMetrics::default()
+        }));
+        let kept = |told: &Told| {
+            let meta = serde_json::json!({ "step": 1, (Told::KEY): told });
+            Told::saved(&serde_json::from_str(&meta.to_string()).expect("it is JSON"))
+        };
+        assert_eq!(kept(&told), told);
+        assert_eq!(kept(&Told(None)), Told(None));
+        assert_eq!(Told::saved(&serde_json::json!({ "step": 1 })), Told(None));
+        let infinite = Told(Some(StepMetrics {
+            kl: f64::INFINITY,
+            ..StepMetrics::default()
+        }));
+        assert_eq!(kept(&infinite), Told(None));
     }
 
     proptest! {

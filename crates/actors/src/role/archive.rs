@@ -92,9 +92,6 @@ impl Role for Archive {
             .log::<Outcome>(&subjects::outcome(&context.run), work.saved.sequence)
             .await?;
         let mut clock = tokio::time::interval(Duration::from_millis(500));
-        if work.saved.course.finished() {
-            self.finished.cancel();
-        }
         loop {
             tokio::select! {
                 biased;

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use flopsmith_bench::Failure;
-use flopsmith_bench::compile::Compiler as Stage;
+use flopsmith_bench::{Built, Failure};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
-use flopsmith_protocol::{Candidate, CandidateFault, Compiled, Digest, Outcome, Verdict, subjects};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{
+    Candidate, CandidateFault, Compiled, Digest, Outcome, TechniqueSet, Verdict, subjects,
+};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
@@ -16,20 +18,43 @@ use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::error::Error;
+use crate::mishap::Mishap;
 use crate::node::{Context, Decided};
 use crate::results::{BuiltBefore, Known, Lookup, Results};
 use crate::trace::candidate_span;
 
+/// What compiles: [`flopsmith_bench::Compiler`], and in tests what fails as they need it.
+pub trait Stage: Send + Sync + 'static {
+    /// Checks and compiles `source`, which may use the `permitted` techniques only.
+    fn compile(
+        &self,
+        problem: &Problem,
+        source: &str,
+        permitted: TechniqueSet,
+    ) -> Result<Built, Failure>;
+}
+
+impl Stage for flopsmith_bench::Compiler {
+    fn compile(
+        &self,
+        problem: &Problem,
+        source: &str,
+        permitted: TechniqueSet,
+    ) -> Result<Built, Failure> {
+        flopsmith_bench::Compiler::compile(self, problem, source, permitted)
+    }
+}
+
 /// Compiles candidates, one per core at a time.
 pub struct Compiler {
     context: Arc<Context>,
-    stage: Arc<Stage>,
+    stage: Arc<dyn Stage>,
     results: Results,
 }
 
 impl Compiler {
     /// A compiler for the node's problem.
-    pub fn new(context: Arc<Context>, stage: Arc<Stage>) -> Self {
+    pub fn new<S: Stage>(context: Arc<Context>, stage: Arc<S>) -> Self {
         Self {
             context,
             stage,
@@ -189,7 +214,7 @@ async fn decide(
 
 async fn compile(
     context: Arc<Context>,
-    stage: Arc<Stage>,
+    stage: Arc<dyn Stage>,
     results: Results,
     delivery: Delivery<Candidate>,
     key: Digest,
@@ -199,43 +224,24 @@ async fn compile(
     if let Some(before) = results.built(&key, &message.candidate) {
         return pass_on(&context, delivery, before, 0.0).await;
     }
-    let lease = context.cores.one("compile").await;
-    let work = {
-        let problem = Arc::clone(&context.problem);
-        let (source, permitted) = (message.source.clone(), message.candidate.permitted);
-        tokio::task::spawn_blocking(move || stage.compile(&problem, &source, permitted))
-    };
-    let built = work.await.map_err(|_| Error::Thread("compiler"))?;
-    drop(lease);
-    let seconds = started.elapsed().as_secs_f32();
-    match built {
-        Ok(built) => {
-            let object = context.store.put(built.object).await?;
-            let now = BuiltBefore {
-                object,
-                techniques: built.techniques,
-                vector_bits: built.vector_bits,
-            };
-            results.note_built(&key, now.clone());
-            pass_on(&context, delivery, now, built.seconds as f32).await?;
+    match build(&context, stage, &message).await {
+        Ok((built, seconds)) => {
+            results.note_built(&key, built.clone());
+            pass_on(&context, delivery, built, seconds).await?;
         }
-        Err(failure) => {
-            let verdict = match failure {
-                Failure::Infrastructure { cause, detail }
-                    if delivery.attempt() < context.attempts =>
-                {
-                    tracing::warn!(%cause, detail, candidate = %message.candidate.id, "compile stage failed; trying again");
-                    results.give_up(&key);
-                    return Ok(delivery.retry(ErrorClass::Infrastructure).await?);
-                }
-                other => other.into(),
-            };
+        Err(mishap) if mishap.try_again(delivery.attempt(), context.attempts) => {
+            tracing::warn!(verdict = ?mishap.verdict, candidate = %message.candidate.id, "compile stage failed; trying again");
+            results.give_up(&key);
+            delivery.retry(ErrorClass::Infrastructure).await?;
+        }
+        Err(mishap) => {
+            let seconds = started.elapsed().as_secs_f32();
             let decided = Decided {
                 candidate: &message.candidate,
                 source: &message.source,
                 techniques: None,
                 vector_bits: None,
-                verdict,
+                verdict: mishap.verdict,
                 stage_seconds: [seconds, 0.0, 0.0],
             };
             Span::current().record("seconds", f64::from(seconds));
@@ -244,6 +250,29 @@ async fn compile(
         }
     }
     Ok(())
+}
+
+/// Compiles on a thread for blocking work and stores the object. Gives the seconds of the stage as well.
+async fn build(
+    context: &Context,
+    stage: Arc<dyn Stage>,
+    message: &Candidate,
+) -> Result<(BuiltBefore, f32), Mishap> {
+    let lease = context.cores.one("compile").await;
+    let work = {
+        let problem = Arc::clone(&context.problem);
+        let (source, permitted) = (message.source.clone(), message.candidate.permitted);
+        tokio::task::spawn_blocking(move || stage.compile(&problem, &source, permitted))
+    };
+    let built = work.await;
+    drop(lease);
+    let built = built??;
+    let stored = BuiltBefore {
+        object: context.store.put(built.object).await?,
+        techniques: built.techniques,
+        vector_bits: built.vector_bits,
+    };
+    Ok((stored, built.seconds as f32))
 }
 
 /// Hands a built program to the next stage.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use flopsmith_learner::{GrpoConfig, GrpoSample, Learner as Stage, StepReport};
 use flopsmith_policy::{Device, Kind, Model};
-use flopsmith_protocol::{PolicyVersion, StepMetrics};
+use flopsmith_protocol::PolicyVersion;
 use flopsmith_store::Checkpoints;
 use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
@@ -17,7 +17,7 @@ use crate::batches::{Batch, Batches, SILENCE};
 use crate::credit::{StageBests, credit};
 use crate::error::Error;
 use crate::node::Context;
-use crate::versions::Versions;
+use crate::versions::{Told, Versions};
 
 /// Trains the policy on complete steps.
 pub struct Learner {
@@ -93,6 +93,7 @@ impl Learner {
         let mut done = None;
         let mut before = 0.0;
         let mut stage_bests = StageBests::default();
+        let mut told = Told::default();
         if let Some(checkpoint) = &latest {
             for name in checkpoint.names() {
                 files.push((name.to_owned(), checkpoint.file(name).await?.to_vec()));
@@ -100,6 +101,7 @@ impl Learner {
             version = PolicyVersion(checkpoint.meta["version"].as_u64().unwrap_or(0));
             done = checkpoint.meta["step"].as_u64();
             before = checkpoint.meta["seconds"].as_f64().unwrap_or(0.0);
+            told = Told::saved(&checkpoint.meta);
             stage_bests = StageBests::saved(&checkpoint.meta).map_err(|e| Error::Saved {
                 role: "learner",
                 detail: e.to_string(),
@@ -132,7 +134,7 @@ impl Learner {
             started: Instant::now(),
         };
         // Said again after a restart: a generator may not have heard it, and hearing it twice changes nothing.
-        self.publish(&mut work, done.unwrap_or(0), None).await?;
+        self.publish(&mut work, done.unwrap_or(0), told).await?;
         Ok(work)
     }
 
@@ -194,13 +196,14 @@ impl Learner {
         span.record("loss", metrics.loss);
         span.record("kl", metrics.kl);
         span.record("seconds", metrics.seconds);
-        self.checkpoint(work, step).await?;
-        self.publish(work, step, Some(metrics)).await?;
+        let told = Told(Some(metrics));
+        self.checkpoint(work, step, &told).await?;
+        self.publish(work, step, told).await?;
         drop(lease);
         Ok(())
     }
 
-    async fn checkpoint(&self, work: &mut Working, step: u64) -> Result<(), Error> {
+    async fn checkpoint(&self, work: &mut Working, step: u64, told: &Told) -> Result<(), Error> {
         let stage = work.stage.as_ref().ok_or(Error::Thread("learner"))?;
         let files = stage
             .state()
@@ -210,6 +213,7 @@ impl Learner {
             "version": work.version.0,
             "seconds": work.seconds(),
             (StageBests::KEY): work.stage_bests,
+            (Told::KEY): told,
         });
         work.checkpoints
             .save(&self.context.run, step, files, meta)
@@ -218,19 +222,14 @@ impl Learner {
         Ok(())
     }
 
-    async fn publish(
-        &self,
-        work: &mut Working,
-        step: u64,
-        metrics: Option<StepMetrics>,
-    ) -> Result<(), Error> {
+    async fn publish(&self, work: &mut Working, step: u64, told: Told) -> Result<(), Error> {
         let stage = work.stage.as_ref().ok_or(Error::Thread("learner"))?;
         let bytes = stage
             .model
             .weights_bytes()
             .map_err(|e| Error::Learner(crate::supervisor::words(&e)))?;
         work.versions
-            .publish(work.version, step, bytes, metrics)
+            .publish(work.version, step, bytes, told.0)
             .await
     }
 }

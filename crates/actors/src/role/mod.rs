@@ -19,4 +19,9 @@ pub mod verifier;
 pub trait Role: Send + 'static {
     /// Works until `stop` is cancelled; then stops pulling, finishes or hands back what it holds, and returns.
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error>;
+
+    /// Is it told to stop only after all other roles of the node have drained? For who works on what they leave behind.
+    fn leaves_last(&self) -> bool {
+        false
+    }
 }

@@ -2,15 +2,15 @@
 //!
 //! `outcomes.jsonl` holds each outcome once, whatever was delivered how often;
 //! `metrics.jsonl` one line per step. Both are rebuilt from the logs, so a
-//! recorder that was killed writes on where it stopped.
+//! recorder that was killed writes on where it stopped. It leaves after all
+//! other roles, and before it does everything that is in the logs is in the files.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use flopsmith_bus::LogReader;
 use flopsmith_protocol::{
     CandidateId, Digest, MachineFacts, NodeId, Outcome, PolicyPublished, Purpose, StageChanged,
     TechniqueSet, Verdict, subjects,
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Role;
 use crate::error::Error;
+use crate::journal::{Journal, write_atomically};
 use crate::node::Context;
 
 /// What the live view shows.
@@ -106,60 +107,6 @@ pub mod files {
     pub const MACHINES: &str = "machines.jsonl";
 }
 
-struct Journal {
-    file: File,
-    path: PathBuf,
-}
-
-impl Journal {
-    /// Opens a file of JSON lines for appending; a last line that was cut off is removed. Returns the lines that are there.
-    fn open<T: for<'a> Deserialize<'a>>(path: PathBuf) -> Result<(Self, Vec<T>), Error> {
-        let fail = |source| Error::File {
-            path: path.clone(),
-            source,
-        };
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(fail)?;
-        let mut items = Vec::new();
-        let mut good = 0u64;
-        let mut reader = BufReader::new(&file);
-        // Bytes, not text: a line may have been cut in the middle of a character.
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let read = reader.read_until(b'\n', &mut line).map_err(fail)?;
-            if line.last() != Some(&b'\n') {
-                break;
-            }
-            let Ok(item) = serde_json::from_slice(&line) else {
-                break;
-            };
-            items.push(item);
-            good += read as u64;
-        }
-        file.set_len(good).map_err(fail)?;
-        file.seek(SeekFrom::End(0)).map_err(fail)?;
-        Ok((Self { file, path }, items))
-    }
-
-    fn write<T: Serialize>(&mut self, item: &T) -> Result<(), Error> {
-        let mut line = serde_json::to_vec(item).map_err(|e| Error::File {
-            path: self.path.clone(),
-            source: e.into(),
-        })?;
-        line.push(b'\n');
-        self.file.write_all(&line).map_err(|source| Error::File {
-            path: self.path.clone(),
-            source,
-        })
-    }
-}
-
 /// The timing machines of a run. Each sitting measures its peak anew, so each attests another machine.
 struct Machines {
     journal: Journal,
@@ -196,17 +143,26 @@ pub fn note_machine(folder: &Path, facts: &MachineFacts) -> Result<(), Error> {
     Machines::open(folder)?.note(facts)
 }
 
-#[async_trait]
-impl Role for Recorder {
-    async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
-        let context = Arc::clone(&self.context);
-        let run = &context.run;
-        let at = |name: &str| context.folder.join(name);
-        let (mut outcomes_file, earlier) = Journal::open::<Outcome>(at(files::OUTCOMES))?;
-        let (mut metrics_file, lines) = Journal::open::<StepLine>(at(files::METRICS))?;
-        let (mut training_file, trained) = Journal::open::<PolicyPublished>(at(files::TRAINING))?;
-        let (mut stages_file, stages) = Journal::open::<StageChanged>(at(files::STAGES))?;
-        let mut machines_files = Machines::open(&context.folder)?;
+/// The files of a run and what they hold already.
+struct Files {
+    outcomes: Journal,
+    metrics: Journal,
+    training: Journal,
+    stages: Journal,
+    machines: Machines,
+    written: HashSet<CandidateId>,
+    versions: HashSet<u64>,
+    changes: HashSet<u64>,
+    book: Book,
+}
+
+impl Files {
+    fn open(folder: &Path) -> Result<Self, Error> {
+        let at = |name: &str| folder.join(name);
+        let (outcomes, earlier) = Journal::open::<Outcome>(at(files::OUTCOMES))?;
+        let (metrics, lines) = Journal::open::<StepLine>(at(files::METRICS))?;
+        let (training, trained) = Journal::open::<PolicyPublished>(at(files::TRAINING))?;
+        let (stages, changes) = Journal::open::<StageChanged>(at(files::STAGES))?;
         let mut written: HashSet<CandidateId> = HashSet::new();
         let mut book = Book {
             lines_written: lines.iter().map(|l| l.step).collect(),
@@ -220,75 +176,156 @@ impl Role for Recorder {
         if let Some(last) = lines.last() {
             book.progress.last = Some(last.clone());
         }
-        drop(earlier);
-        let mut versions_written: HashSet<u64> = trained.iter().map(|p| p.version.0).collect();
-        let mut changes_written: HashSet<u64> = stages.iter().map(|s| s.step).collect();
-        let mut outcomes = context
-            .bus
-            .log::<Outcome>(&subjects::outcome(run), 0)
-            .await?;
-        let mut versions = context
-            .bus
-            .log::<PolicyPublished>(&subjects::policy(run), 0)
-            .await?;
-        let mut changes = context
-            .bus
-            .log::<StageChanged>(&subjects::stage(run), 0)
-            .await?;
-        let mut machines = context
-            .bus
-            .log::<MachineFacts>(&subjects::machine(run), 0)
-            .await?;
-        self.progress.send_replace(book.progress.clone());
-        loop {
-            tokio::select! {
-                biased;
-                next = outcomes.next() => {
-                    let (_, outcome) = next?;
-                    if written.insert(outcome.candidate.id.clone()) {
-                        outcomes_file.write(&outcome)?;
-                        book.note(&outcome);
-                    }
-                    for line in book.complete() {
-                        metrics_file.write(&line)?;
-                    }
-                    self.progress.send_replace(book.progress.clone());
-                }
-                next = versions.next() => {
-                    let (_, published) = next?;
-                    if versions_written.insert(published.version.0) {
-                        training_file.write(&published)?;
-                    }
-                }
-                next = changes.next() => {
-                    let (_, change) = next?;
-                    if changes_written.insert(change.step) {
-                        stages_file.write(&change)?;
-                    }
-                }
-                next = machines.next() => {
-                    let (_, facts) = next?;
-                    machines_files.note(&facts)?;
-                    book.progress.machine = Some(facts);
-                    self.progress.send_replace(book.progress.clone());
-                }
-                // Last in order: what is in the logs is written before the recorder leaves.
-                () = stop.cancelled() => break,
-            }
+        let mut files = Self {
+            outcomes,
+            metrics,
+            training,
+            stages,
+            machines: Machines::open(folder)?,
+            written,
+            versions: trained.iter().map(|p| p.version.0).collect(),
+            changes: changes.iter().map(|s| s.step).collect(),
+            book,
+        };
+        // Whoever was killed between an outcome and the line of its step wrote the one and not the other.
+        files.complete()?;
+        Ok(files)
+    }
+
+    fn outcome(&mut self, outcome: &Outcome) -> Result<(), Error> {
+        if self.written.insert(outcome.candidate.id.clone()) {
+            self.outcomes.write(outcome)?;
+            self.book.note(outcome);
+        }
+        self.complete()
+    }
+
+    fn complete(&mut self) -> Result<(), Error> {
+        for line in self.book.complete() {
+            self.metrics.write(&line)?;
+        }
+        Ok(())
+    }
+
+    fn version(&mut self, published: &PolicyPublished) -> Result<(), Error> {
+        if self.versions.insert(published.version.0) {
+            self.training.write(published)?;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, change: &StageChanged) -> Result<(), Error> {
+        if self.changes.insert(change.step) {
+            self.stages.write(change)?;
+        }
+        Ok(())
+    }
+
+    fn machine(&mut self, facts: MachineFacts) -> Result<(), Error> {
+        self.machines.note(&facts)?;
+        self.book.progress.machine = Some(facts);
+        Ok(())
+    }
+}
+
+/// Where each log goes on behind what was read of it.
+#[derive(Default)]
+struct Places {
+    outcomes: u64,
+    versions: u64,
+    changes: u64,
+    machines: u64,
+}
+
+/// The logs a recorder writes down.
+struct Logs {
+    outcomes: LogReader<Outcome>,
+    versions: LogReader<PolicyPublished>,
+    changes: LogReader<StageChanged>,
+    machines: LogReader<MachineFacts>,
+}
+
+impl Logs {
+    async fn open(context: &Context, from: &Places) -> Result<Self, Error> {
+        let (bus, run) = (&context.bus, &context.run);
+        Ok(Self {
+            outcomes: bus.log(&subjects::outcome(run), from.outcomes).await?,
+            versions: bus.log(&subjects::policy(run), from.versions).await?,
+            changes: bus.log(&subjects::stage(run), from.changes).await?,
+            machines: bus.log(&subjects::machine(run), from.machines).await?,
+        })
+    }
+
+    /// Writes down everything that was there when the logs were opened.
+    async fn replay(&mut self, files: &mut Files, places: &mut Places) -> Result<(), Error> {
+        for (sequence, outcome) in self.outcomes.replay().await? {
+            files.outcome(&outcome)?;
+            places.outcomes = sequence + 1;
+        }
+        for (sequence, published) in self.versions.replay().await? {
+            files.version(&published)?;
+            places.versions = sequence + 1;
+        }
+        for (sequence, change) in self.changes.replay().await? {
+            files.change(&change)?;
+            places.changes = sequence + 1;
+        }
+        for (sequence, facts) in self.machines.replay().await? {
+            files.machine(facts)?;
+            places.machines = sequence + 1;
         }
         Ok(())
     }
 }
 
-fn write_atomically<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
-    let fail = |source| Error::File {
-        path: path.to_owned(),
-        source,
-    };
-    let bytes = serde_json::to_vec_pretty(value).map_err(|e| fail(e.into()))?;
-    let part = path.with_extension("part");
-    std::fs::write(&part, bytes).map_err(fail)?;
-    std::fs::rename(&part, path).map_err(fail)
+#[async_trait]
+impl Role for Recorder {
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
+        let context = Arc::clone(&self.context);
+        let mut files = Files::open(&context.folder)?;
+        let mut places = Places::default();
+        let mut logs = Logs::open(&context, &places).await?;
+        logs.replay(&mut files, &mut places).await?;
+        self.progress.send_replace(files.book.progress.clone());
+        loop {
+            tokio::select! {
+                biased;
+                next = logs.outcomes.next() => {
+                    let (sequence, outcome) = next?;
+                    files.outcome(&outcome)?;
+                    places.outcomes = sequence + 1;
+                    self.progress.send_replace(files.book.progress.clone());
+                }
+                next = logs.versions.next() => {
+                    let (sequence, published) = next?;
+                    files.version(&published)?;
+                    places.versions = sequence + 1;
+                }
+                next = logs.changes.next() => {
+                    let (sequence, change) = next?;
+                    files.change(&change)?;
+                    places.changes = sequence + 1;
+                }
+                next = logs.machines.next() => {
+                    let (sequence, facts) = next?;
+                    files.machine(facts)?;
+                    places.machines = sequence + 1;
+                    self.progress.send_replace(files.book.progress.clone());
+                }
+                () = stop.cancelled() => break,
+            }
+        }
+        // Nobody else is left. What they published in the end is in the logs, whether or not it was sent here yet, and
+        // only logs that are opened now know of it.
+        let mut rest = Logs::open(&context, &places).await?;
+        rest.replay(&mut files, &mut places).await?;
+        self.progress.send_replace(files.book.progress.clone());
+        Ok(())
+    }
+
+    fn leaves_last(&self) -> bool {
+        true
+    }
 }
 
 /// Sums up steps. Pure.
@@ -418,7 +455,6 @@ mod tests {
     use flopsmith_protocol::{
         CandidateRef, Interval, MachineClass, Measurement, RunId, StopReason, Technique,
     };
-    use proptest::prelude::*;
 
     fn facts(attested: &str) -> MachineFacts {
         MachineFacts {
@@ -506,30 +542,5 @@ mod tests {
         assert_eq!(book.progress.cells, 0);
         book.note(&measured(again, simd));
         assert_eq!(book.progress.cells, 1);
-    }
-
-    proptest! {
-        #[test]
-        fn a_file_cut_anywhere_keeps_its_whole_lines(values in proptest::collection::vec(".{0,20}", 0..8), cut in 0usize..200) {
-            let folder = tempfile::tempdir().expect("a folder");
-            let path = folder.path().join("lines.jsonl");
-            let open = || Journal::open::<String>(path.clone()).expect("it opens");
-            let (mut journal, _) = open();
-            let mut ends = Vec::new();
-            for value in &values {
-                journal.write(value).expect("it is written");
-                ends.push(std::fs::metadata(&path).expect("it is there").len() as usize);
-            }
-            let bytes = std::fs::read(&path).expect("it is there");
-            let cut = cut.min(bytes.len());
-            std::fs::write(&path, &bytes[..cut]).expect("it is cut");
-            let whole = ends.iter().filter(|end| **end <= cut).count();
-            let (mut journal, kept) = open();
-            prop_assert_eq!(&kept[..], &values[..whole]);
-            journal.write(&"end").expect("it is written");
-            let (_, lines) = open();
-            prop_assert_eq!(lines.len(), whole + 1);
-            prop_assert_eq!(&lines[whole], "end");
-        }
     }
 }

@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use flopsmith_bench::{Failure, Purpose as Measure, Timer as Stage};
+use flopsmith_bench::{Failure, Purpose as Measure, Timed};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
-use flopsmith_protocol::{Purpose, Verdict, Verified, subjects};
+use flopsmith_protocol::{Measurement, Purpose, Verdict, Verified, subjects};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::error::Error;
+use crate::mishap::Mishap;
 use crate::node::{Context, Decided};
 use crate::settings::Standard;
 use crate::trace::candidate_span;
@@ -19,15 +20,39 @@ use crate::trace::candidate_span;
 /// At most this many programs are timed under one lease of the cores.
 const BATCH: usize = 32;
 
+/// What measures: [`flopsmith_bench::Timer`], and in tests what fails as they need it.
+pub trait Stage: Send + 'static {
+    /// Measures a verified candidate; see [`flopsmith_bench::Timer::measure`].
+    fn measure(
+        &mut self,
+        object: &[u8],
+        purpose: Measure,
+        seed: u64,
+        best_gflops_known: Option<f64>,
+    ) -> Result<Timed, Failure>;
+}
+
+impl Stage for flopsmith_bench::Timer {
+    fn measure(
+        &mut self,
+        object: &[u8],
+        purpose: Measure,
+        seed: u64,
+        best_gflops_known: Option<f64>,
+    ) -> Result<Timed, Failure> {
+        flopsmith_bench::Timer::measure(self, object, purpose, seed, best_gflops_known)
+    }
+}
+
 /// Times verified candidates, one after the other.
 pub struct Timer {
     context: Arc<Context>,
-    stage: Arc<Mutex<Stage>>,
+    stage: Arc<Mutex<dyn Stage>>,
 }
 
 impl Timer {
     /// A timer with a running baseline.
-    pub fn new(context: Arc<Context>, stage: Arc<Mutex<Stage>>) -> Self {
+    pub fn new<S: Stage>(context: Arc<Context>, stage: Arc<Mutex<S>>) -> Self {
         Self { context, stage }
     }
 }
@@ -75,77 +100,52 @@ impl Timer {
     ) -> Result<(), Error> {
         let mut objects = Vec::with_capacity(batch.len());
         for delivery in &batch {
-            objects.push(
-                self.context
-                    .store
-                    .get(&delivery.message().compiled.object)
-                    .await,
-            );
+            let object = &delivery.message().compiled.object;
+            objects.push(self.context.store.get(object).await);
         }
-        let lease = self.context.cores.all("time").await;
-        for (delivery, object) in batch.into_iter().zip(objects) {
+        let _lease = self.context.cores.all("time").await;
+        let mut rest = batch.into_iter().zip(objects);
+        while let Some((delivery, object)) = rest.next() {
             if stop.is_cancelled() {
                 delivery.retry(ErrorClass::Shutdown).await?;
                 continue;
             }
-            let object = match object {
-                Ok(object) => object,
-                Err(error) if delivery.attempt() < self.context.attempts => {
-                    tracing::warn!(%error, "the object could not be read; trying again");
-                    delivery.retry(ErrorClass::Infrastructure).await?;
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
             let span = span_of(&delivery);
-            self.measure(delivery, object).instrument(span).await?;
+            let object = object.map_err(Mishap::from);
+            let decided = self.decide(delivery, object).instrument(span).await;
+            if let Err(error) = decided {
+                // The role ends with it; the others are somebody else's at once.
+                for (delivery, _) in rest {
+                    delivery.retry(ErrorClass::Shutdown).await?;
+                }
+                return Err(error);
+            }
         }
-        drop(lease);
         Ok(())
     }
 
-    /// Times one program; the cores are leased.
-    async fn measure(
+    /// Times one program and says what came of it; the cores are leased.
+    async fn decide(
         &self,
         delivery: Delivery<Verified>,
-        object: impl AsRef<[u8]> + Send + 'static,
+        object: Result<impl AsRef<[u8]> + Send + 'static, Mishap>,
     ) -> Result<(), Error> {
-        let message = delivery.message().clone();
+        let message = delivery.message();
         let compiled = &message.compiled;
-        let stage = Arc::clone(&self.stage);
-        let certify = compiled.candidate.purpose == Purpose::Certify;
-        let evaluate = &self.context.settings.evaluate;
-        let standard = purpose(if certify {
-            evaluate.again
-        } else {
-            evaluate.purpose
-        });
-        let best = self.context.best_known();
-        let seed = seed_of(&compiled.object.digest);
         let started = std::time::Instant::now();
-        let work = tokio::task::spawn_blocking(move || {
-            let mut stage = stage
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            stage.measure(object.as_ref(), standard, seed, best)
-        });
-        let timed = work.await.map_err(|_| Error::Thread("timer"))?;
+        let measured = match object {
+            Ok(object) => self.measure(message, object).await,
+            Err(mishap) => Err(mishap),
+        };
         let seconds = started.elapsed().as_secs_f32();
         Span::current().record("seconds", f64::from(seconds));
-        let verdict = match timed {
-            Ok(timed) => {
-                let mut measurement = timed.measurement;
-                measurement.samples = Some(self.context.store.put(timed.raw).await?);
-                self.context.note_best(measurement.gflops);
-                Verdict::Measured { measurement }
-            }
-            Err(Failure::Infrastructure { cause, detail })
-                if delivery.attempt() < self.context.attempts =>
-            {
-                tracing::warn!(%cause, detail, candidate = %compiled.candidate.id, "timing failed; trying again");
+        let verdict = match measured {
+            Ok(measurement) => Verdict::Measured { measurement },
+            Err(mishap) if mishap.try_again(delivery.attempt(), self.context.attempts) => {
+                tracing::warn!(verdict = ?mishap.verdict, candidate = %compiled.candidate.id, "timing failed; trying again");
                 return Ok(delivery.retry(ErrorClass::Infrastructure).await?);
             }
-            Err(failure) => failure.into(),
+            Err(mishap) => mishap.verdict,
         };
         let decided = Decided {
             candidate: &compiled.candidate,
@@ -157,6 +157,36 @@ impl Timer {
         };
         self.context.publish_outcome(decided).await?;
         Ok(delivery.done().await?)
+    }
+
+    /// Measures on a thread for blocking work and keeps the raw samples.
+    async fn measure(
+        &self,
+        message: &Verified,
+        object: impl AsRef<[u8]> + Send + 'static,
+    ) -> Result<Measurement, Mishap> {
+        let compiled = &message.compiled;
+        let stage = Arc::clone(&self.stage);
+        let certify = compiled.candidate.purpose == Purpose::Certify;
+        let evaluate = &self.context.settings.evaluate;
+        let standard = purpose(if certify {
+            evaluate.again
+        } else {
+            evaluate.purpose
+        });
+        let best = self.context.best_known();
+        let seed = seed_of(&compiled.object.digest);
+        let work = tokio::task::spawn_blocking(move || {
+            let mut stage = stage
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            stage.measure(object.as_ref(), standard, seed, best)
+        });
+        let timed = work.await??;
+        let mut measurement = timed.measurement;
+        measurement.samples = Some(self.context.store.put(timed.raw).await?);
+        self.context.note_best(measurement.gflops);
+        Ok(measurement)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Verifier: compiled → verified, or an outcome.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use flopsmith_bench::{Failure, Verifier as Stage};
+use flopsmith_bench::{Failure, Report};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_protocol::{Compiled, Verified, subjects};
 use futures::StreamExt;
@@ -13,20 +14,39 @@ use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::error::Error;
+use crate::mishap::Mishap;
 use crate::node::{Context, Decided};
 use crate::trace::candidate_span;
+
+/// What verifies: [`flopsmith_bench::Verifier`], and in tests what fails as they need it.
+pub trait Stage: Send + 'static {
+    /// Checks one compiled candidate with the secret cases that `rng_seed` chooses.
+    fn verify(&mut self, object: &[u8], rng_seed: u64) -> Result<Report, Failure>;
+}
+
+impl Stage for flopsmith_bench::Verifier {
+    fn verify(&mut self, object: &[u8], rng_seed: u64) -> Result<Report, Failure> {
+        flopsmith_bench::Verifier::verify(self, object, rng_seed)
+    }
+}
+
+type Stages = Arc<Mutex<Vec<Box<dyn Stage>>>>;
 
 /// Verifies compiled candidates, one per core at a time.
 pub struct Verifier {
     context: Arc<Context>,
-    stages: Arc<Mutex<Vec<Stage>>>,
+    stages: Stages,
     slots: usize,
 }
 
 impl Verifier {
     /// A verifier that runs as many jobs at once as it has stages.
-    pub fn new(context: Arc<Context>, stages: Vec<Stage>) -> Self {
+    pub fn new<S: Stage>(context: Arc<Context>, stages: Vec<S>) -> Self {
         let slots = stages.len();
+        let stages: Vec<Box<dyn Stage>> = stages
+            .into_iter()
+            .map(|stage| Box::new(stage) as Box<dyn Stage>)
+            .collect();
         Self {
             context,
             stages: Arc::new(Mutex::new(stages)),
@@ -71,36 +91,11 @@ fn span_of(delivery: &Delivery<Compiled>) -> Span {
 
 async fn verify(
     context: Arc<Context>,
-    stages: Arc<Mutex<Vec<Stage>>>,
+    stages: Stages,
     delivery: Delivery<Compiled>,
 ) -> Result<(), Error> {
     let message = delivery.message().clone();
-    let object = match context.store.get(&message.object).await {
-        Ok(object) => object,
-        Err(error) if delivery.attempt() < context.attempts => {
-            tracing::warn!(%error, "the object could not be read; trying again");
-            return Ok(delivery.retry(ErrorClass::Infrastructure).await?);
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let lease = context.cores.one("verify").await;
-    let seed = rand_seed();
-    let work = tokio::task::spawn_blocking(move || {
-        let taken = stages
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .pop();
-        let mut stage = taken.expect("as many stages as slots");
-        let report = stage.verify(&object, seed);
-        stages
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .push(stage);
-        report
-    });
-    let report = work.await.map_err(|_| Error::Thread("verifier"))?;
-    drop(lease);
-    match report {
+    match judge(&context, stages, &message).await {
         Ok(report) => {
             Span::current().record("seconds", report.seconds);
             let verified = Verified {
@@ -117,17 +112,17 @@ async fn verify(
                 .await?;
             delivery.done().await?;
         }
-        Err(Failure::Infrastructure { cause, detail }) if delivery.attempt() < context.attempts => {
-            tracing::warn!(%cause, detail, candidate = %message.candidate.id, "verify stage failed; trying again");
+        Err(mishap) if mishap.try_again(delivery.attempt(), context.attempts) => {
+            tracing::warn!(verdict = ?mishap.verdict, candidate = %message.candidate.id, "verify stage failed; trying again");
             delivery.retry(ErrorClass::Infrastructure).await?;
         }
-        Err(failure) => {
+        Err(mishap) => {
             let decided = Decided {
                 candidate: &message.candidate,
                 source: &message.source,
                 techniques: Some(message.techniques),
                 vector_bits: message.vector_bits,
-                verdict: failure.into(),
+                verdict: mishap.verdict,
                 stage_seconds: [message.compile_seconds, 0.0, 0.0],
             };
             context.publish_outcome(decided).await?;
@@ -135,6 +130,28 @@ async fn verify(
         }
     }
     Ok(())
+}
+
+/// Reads the object and verifies it on a thread for blocking work.
+async fn judge(context: &Context, stages: Stages, message: &Compiled) -> Result<Report, Mishap> {
+    let object = context.store.get(&message.object).await?;
+    let _lease = context.cores.one("verify").await;
+    let seed = rand_seed();
+    let work = tokio::task::spawn_blocking(move || {
+        let taken = stages
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .pop();
+        let mut stage = taken.expect("as many stages as slots");
+        // A stage that panicked serves the next candidate as well: each has a process of its own, and the cases are only read.
+        let report = catch_unwind(AssertUnwindSafe(|| stage.verify(&object, seed)));
+        stages
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push(stage);
+        report.unwrap_or_else(|panic| resume_unwind(panic))
+    });
+    Ok(work.await??)
 }
 
 /// The verifier's seeds are secrets, not part of a run's reproducible seed.

@@ -1,4 +1,4 @@
-//! What the archive does when outcomes do not come.
+//! What the archive does when outcomes do not come, and how a run ends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,10 +7,13 @@ use flopsmith_actors::Settings;
 use flopsmith_actors::course::Job;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_bus::{RunSetup, WorkerOptions};
-use flopsmith_protocol::{InfrastructureCause, Outcome, Purpose, Task, Verdict, subjects};
+use flopsmith_protocol::{
+    Candidate, InfrastructureCause, Outcome, Purpose, Task, Verdict, subjects,
+};
+use flopsmith_store::Checkpoints;
 use tokio_util::sync::CancellationToken;
 
-use crate::{World, candidate, outcome, run_id, settings, soon, start, wrong};
+use crate::{World, candidate, measured, outcome, run_id, settings, soon, start, wrong};
 
 fn impatient() -> Settings {
     Settings {
@@ -87,6 +90,62 @@ async fn nothing_is_lost_while_a_role_is_at_work() {
     assert_eq!(lost.verdict.kind(), "bus");
     soon(finished.cancelled()).await;
     drop(tasks);
+    queue.close();
+    working.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() {
+    let world = World::new().await;
+    let subject = subjects::outcome(&run_id());
+    let of = |task, sample| candidate(0, task, sample, Purpose::Search);
+    let outcomes = [
+        outcome(of(0, 0), wrong()),
+        outcome(of(0, 1), wrong()),
+        outcome(of(1, 0), wrong()),
+        measured(of(1, 1)),
+    ];
+    world.bus.publish_many(&subject, &outcomes).await.unwrap();
+    let finished = CancellationToken::new();
+    let archive = Archive::new(world.context(settings()), Job::Search, finished.clone());
+    let working = start(archive);
+    // The only step is over, and the last measurement under way.
+    let checkpoints = Checkpoints::new(world.store.clone(), "archive");
+    soon(async {
+        loop {
+            let latest = checkpoints.latest(&run_id()).await.unwrap();
+            if latest.is_some_and(|c| c.meta["finished"] == true) {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    working.end().await.unwrap();
+    assert!(!finished.is_cancelled());
+
+    let finished = CancellationToken::new();
+    let archive = Archive::new(world.context(settings()), Job::Search, finished.clone());
+    let working = start(archive);
+    let some_ticks = Duration::from_millis(1500);
+    assert!(
+        tokio::time::timeout(some_ticks, finished.cancelled())
+            .await
+            .is_err(),
+        "a measurement is under way"
+    );
+    let mut queue = world
+        .bus
+        .worker::<Candidate>(WorkerOptions::new(subjects::compile("cpu"), 1))
+        .await
+        .unwrap();
+    let again = soon(queue.next()).await.unwrap();
+    let candidate = again.message().candidate.clone();
+    assert_eq!(candidate.remeasures, Some(of(1, 1).id));
+    let repeated = measured(candidate);
+    world.bus.publish(&subject, &repeated).await.unwrap();
+    soon(finished.cancelled()).await;
+    again.done().await.unwrap();
     queue.close();
     working.end().await.unwrap();
 }

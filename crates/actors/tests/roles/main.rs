@@ -4,6 +4,8 @@
 mod archive;
 mod generator;
 mod learner;
+mod recorder;
+mod stages;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +18,9 @@ use flopsmith_actors::{Cores, Error, Settings};
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
-    CandidateFault, CandidateId, CandidateRef, Digest, GroupId, MachineClass, Message, NodeId,
-    Outcome, PolicyVersion, Purpose, Rollout, RunId, Sampling, Task, TaskId, TechniqueSet, Verdict,
+    CandidateFault, CandidateId, CandidateRef, Digest, GroupId, Interval, MachineClass,
+    Measurement, Message, NodeId, Outcome, PolicyVersion, Purpose, Rollout, RunId, Sampling,
+    StopReason, Task, TaskId, TechniqueSet, Verdict,
 };
 use flopsmith_store::Store;
 use tempfile::TempDir;
@@ -185,6 +188,37 @@ fn wrong() -> Verdict {
     Verdict::Rejected {
         fault: CandidateFault::WrongResult,
         detail: String::new(),
+    }
+}
+
+fn measurement() -> Measurement {
+    Measurement {
+        gflops: 10.0,
+        seconds_per_call: 0.001,
+        ratio: 10.0,
+        interval: Interval {
+            low: 9.0,
+            high: 11.0,
+            confidence: 0.95,
+        },
+        log_ratio_se: 0.01,
+        calls: 64,
+        blocks: 8,
+        mdape: 0.01,
+        stop: StopReason::Precise,
+        samples: None,
+        attestation: Digest::of(b"machine"),
+        share_of_peak: 0.2,
+        reused: false,
+    }
+}
+
+/// An outcome of a verified program without techniques.
+fn measured(candidate: CandidateRef) -> Outcome {
+    let measurement = measurement();
+    Outcome {
+        techniques: Some(TechniqueSet::EMPTY),
+        ..outcome(candidate, Verdict::Measured { measurement })
     }
 }
 

@@ -1,0 +1,108 @@
+//! Files of JSON lines that outlive whoever writes them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// A file of JSON lines that is written on.
+pub(crate) struct Journal {
+    file: File,
+    path: PathBuf,
+}
+
+impl Journal {
+    /// Opens a file of JSON lines for appending; a last line that was cut off is removed. Returns the lines that are there.
+    pub fn open<T: for<'a> Deserialize<'a>>(path: PathBuf) -> Result<(Self, Vec<T>), Error> {
+        let fail = |source| Error::File {
+            path: path.clone(),
+            source,
+        };
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(fail)?;
+        let mut items = Vec::new();
+        let mut good = 0u64;
+        let mut reader = BufReader::new(&file);
+        // Bytes, not text: a line may have been cut in the middle of a character.
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = reader.read_until(b'\n', &mut line).map_err(fail)?;
+            if line.last() != Some(&b'\n') {
+                break;
+            }
+            let Ok(item) = serde_json::from_slice(&line) else {
+                break;
+            };
+            items.push(item);
+            good += read as u64;
+        }
+        file.set_len(good).map_err(fail)?;
+        file.seek(SeekFrom::End(0)).map_err(fail)?;
+        Ok((Self { file, path }, items))
+    }
+
+    /// Appends a line.
+    pub fn write<T: Serialize>(&mut self, item: &T) -> Result<(), Error> {
+        let mut line = serde_json::to_vec(item).map_err(|e| Error::File {
+            path: self.path.clone(),
+            source: e.into(),
+        })?;
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(|source| Error::File {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+/// Writes a JSON file that is never seen half written.
+pub(crate) fn write_atomically<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
+    let fail = |source| Error::File {
+        path: path.to_owned(),
+        source,
+    };
+    let bytes = serde_json::to_vec_pretty(value).map_err(|e| fail(e.into()))?;
+    let part = path.with_extension("part");
+    std::fs::write(&part, bytes).map_err(fail)?;
+    std::fs::rename(&part, path).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_file_cut_anywhere_keeps_its_whole_lines(values in proptest::collection::vec(".{0,20}", 0..8), cut in 0usize..200) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("lines.jsonl");
+            let open = || Journal::open::<String>(path.clone()).expect("it opens");
+            let (mut journal, _) = open();
+            let mut ends = Vec::new();
+            for value in &values {
+                journal.write(value).expect("it is written");
+                ends.push(std::fs::metadata(&path).expect("it is there").len() as usize);
+            }
+            let bytes = std::fs::read(&path).expect("it is there");
+            let cut = cut.min(bytes.len());
+            std::fs::write(&path, &bytes[..cut]).expect("it is cut");
+            let whole = ends.iter().filter(|end| **end <= cut).count();
+            let (mut journal, kept) = open();
+            prop_assert_eq!(&kept[..], &values[..whole]);
+            journal.write(&"end").expect("it is written");
+            let (_, lines) = open();
+            prop_assert_eq!(lines.len(), whole + 1);
+            prop_assert_eq!(&lines[whole], "end");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What is in a run's folder once its recorder has left.
+
+use std::sync::Arc;
+
+use flopsmith_actors::node::Context;
+use flopsmith_actors::role::recorder::{Progress, Recorder, StepLine, files};
+use flopsmith_protocol::{Outcome, Purpose, subjects};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+use crate::{World, candidate, outcome, run_id, settings, soon, start, wrong};
+
+/// The outcomes of a whole step.
+fn step() -> Vec<Outcome> {
+    let samples = [(0, 0), (0, 1), (1, 0), (1, 1)];
+    samples
+        .map(|(task, sample)| outcome(candidate(0, task, sample, Purpose::Search), wrong()))
+        .into()
+}
+
+fn lines<T: DeserializeOwned>(context: &Arc<Context>, name: &str) -> Vec<T> {
+    let text = std::fs::read_to_string(context.folder.join(name)).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recorder_that_is_stopped_at_once_has_written_what_is_in_the_logs() {
+    let world = World::new().await;
+    let context = world.context(settings());
+    let subject = subjects::outcome(&run_id());
+    world.bus.publish_many(&subject, &step()).await.unwrap();
+    let (progress, _) = watch::channel(Progress::default());
+    let recorder = Recorder::new(Arc::clone(&context), progress);
+    start(recorder).end().await.unwrap();
+    assert_eq!(lines::<Outcome>(&context, files::OUTCOMES), step());
+    assert_eq!(lines::<StepLine>(&context, files::METRICS).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_other_roles_publish_while_they_drain_is_written() {
+    let world = World::new().await;
+    let context = world.context(settings());
+    let subject = subjects::outcome(&run_id());
+    let (sender, mut progress) = watch::channel(Progress::default());
+    let working = start(Recorder::new(Arc::clone(&context), sender));
+    let outcomes = step();
+    world.bus.publish(&subject, &outcomes[0]).await.unwrap();
+    // From here on its readers have nothing before them that they know of.
+    soon(progress.wait_for(|p| p.total == 1)).await.unwrap();
+    let rest = &outcomes[1..];
+    world.bus.publish_many(&subject, rest).await.unwrap();
+    working.end().await.unwrap();
+    assert_eq!(lines::<Outcome>(&context, files::OUTCOMES), outcomes);
+    assert_eq!(progress.borrow().total, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_whose_line_was_not_written_any_more_gets_it() {
+    let world = World::new().await;
+    let context = world.context(settings());
+    let written: Vec<String> = step()
+        .iter()
+        .map(|outcome| serde_json::to_string(outcome).unwrap() + "\n")
+        .collect();
+    std::fs::write(context.folder.join(files::OUTCOMES), written.concat()).unwrap();
+    let (progress, _) = watch::channel(Progress::default());
+    let recorder = Recorder::new(Arc::clone(&context), progress);
+    start(recorder).end().await.unwrap();
+    assert_eq!(lines::<StepLine>(&context, files::METRICS).len(), 1);
+}

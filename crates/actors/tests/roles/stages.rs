@@ -1,0 +1,178 @@
+//! What becomes of programs whose objects are lost, and of programs that a stage cannot digest.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use flopsmith_actors::role::compiler::{self, Compiler};
+use flopsmith_actors::role::timer::{self, Timer};
+use flopsmith_actors::role::verifier::{self, Verifier};
+use flopsmith_bench::{Built, Failure, Purpose as Measure, Report, Timed};
+use flopsmith_bus::WorkerOptions;
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{
+    ArtifactRef, Candidate, Compiled, Digest, MachineClass, NodeId, Outcome, Purpose, TechniqueSet,
+    Verdict, Verified, subjects,
+};
+
+use crate::{Working, World, candidate, measurement, run_id, settings, soon, start};
+
+const POISON: &[u8] = b"poison";
+
+/// Stages that take everything and panic at poison.
+struct Fake;
+
+fn taste(program: &[u8]) {
+    assert!(program != POISON, "indigestible");
+}
+
+impl compiler::Stage for Fake {
+    fn compile(&self, _: &Problem, source: &str, _: TechniqueSet) -> Result<Built, Failure> {
+        taste(source.as_bytes());
+        Ok(Built {
+            object: source.as_bytes().to_vec(),
+            techniques: TechniqueSet::EMPTY,
+            vector_bits: None,
+            diagnostics: String::new(),
+            seconds: 0.0,
+        })
+    }
+}
+
+impl verifier::Stage for Fake {
+    fn verify(&mut self, object: &[u8], _: u64) -> Result<Report, Failure> {
+        taste(object);
+        Ok(Report {
+            cases: 1,
+            worst_error_share: 0.0,
+            seconds: 0.0,
+        })
+    }
+}
+
+impl timer::Stage for Fake {
+    fn measure(
+        &mut self,
+        object: &[u8],
+        _: Measure,
+        _: u64,
+        _: Option<f64>,
+    ) -> Result<Timed, Failure> {
+        taste(object);
+        Ok(Timed {
+            measurement: measurement(),
+            raw: b"{}".to_vec(),
+        })
+    }
+}
+
+/// Three programs: the object of the first is nowhere, the second is poison, and the third is good.
+async fn compiled(world: &World) -> [Compiled; 3] {
+    let lost = ArtifactRef {
+        digest: Digest::of(b"lost"),
+        size: 4,
+    };
+    let poison = world.store.put(POISON.to_vec()).await.unwrap();
+    let good = world.store.put(b"good".to_vec()).await.unwrap();
+    [(0, 0, lost), (0, 1, poison), (1, 0, good)].map(|(task, sample, object)| Compiled {
+        candidate: candidate(0, task, sample, Purpose::Search),
+        source: format!("program {task} {sample}"),
+        object,
+        techniques: TechniqueSet::EMPTY,
+        vector_bits: None,
+        toolchain: Digest::of(b"gcc"),
+        compile_seconds: 0.0,
+    })
+}
+
+/// The next `count` verdicts by their programs.
+async fn verdicts(world: &World, count: usize) -> BTreeMap<String, Verdict> {
+    let subject = subjects::outcome(&run_id());
+    let mut log = world.bus.log::<Outcome>(&subject, 0).await.unwrap();
+    let mut verdicts = BTreeMap::new();
+    while verdicts.len() < count {
+        let (_, outcome) = soon(log.next()).await.unwrap();
+        verdicts.insert(outcome.candidate.id.to_string(), outcome.verdict);
+    }
+    verdicts
+}
+
+fn says(verdict: &Verdict, kind: &str, words: &str) {
+    let detail: &str = match verdict {
+        Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail } => detail,
+        _ => "",
+    };
+    assert!(
+        verdict.kind() == kind && detail.contains(words),
+        "{verdict:?}"
+    );
+}
+
+/// The role has been at work the whole time, and nothing was buried.
+async fn all_well(world: &World, working: Working) {
+    assert!(!working.ended.is_finished());
+    working.end().await.unwrap();
+    let dead = world.bus.dead_letters(0).await.unwrap();
+    assert_eq!(dead.pending(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verifier_outlives_objects_that_are_lost_and_programs_it_cannot_digest() {
+    let world = World::new().await;
+    let subject = subjects::verify("cpu");
+    let jobs = compiled(&world).await;
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let working = start(Verifier::new(world.context(settings()), vec![Fake, Fake]));
+    let verdicts = verdicts(&world, 2).await;
+    says(&verdicts["r-s0-g0-c0"], "store", "is not there");
+    says(&verdicts["r-s0-g0-c1"], "unknown", "indigestible");
+    let subject = subjects::time(&MachineClass::new("local").unwrap());
+    let mut queue = world
+        .bus
+        .worker::<Verified>(WorkerOptions::new(subject, 1))
+        .await
+        .unwrap();
+    let good = soon(queue.next()).await.unwrap();
+    assert_eq!(good.message().compiled, jobs[2]);
+    good.done().await.unwrap();
+    all_well(&world, working).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timer_measures_the_rest_of_a_batch() {
+    let world = World::new().await;
+    let subject = subjects::time(&MachineClass::new("local").unwrap());
+    let jobs = compiled(&world).await.map(|compiled| Verified {
+        compiled,
+        worst_error_share: 0.0,
+        cases: 1,
+        verify_seconds: 0.0,
+        node: NodeId::new("n").unwrap(),
+    });
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let stage = Arc::new(Mutex::new(Fake));
+    let working = start(Timer::new(world.context(settings()), stage));
+    let verdicts = verdicts(&world, 3).await;
+    says(&verdicts["r-s0-g0-c0"], "store", "is not there");
+    says(&verdicts["r-s0-g0-c1"], "unknown", "indigestible");
+    assert_eq!(verdicts["r-s0-g1-c0"].kind(), "measured");
+    all_well(&world, working).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compiler_outlives_a_full_store_and_programs_it_cannot_digest() {
+    let world = World::new().await;
+    // A file where the artifacts' folder should be: nothing can be put.
+    let artifacts = world.folder.path().join("store/artifacts");
+    std::fs::write(artifacts, b"").unwrap();
+    let subject = subjects::compile("cpu");
+    let jobs = [(0, "good"), (1, "poison")].map(|(sample, source)| Candidate {
+        candidate: candidate(0, 0, sample, Purpose::Search),
+        source: source.to_owned(),
+    });
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let working = start(Compiler::new(world.context(settings()), Arc::new(Fake)));
+    let verdicts = verdicts(&world, 2).await;
+    says(&verdicts["r-s0-g0-c0"], "store", "cannot be written");
+    says(&verdicts["r-s0-g0-c1"], "unknown", "indigestible");
+    all_well(&world, working).await;
+}

@@ -26,7 +26,7 @@ train: build ## the main job: teach the starter model to write fast matrix multi
 	$(FLOPSMITH) train examples/dgemm.toml $(ARGS)
 
 search: build ## the same machinery without a model: the fastest verified dgemm in five minutes
-	$(FLOPSMITH) search --problem dgemm --budget 5m $(ARGS)
+	$(FLOPSMITH) search --problem dgemm $(ARGS)
 
 doctor: build ## what is there, what is missing, how well this machine protects and times
 	$(FLOPSMITH) doctor $(ARGS)

@@ -79,16 +79,17 @@ pub struct Place {
 pub struct Train {
     /// Configuration of the run, e.g. examples/dgemm.toml.
     pub config: PathBuf,
-    /// Go on with a run that was stopped: the newest unfinished one of this configuration, or the one named.
+    /// Go on with a run that was stopped, with the settings it was begun with: the newest unfinished one of this
+    /// configuration, or the one named.
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "RUN")]
     pub resume: Option<String>,
-    /// Time for the run, e.g. 10m, 1h30m, 90s; overrides the configuration.
+    /// Time for the run, e.g. 10m, 1h30m, 90s; overrides the configuration. With --resume it is the run's new budget.
     #[arg(long, env = "FLOPSMITH_BUDGET")]
     pub budget: Option<String>,
-    /// Seed of the run; overrides the configuration.
+    /// Seed of the run; overrides the configuration. Not with --resume.
     #[arg(long, env = "FLOPSMITH_SEED")]
     pub seed: Option<u64>,
-    /// Override one setting, e.g. --set sqd.enabled=false; may be repeated.
+    /// Override one setting, e.g. --set sqd.enabled=false; may be repeated. Not with --resume.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// How the result is printed.
@@ -105,22 +106,22 @@ pub struct Search {
     /// The problem, by name or folder.
     #[arg(long)]
     pub problem: String,
-    /// Time for the search, e.g. 5m.
-    #[arg(long, default_value = "5m", env = "FLOPSMITH_BUDGET")]
-    pub budget: String,
-    /// Stop after this many programs; 0 is no limit.
+    /// Time for the search, e.g. 10m; 5m when left out. With --resume it is the search's new budget.
+    #[arg(long, env = "FLOPSMITH_BUDGET")]
+    pub budget: Option<String>,
+    /// Stop after this many programs; 0 is no limit. Not with --resume.
     #[arg(long, default_value_t = 0)]
     pub evaluations: u64,
-    /// Seed of the search.
-    #[arg(long, default_value_t = 1, env = "FLOPSMITH_SEED")]
-    pub seed: u64,
+    /// Seed of the search; 1 when left out. Not with --resume.
+    #[arg(long, env = "FLOPSMITH_SEED")]
+    pub seed: Option<u64>,
     /// Write the fastest verified source here instead of to stdout.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
-    /// Go on with the newest unfinished search of this problem, or the one named.
+    /// Go on with the newest unfinished search of this problem, or the one named, with the settings it was begun with.
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "RUN")]
     pub resume: Option<String>,
-    /// Override one setting, e.g. --set group_size=4; may be repeated.
+    /// Override one setting, e.g. --set group_size=4; may be repeated. Not with --resume.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// How the result is printed.

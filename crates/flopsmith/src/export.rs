@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_store::{Checkpoints, Store};
 
-use crate::run::Folder;
+use crate::folder::Folder;
 
 /// The folder's name inside a run's folder.
 pub const MODEL: &str = "model";
@@ -32,6 +32,11 @@ pub async fn model(folder: &Folder, settings: &Settings, store: Store) -> Result
     write(&settings.generator.model, &target, &weights)
         .with_context(|| format!("cannot write the trained model to {}", target.display()))?;
     Ok(Some(target))
+}
+
+/// Is there a whole model in this folder?
+pub fn is_whole(model: &Path) -> bool {
+    model.join(WEIGHTS).is_file()
 }
 
 /// The weights are renamed into their place last: a folder that has them is whole.
@@ -83,9 +88,11 @@ mod tests {
         ] {
             std::fs::write(origin.join(name), name).unwrap();
         }
+        assert!(!is_whole(&target));
         // Twice, as after a run that was stopped and resumed.
         write(&origin, &target, b"first").unwrap();
         write(&origin, &target, b"weights").unwrap();
+        assert!(is_whole(&target));
         let mut names: Vec<String> = std::fs::read_dir(&target)
             .unwrap()
             .map(|e| e.unwrap().file_name().into_string().unwrap())

@@ -13,14 +13,18 @@ mod config;
 mod evaluator;
 mod exit;
 mod export;
+mod folder;
 mod grid;
+mod interrupt;
 mod machine;
 #[cfg(test)]
 mod made;
+mod output;
 mod outside;
 mod paths;
 mod record;
 mod run;
+mod shell;
 mod summary;
 mod view;
 mod yardstick;

@@ -1,21 +1,28 @@
 //! Measurements before and after a run, outside its loop: what the model was shown at best, and the fastest programs once more.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use flopsmith_actors::role::recorder::note_machine;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_bench::{Purpose, Timer};
-use flopsmith_protocol::{MachineClass, MachineFacts, NodeId};
+use flopsmith_protocol::{CandidateId, MachineClass, MachineFacts, NodeId, Outcome, Verdict};
+use tokio_util::sync::CancellationToken;
 
-use crate::evaluator::Evaluator;
+use crate::evaluator::{Evaluated, Evaluator};
 use crate::exit::say;
-use crate::run::Folder;
-use crate::summary::{Certified, Facts, machines};
+use crate::folder::Folder;
+use crate::summary::{Certified, Facts};
 use crate::{paths, record};
 
 /// Programs that are measured after the end.
 const FINALISTS: usize = 4;
+/// How often a measurement is tried whose failure is not the program's fault.
+const ATTEMPTS: usize = 2;
+/// The record of the best program the starter was shown.
+const CORPUS_BEST: &str = "corpus_best";
 
-/// Compiles, verifies and measures the fastest programs of a finished run once more, now that nothing else is to be done.
+/// Compiles, verifies and measures the fastest programs of a finished run once more, now that nothing else is to be done;
+/// with the same timer, so that they can be divided by each other, what they are compared with. False where it was
+/// stopped before it came to an end; then, and after an error, the run stays as it was and can be concluded later.
 ///
 /// What the numbers rest on is written before them: a record for each program, and this timer's attestation.
 pub fn conclude(
@@ -23,85 +30,342 @@ pub fn conclude(
     settings: &Settings,
     folder: &Folder,
     facts: &mut Facts,
-) -> Result<()> {
+    stopped: &CancellationToken,
+) -> Result<bool> {
     let outcomes = crate::summary::outcomes(&folder.path)?;
     let finalists = crate::summary::finalists(&outcomes, FINALISTS);
     if !finalists.is_empty() {
         say("measuring the fastest programs once more…");
-        let mut verifier = evaluator.verifier()?;
-        let mut timer = evaluator.timer(settings.threads)?;
-        timer.refine_reference()?;
+        let last = measure(evaluator, settings, folder, &finalists, stopped);
+        // A signal from a keyboard reaches what is being measured as well: its failure then means nothing.
+        if stopped.is_cancelled() {
+            return Ok(false);
+        }
+        let last = last?;
+        let corpus_best = last.shown.keep(folder, &last.machine.attestation_json)?;
         let mut certified = Vec::new();
-        for outcome in finalists {
-            let (source, candidate) = (&outcome.source, &outcome.candidate.id);
-            let done = evaluator.evaluate(source, &mut verifier, &mut timer, Purpose::Certify);
+        for (outcome, done) in &last.judged.measured {
             let Some(measurement) = done.verdict.measurement() else {
                 continue;
             };
-            let attestation = timer.attestation().to_json();
-            let json = record::json(source, measurement, &done.raw, &attestation)?;
+            let candidate = &outcome.candidate.id;
+            let attestation = &last.machine.attestation_json;
+            let json = record::json(&outcome.source, measurement, &done.raw, attestation)?;
             certified.push(Certified {
                 candidate: candidate.clone(),
                 measurement: measurement.clone(),
                 record: Some(record::keep(&folder.path, candidate.as_str(), &json)?),
             });
         }
-        note_machine(&folder.path, &attested(folder, settings, &timer)?)?;
+        note_machine(&folder.path, &last.machine)?;
+        facts.corpus_best_gflops = corpus_best;
         facts.certified = certified;
+        facts.refused = last.judged.refused;
     }
     facts.concluded = true;
-    folder.write_facts(facts)
+    folder.write_facts(facts)?;
+    Ok(true)
 }
 
-/// What a timer outside the run's loop says of its machine; what it did not measure is as before.
-fn attested(folder: &Folder, settings: &Settings, timer: &Timer) -> Result<MachineFacts> {
-    let before = machines(&folder.path)?.pop();
+/// What was measured after the end.
+struct Last<'a> {
+    judged: Judged<'a>,
+    shown: Shown,
+    machine: MachineFacts,
+}
+
+fn measure<'a>(
+    evaluator: &Evaluator,
+    settings: &Settings,
+    folder: &Folder,
+    finalists: &[&'a Outcome],
+    stopped: &CancellationToken,
+) -> Result<Last<'a>> {
+    let mut verifier = evaluator.verifier()?;
+    let mut timer = evaluator.timer(settings.threads)?;
+    go_on(stopped)?;
+    timer.refine_reference()?;
+    let mut evaluate =
+        |source: &str| evaluator.evaluate(source, &mut verifier, &mut timer, Purpose::Certify);
+    let judged = judge(finalists, &mut evaluate, stopped)?;
+    let shown = Shown::measured(settings, &mut evaluate)?;
+    go_on(stopped)?;
+    let machine = attested(evaluator, settings, folder, &timer)?;
+    Ok(Last {
+        judged,
+        shown,
+        machine,
+    })
+}
+
+fn go_on(stopped: &CancellationToken) -> Result<()> {
+    anyhow::ensure!(!stopped.is_cancelled(), "stopped");
+    Ok(())
+}
+
+/// What became of the finalists.
+struct Judged<'a> {
+    measured: Vec<(&'a Outcome, Evaluated)>,
+    /// Verified in the run, and now refused by their own fault.
+    refused: Vec<CandidateId>,
+}
+
+fn judge<'a>(
+    finalists: &[&'a Outcome],
+    mut evaluate: impl FnMut(&str) -> Evaluated,
+    stopped: &CancellationToken,
+) -> Result<Judged<'a>> {
+    let mut judged = Judged {
+        measured: Vec::new(),
+        refused: Vec::new(),
+    };
+    for outcome in finalists {
+        go_on(stopped)?;
+        let id = &outcome.candidate.id;
+        let done = tried(&outcome.source, &mut evaluate).with_context(|| {
+            format!("{id}, one of the fastest programs, could not be measured once more: --resume tries it again")
+        })?;
+        if done.verdict.measurement().is_some() {
+            judged.measured.push((*outcome, done));
+        } else {
+            say(&format!(
+                "warning: {id} was among the fastest programs and is refused now ({}): it does not count",
+                done.verdict.kind()
+            ));
+            judged.refused.push(id.clone());
+        }
+    }
+    Ok(judged)
+}
+
+/// A verdict about the program itself, or an error where there is none.
+fn tried(source: &str, mut evaluate: impl FnMut(&str) -> Evaluated) -> Result<Evaluated> {
+    let mut words = String::new();
+    for _ in 0..ATTEMPTS {
+        let done = evaluate(source);
+        if done.verdict.counts() {
+            return Ok(done);
+        }
+        words = match &done.verdict {
+            Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail } => {
+                format!("{}: {detail}", done.verdict.kind())
+            }
+            Verdict::Measured { .. } | Verdict::Rejected { .. } => String::new(),
+        };
+    }
+    anyhow::bail!(words)
+}
+
+/// What this timer says of its machine, and OpenBLAS measured beside it.
+fn attested(
+    evaluator: &Evaluator,
+    settings: &Settings,
+    folder: &Folder,
+    timer: &Timer,
+) -> Result<MachineFacts> {
+    let openblas = evaluator.openblas(settings.threads);
     Ok(MachineFacts {
         run: folder.id.clone(),
         node: NodeId::new("local")?,
         machine_class: MachineClass::new(&settings.machine_class)?,
         peak_gflops: timer.peak_gflops(),
         reference_gflops: timer.reference_gflops(),
-        openblas_gflops: before.as_ref().and_then(|m| m.openblas_gflops),
-        openblas_core: before.and_then(|m| m.openblas_core),
+        openblas_gflops: openblas.as_ref().map(|o| o.gflops),
+        openblas_core: openblas.and_then(|o| o.core_type),
         attestation: timer.attestation().digest(),
         attestation_json: timer.attestation().to_json(),
     })
 }
 
 /// The best program the starter was shown, measured on this machine; the record of it goes into the run's folder.
+/// None where there is none, or where it could not be measured, which is said.
 pub fn corpus_best(
     evaluator: &Evaluator,
     settings: &Settings,
     folder: &Folder,
     timer: &mut Timer,
 ) -> Option<f64> {
-    if settings.generator.kind != GeneratorKind::Policy {
-        return None;
-    }
-    let path = paths::model(&settings.generator.model).join("corpus_best.c");
-    let source = std::fs::read_to_string(path).ok()?;
-    let built = evaluator
-        .compiler
-        .compile(&evaluator.problem, &source, evaluator.problem.techniques)
-        .ok()?;
-    let timed = timer
-        .measure(
-            &built.object,
-            Purpose::Certify,
-            crate::evaluator::random(),
-            None,
-        )
-        .ok()?;
-    let attestation = timer.attestation().to_json();
-    let kept = record::json(&source, &timed.measurement, &timed.raw, &attestation)
-        .and_then(|json| record::keep(&folder.path, "corpus_best", &json));
-    match kept {
-        Ok(_) => Some(timed.measurement.gflops),
+    shown_source(settings)?;
+    let measured = evaluator.verifier().and_then(|mut verifier| {
+        let shown = Shown::measured(settings, |source: &str| {
+            evaluator.evaluate(source, &mut verifier, timer, Purpose::Certify)
+        })?;
+        shown.keep(folder, &timer.attestation().to_json())
+    });
+    match measured {
+        Ok(gflops) => gflops,
         // A number that rests on nothing is none.
         Err(error) => {
             say(&format!("warning: {error:#}"));
             None
         }
+    }
+}
+
+/// The source of the best program the starter was shown.
+fn shown_source(settings: &Settings) -> Option<String> {
+    if settings.generator.kind != GeneratorKind::Policy {
+        return None;
+    }
+    let path = paths::model(&settings.generator.model).join("corpus_best.c");
+    std::fs::read_to_string(path).ok()
+}
+
+/// That program and what became of it.
+struct Shown(Option<(String, Evaluated)>);
+
+impl Shown {
+    /// A program that came with a model is verified like any other before it is timed.
+    fn measured(settings: &Settings, evaluate: impl FnMut(&str) -> Evaluated) -> Result<Self> {
+        let Some(source) = shown_source(settings) else {
+            return Ok(Self(None));
+        };
+        let done = tried(&source, evaluate)
+            .context("the best program the starter was shown could not be measured")?;
+        if done.verdict.measurement().is_none() {
+            say(&format!(
+                "warning: the best program the starter was shown is refused ({}): nothing is compared with it",
+                done.verdict.kind()
+            ));
+        }
+        Ok(Self(Some((source, done))))
+    }
+
+    /// Writes its record in the place of an earlier one; its speed.
+    fn keep(&self, folder: &Folder, attestation_json: &str) -> Result<Option<f64>> {
+        let measured = self
+            .0
+            .as_ref()
+            .and_then(|(source, done)| Some((source, done, done.verdict.measurement()?)));
+        let Some((source, done, measurement)) = measured else {
+            record::forget(&folder.path, CORPUS_BEST)?;
+            return Ok(None);
+        };
+        let json = record::json(source, measurement, &done.raw, attestation_json)?;
+        record::keep(&folder.path, CORPUS_BEST, &json)?;
+        Ok(Some(measurement.gflops))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use flopsmith_actors::course::Job;
+    use flopsmith_problem::Problem;
+    use flopsmith_protocol::InfrastructureCause;
+
+    use super::*;
+    use crate::made::{first, measured, rejected};
+
+    fn evaluated(verdict: Verdict) -> Evaluated {
+        Evaluated {
+            verdict,
+            techniques: None,
+            vector_bits: None,
+            diagnostics: String::new(),
+            raw: Vec::new(),
+        }
+    }
+
+    fn broken() -> Verdict {
+        Verdict::Infrastructure {
+            cause: InfrastructureCause::Jail,
+            detail: "no more processes".into(),
+        }
+    }
+
+    #[test]
+    fn a_finalist_that_is_refused_now_is_remembered_and_the_others_count() {
+        let (a, b) = (
+            first(0, "a", "simd", measured(40.0)),
+            first(1, "b", "simd", measured(35.0)),
+        );
+        let judged = judge(
+            &[&a, &b],
+            |source| {
+                evaluated(match source {
+                    "a" => rejected(),
+                    _ => measured(34.0),
+                })
+            },
+            &CancellationToken::new(),
+        )
+        .unwrap();
+        assert_eq!(judged.refused, [a.candidate.id]);
+        let counted: Vec<&str> = judged
+            .measured
+            .iter()
+            .map(|(outcome, _)| outcome.source.as_str())
+            .collect();
+        assert_eq!(counted, ["b"]);
+    }
+
+    #[test]
+    fn a_failure_of_this_machine_is_tried_again_and_then_an_error() {
+        let a = first(0, "a", "simd", measured(40.0));
+        let go = CancellationToken::new();
+        let mut calls = 0;
+        let once = |_: &str| {
+            calls += 1;
+            evaluated(if calls == 1 { broken() } else { measured(39.0) })
+        };
+        assert_eq!(judge(&[&a], once, &go).unwrap().measured.len(), 1);
+        let always = |_: &str| evaluated(broken());
+        let error = judge(&[&a], always, &go).err().unwrap();
+        let words = format!("{error:#}");
+        assert!(
+            words.contains("no more processes") && words.contains("--resume"),
+            "{words}"
+        );
+        let undecided = |_: &str| {
+            evaluated(Verdict::Unknown {
+                detail: String::new(),
+            })
+        };
+        assert!(judge(&[&a], undecided, &go).is_err());
+    }
+
+    #[test]
+    fn who_is_asked_to_stop_measures_nothing_more() {
+        let a = first(0, "a", "simd", measured(40.0));
+        let (go, mut calls) = (CancellationToken::new(), 0);
+        let judged = judge(
+            &[&a, &a, &a],
+            |_| {
+                calls += 1;
+                go.cancel();
+                evaluated(measured(39.0))
+            },
+            &go,
+        );
+        assert!(judged.is_err());
+        assert_eq!(calls, 1);
+    }
+
+    /// With the real compiler, jail and timer.
+    #[test]
+    fn the_best_program_of_a_corpus_is_verified_before_it_is_timed() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        let problem = Arc::new(Problem::load(&root).unwrap());
+        let right = problem.reference_source.clone();
+        let evaluator = Evaluator::new(problem, "gcc", true).unwrap();
+        let mut timer = evaluator.timer(1).unwrap();
+        let folder = Folder::create(&place.path().join("runs"), "r-1", "", Job::Train).unwrap();
+        let mut settings = Settings::default();
+        settings.generator.model = place.path().to_owned();
+        let record = folder.path.join("certified/corpus_best.json");
+        let mut corpus_best = |source: &str| {
+            std::fs::write(place.path().join("corpus_best.c"), source).unwrap();
+            corpus_best(&evaluator, &settings, &folder, &mut timer)
+        };
+        assert!(corpus_best(&right).unwrap() > 0.0);
+        assert!(record.is_file());
+        let nothing = "void dgemm(int n, const double *A, const double *B, double *C) {}";
+        assert_eq!(corpus_best(nothing), None);
+        assert!(!record.exists(), "no number, no record");
     }
 }

@@ -50,6 +50,17 @@ pub fn keep(run: &Path, name: &str, record: &[u8]) -> Result<String> {
     Ok(file)
 }
 
+/// Removes a record that holds no longer.
+pub fn forget(run: &Path, name: &str) -> Result<()> {
+    let path = run.join(FOLDER).join(format!("{name}.json"));
+    match std::fs::remove_file(&path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(e).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
@@ -76,5 +87,9 @@ mod tests {
         assert_eq!(kept["samples"]["candidate"][0]["seconds"][1], 0.0011);
         assert_eq!(kept["attestation_json"], "{\"cpu_model\":\"m\"}");
         assert!(json("int x;", &measurement(40.0), b"", "{}").is_err());
+        for _ in 0..2 {
+            forget(run.path(), "r-s1-g0-c3-m1").unwrap();
+            assert!(!run.path().join("certified/r-s1-g0-c3-m1.json").exists());
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! One run on this machine: its folder, its broker, its roles, its end.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -20,14 +19,16 @@ use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_actors::supervisor::{Factory, Spec, Standing};
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
-use flopsmith_protocol::{MachineFacts, NodeId, RunId, subjects};
+use flopsmith_protocol::{MachineFacts, NodeId, subjects};
 use flopsmith_store::Store;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::evaluator::Evaluator;
-use crate::exit::{say, usage};
+use crate::exit::say;
+use crate::folder::{Folder, job_name};
+use crate::interrupt::Watch;
 use crate::summary::{Facts, Summary, summarise};
 use crate::{export, machine, outside, paths, view, yardstick};
 
@@ -35,127 +36,6 @@ use crate::{export, machine, outside, paths, view, yardstick};
 const GRACE: Duration = Duration::from_secs(30);
 /// The same once the broker is lost: they can neither publish nor give back, and wait in vain.
 const LOST_GRACE: Duration = Duration::from_secs(2);
-
-/// A run's folder and what is known of it.
-pub struct Folder {
-    /// The folder.
-    pub path: PathBuf,
-    /// Its name, which is the run's id.
-    pub id: RunId,
-    /// Held while a process works on the run.
-    _lock: File,
-}
-
-impl Folder {
-    /// Makes the folder of a new run.
-    pub fn create(runs: &Path, name: &str, settings_toml: &str) -> Result<Self> {
-        std::fs::create_dir_all(runs).map_err(|e| {
-            usage(format!(
-                "cannot make the folder {} for runs: {e}; name another with --runs",
-                runs.display()
-            ))
-        })?;
-        for attempt in 0..1000u32 {
-            let id = if attempt == 0 {
-                name.to_owned()
-            } else {
-                format!("{name}-{attempt}")
-            };
-            let path = runs.join(&id);
-            match std::fs::create_dir(&path) {
-                Ok(()) => {
-                    std::fs::write(path.join("config.toml"), settings_toml)
-                        .with_context(|| format!("cannot write into {}", path.display()))?;
-                    return Self::open(&path);
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(usage(format!("cannot make {}: {e}", path.display()))),
-            }
-        }
-        Err(usage(format!(
-            "too many runs called {name} in {}",
-            runs.display()
-        )))
-    }
-
-    /// Opens the folder of a run and locks it.
-    pub fn open(path: &Path) -> Result<Self> {
-        let name = path
-            .file_name()
-            .and_then(|n| n.to_str())
-            .unwrap_or_default();
-        let id = RunId::new(name).map_err(|e| usage(e.to_string()))?;
-        let lock_path = path.join("lock");
-        let lock = File::create(&lock_path)
-            .with_context(|| format!("cannot write {}", lock_path.display()))?;
-        lock.try_lock().map_err(|_| {
-            usage(format!(
-                "another process works on {}: wait for it or stop it",
-                path.display()
-            ))
-        })?;
-        Ok(Self {
-            path: path.to_owned(),
-            id,
-            _lock: lock,
-        })
-    }
-
-    /// What earlier sittings left.
-    pub fn facts(&self) -> Result<Facts> {
-        read_facts(&self.path)
-    }
-
-    /// Replaces `run.json`.
-    pub fn write_facts(&self, facts: &Facts) -> Result<()> {
-        let path = self.path.join("run.json");
-        let part = self.path.join("run.json.part");
-        std::fs::write(&part, serde_json::to_vec_pretty(facts)?)
-            .and_then(|()| std::fs::rename(&part, &path))
-            .with_context(|| format!("cannot write {}", path.display()))
-    }
-}
-
-/// Reads `run.json`; a run without one has not begun.
-pub fn read_facts(folder: &Path) -> Result<Facts> {
-    match std::fs::read(folder.join("run.json")) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .with_context(|| format!("{}/run.json is damaged", folder.display())),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Facts::default()),
-        Err(e) => Err(e).with_context(|| format!("cannot read {}/run.json", folder.display())),
-    }
-}
-
-/// The newest run in `runs` that `wanted` accepts, or the one called `name`.
-pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<PathBuf> {
-    if !name.is_empty() {
-        let path = if Path::new(name).is_dir() {
-            PathBuf::from(name)
-        } else {
-            runs.join(name)
-        };
-        if path.join("config.toml").is_file() {
-            return Ok(path);
-        }
-        return Err(usage(format!(
-            "there is no run {name} in {}: `flopsmith runs` lists them",
-            runs.display()
-        )));
-    }
-    let mut found: Vec<(std::time::SystemTime, PathBuf)> = std::fs::read_dir(runs)
-        .into_iter()
-        .flatten()
-        .filter_map(Result::ok)
-        .map(|e| e.path())
-        .filter(|p| p.join("config.toml").is_file() && wanted(p))
-        .filter_map(|p| Some((p.join("config.toml").metadata().ok()?.modified().ok()?, p)))
-        .collect();
-    found.sort();
-    found
-        .pop()
-        .map(|(_, p)| p)
-        .ok_or_else(|| usage(format!("no such run in {}", runs.display())))
-}
 
 /// What is started.
 pub struct Plan {
@@ -167,6 +47,8 @@ pub struct Plan {
     pub folder: Folder,
     /// Show the live view.
     pub live: bool,
+    /// The command that goes on with it, for people.
+    pub resume: String,
 }
 
 /// How a sitting ended.
@@ -190,32 +72,32 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         mut settings,
         folder,
         live,
+        resume,
     } = plan;
     // Resolved once: a folder of the product is found from everywhere, by each role alike.
     settings.generator.model = paths::model(&settings.generator.model);
     let mut facts = folder.facts()?;
     if facts.finished {
+        let mut interrupted = false;
         if facts.concluded {
             say("this run is finished already; here is its result");
         } else {
-            // It was killed between its last step and the measurements after it.
-            outside::conclude(
-                &evaluator(&settings, &folder)?,
-                &settings,
-                &folder,
-                &mut facts,
-            )?;
+            // It was killed between its last step and what comes after it.
+            let watch = Watch::start()?;
+            runtime.block_on(async {
+                export::model(&folder, &settings, store(&settings, &folder)?).await
+            })?;
+            let evaluator = evaluator(&settings, &folder)?;
+            interrupted =
+                !outside::conclude(&evaluator, &settings, &folder, &mut facts, watch.asked())?;
         }
         let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
         return Ok(Ended {
             summary,
-            interrupted: false,
+            interrupted,
         });
     }
-    facts.job = match job {
-        Job::Train => "train".into(),
-        Job::Search => "search".into(),
-    };
+    facts.job = job_name(job).into();
     facts.problem = settings.problem.clone();
     if facts.started_unix_ms == 0 {
         facts.started_unix_ms = unix_ms();
@@ -231,7 +113,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &folder, &mut timer);
         folder.write_facts(&facts)?;
     }
-    let openblas = evaluator.openblas();
+    let openblas = evaluator.openblas(settings.threads);
     let ended = runtime.block_on(sitting(
         job,
         settings.clone(),
@@ -243,11 +125,16 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         problem,
         began,
         &mut facts,
+        &resume,
     ));
+    // Nobody listens to signals once that runtime is gone.
+    let watch = Watch::start();
     runtime.shutdown_timeout(Duration::from_secs(2));
-    let interrupted = ended?;
+    let mut interrupted = ended?;
+    let watch = watch?;
     if facts.finished && !interrupted {
-        outside::conclude(&evaluator, &settings, &folder, &mut facts)?;
+        interrupted =
+            !outside::conclude(&evaluator, &settings, &folder, &mut facts, watch.asked())?;
     }
     let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
     Ok(Ended {
@@ -266,6 +153,14 @@ fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluator> {
     Ok(evaluator)
 }
 
+fn store(settings: &Settings, folder: &Folder) -> Result<Store> {
+    Ok(if settings.store.is_empty() {
+        Store::open(&folder.path.join("store").display().to_string())?
+    } else {
+        Store::open(&settings.store)?
+    })
+}
+
 #[expect(
     clippy::too_many_arguments,
     reason = "the parts of a sitting, each made by the caller"
@@ -281,6 +176,7 @@ async fn sitting(
     problem: Arc<flopsmith_problem::Problem>,
     began: Instant,
     facts: &mut Facts,
+    resume: &str,
 ) -> Result<bool> {
     let (server, options) = if settings.nats.is_empty() {
         let server = Server::start(None, &folder.path.join("nats"), server_options()).await?;
@@ -291,11 +187,7 @@ async fn sitting(
     };
     let bus = Bus::connect(options).await?;
     bus.ensure_streams(&RunSetup::default()).await?;
-    let store = if settings.store.is_empty() {
-        Store::open(&folder.path.join("store").display().to_string())?
-    } else {
-        Store::open(&settings.store)?
-    };
+    let store = store(&settings, folder)?;
     let cores = Cores::new(machine::cores());
     let memory = machine::Watch::start(Duration::from_secs(1))?;
     let machine_facts = MachineFacts {
@@ -401,7 +293,7 @@ async fn sitting(
     }
     match (failed, standing) {
         (Some(Standing::Failed(words)), _) => {
-            anyhow::bail!("{words}\n  the run is kept: the same command with --resume goes on")
+            anyhow::bail!("{words}\n  the run is kept: `{resume}` goes on with it")
         }
         (_, Standing::Failed(words)) if !interrupted => say(&format!("warning: {words}")),
         _ => {}
@@ -534,7 +426,7 @@ fn learner(context: &Arc<Context>) -> Result<Spec> {
 
 #[cfg(not(feature = "torch"))]
 fn learner(_: &Arc<Context>) -> Result<Spec> {
-    Err(usage(
+    Err(crate::exit::usage(
         "this build has no libtorch and cannot train: build it with the `torch` feature (`make build`)",
     ))
 }

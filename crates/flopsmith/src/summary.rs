@@ -122,6 +122,9 @@ pub struct Facts {
     /// The fastest programs, measured long and alone after the end.
     #[serde(default)]
     pub certified: Vec<Certified>,
+    /// Those of the fastest programs that were refused then by their own fault: what the run measured of them does not count.
+    #[serde(default)]
+    pub refused: Vec<CandidateId>,
     /// Are those measurements made?
     #[serde(default)]
     pub concluded: bool,
@@ -194,7 +197,7 @@ pub fn machine_of<'a>(
 pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
     let outcomes = outcomes(folder)?;
     let machines = machines(folder)?;
-    let best = best(&outcomes, &facts.certified);
+    let best = best(&outcomes, &facts.certified, &facts.refused);
     let machine = machine_of(&machines, best.as_ref());
     let coverage = grid::coverage(&outcomes);
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
@@ -285,7 +288,8 @@ pub fn finalists(outcomes: &[Outcome], count: usize) -> Vec<&Outcome> {
 ///
 /// Many programs are close to the fastest, and the fastest of many short measurements owes its place
 /// to luck as well; the measurement after the end has no part in choosing the programs it is made of.
-fn best(outcomes: &[Outcome], certified: &[Certified]) -> Option<Best> {
+/// A program that was refused after the end is none, whichever outcome brought it.
+fn best(outcomes: &[Outcome], certified: &[Certified], refused: &[CandidateId]) -> Option<Best> {
     let last = certified
         .iter()
         .max_by(|a, b| a.measurement.ratio.total_cmp(&b.measurement.ratio))
@@ -299,9 +303,15 @@ fn best(outcomes: &[Outcome], certified: &[Certified]) -> Option<Best> {
             ..Best::of(outcome, &certified.measurement, true)
         });
     }
+    let refused: HashSet<&str> = outcomes
+        .iter()
+        .filter(|o| refused.contains(&o.candidate.id))
+        .map(|o| o.source.as_str())
+        .collect();
     let fastest = |again: bool| {
         outcomes
             .iter()
+            .filter(|o| !refused.contains(o.source.as_str()))
             .filter(|o| (o.candidate.purpose == Purpose::Certify) == again)
             .filter_map(|o| Some((o.verdict.measurement()?, o)))
             .max_by(|a, b| a.0.gflops.total_cmp(&b.0.gflops))

@@ -743,3 +743,31 @@ fn a_run_whose_jails_are_killed_goes_on_and_each_sample_has_one_outcome() {
     }
     came_to_its_end(run, &runs);
 }
+
+#[test]
+fn a_run_that_is_interrupted_in_its_last_measurements_ends_soon_and_makes_them_later() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let mut run_to_stop = short_search(&runs);
+    let said = run_to_stop.said.path().join("err");
+    run_to_stop.wait_for("the last measurements", || {
+        fs::read_to_string(&said).is_ok_and(|text| text.contains("once more…"))
+    });
+    let pid = run_to_stop.child.id().to_string();
+    let done = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(done.unwrap().success());
+    let ended = run_to_stop.finish(LIMIT);
+    assert_eq!(ended.code, Some(130), "{}", ended.said());
+    contains(&ended.err, &["go on with", "--resume"]);
+    let facts = || -> Value {
+        let bytes = fs::read(only_run(&runs).unwrap().join("run.json")).unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    };
+    assert_eq!(facts()["finished"], true);
+    assert_eq!(facts()["concluded"], false);
+    let mut again = search(flopsmith(), &runs, "10m", &[]);
+    again.arg("--resume");
+    let ended = run(again);
+    assert_eq!(ended.code, Some(0), "{}", ended.said());
+    assert_eq!(facts()["concluded"], true);
+}

@@ -211,30 +211,38 @@ fn wait_for(child: &mut Child, limit: Duration, what: &str, mut ready: impl FnMu
     }
 }
 
-fn search(runs: &Path, more: &[&str]) -> Command {
+fn search(runs: &Path) -> Command {
     let mut command = flopsmith();
     command
-        .args([
-            "search",
-            "--problem",
-            "dgemm",
-            "--budget",
-            "10m",
-            "--format",
-            "json",
-            "--runs",
-        ])
+        .args(["search", "--problem", "dgemm", "--format", "json"])
+        .args(["--budget", "10m", "--runs"])
+        .arg(runs);
+    for set in ["tasks=2", "group_size=4", "max_steps=4"] {
+        command.args(["--set", set]);
+    }
+    command
+}
+
+/// Goes on with it; its settings are its own.
+fn resume_search(runs: &Path) -> Command {
+    let mut command = flopsmith();
+    command
+        .args(["search", "--problem", "dgemm", "--format", "json"])
+        .args(["--resume", "--runs"])
         .arg(runs);
     command
-        .args([
-            "--set",
-            "tasks=2",
-            "--set",
-            "group_size=4",
-            "--set",
-            "max_steps=4",
-        ])
-        .args(more);
+}
+
+/// Training with the shipped starter.
+#[cfg(feature = "torch")]
+fn train(runs: &Path, settings: &[&str]) -> Command {
+    let mut command = flopsmith();
+    command
+        .args(["train", "examples/dgemm.toml", "--format", "json", "--runs"])
+        .arg(runs);
+    for set in settings {
+        command.args(["--set", set]);
+    }
     command
 }
 
@@ -250,7 +258,7 @@ fn only_run(runs: &Path) -> Option<PathBuf> {
 fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let mut child = search(&runs, &[])
+    let mut child = search(&runs)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -266,7 +274,25 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     let folder = only_run(&runs).unwrap();
     let before: HashSet<String> = outcomes(&folder).into_keys().collect();
 
-    let output = search(&runs, &["--resume"]).output().unwrap();
+    // Only the budget may be another than at its begin, and it stays.
+    let settings = || std::fs::read_to_string(folder.join("config.toml")).unwrap();
+    assert!(settings().contains("budget_seconds = 600"));
+    let refused = search(&runs).arg("--resume").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let error = last_object(&refused)["error"].to_string();
+    assert!(
+        error.contains("--set") && error.contains("--budget"),
+        "{error}"
+    );
+    let output = resume_search(&runs)
+        .args(["--budget", "11m"])
+        .output()
+        .unwrap();
+    assert!(
+        settings().contains("budget_seconds = 660"),
+        "{}",
+        settings()
+    );
     assert!(
         output.status.success(),
         "{}",
@@ -345,7 +371,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     cut["certified"] = serde_json::json!([]);
     cut["concluded"] = false.into();
     std::fs::write(&facts_path, cut.to_string()).unwrap();
-    let concluded = search(&runs, &["--resume"]).output().unwrap();
+    let concluded = resume_search(&runs).output().unwrap();
     assert!(concluded.status.success());
     assert_eq!(last_object(&concluded)["outcomes"], summary["outcomes"]);
     assert_eq!(
@@ -353,7 +379,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
         certified.len()
     );
 
-    let again = search(&runs, &["--resume"]).output().unwrap();
+    let again = resume_search(&runs).output().unwrap();
     assert_eq!(
         again.status.code(),
         Some(2),
@@ -384,7 +410,7 @@ fn broker_of(run: u32) -> Option<u32> {
 fn a_run_whose_broker_keeps_dying_says_so_and_is_resumed() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let mut child = search(&runs, &[])
+    let mut child = search(&runs)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -420,7 +446,7 @@ fn a_run_whose_broker_keeps_dying_says_so_and_is_resumed() {
 
     let folder = only_run(&runs).unwrap();
     let before = outcomes(&folder);
-    let resumed = search(&runs, &["--resume"]).output().unwrap();
+    let resumed = resume_search(&runs).output().unwrap();
     assert!(
         resumed.status.success(),
         "{}",
@@ -437,18 +463,8 @@ fn a_run_whose_broker_keeps_dying_says_so_and_is_resumed() {
 fn training_runs_end_to_end_and_survives_a_kill() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let train = |more: &[&str]| {
-        let mut command = flopsmith();
-        command
-            .args(["train", "examples/dgemm.toml", "--format", "json", "--runs"])
-            .arg(&runs);
-        for set in ["tasks=2", "group_size=4", "evaluate_tasks=2", "max_steps=2"] {
-            command.args(["--set", set]);
-        }
-        command.args(more);
-        command
-    };
-    let mut child = train(&[])
+    let settings = ["tasks=2", "group_size=4", "evaluate_tasks=2", "max_steps=2"];
+    let mut child = train(&runs, &settings)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -461,7 +477,7 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     );
     child.kill().unwrap();
     child.wait().unwrap();
-    let output = train(&["--resume"]).output().unwrap();
+    let output = train(&runs, &[]).arg("--resume").output().unwrap();
     assert!(
         output.status.success(),
         "{}",
@@ -492,6 +508,39 @@ fn training_runs_end_to_end_and_survives_a_kill() {
         3,
         "the weights it began with and one version for each step"
     );
+
+    // A kill after the last step, before the model was written and the last measurements were made.
+    let trained = weights(&model);
+    std::fs::remove_dir_all(&model).unwrap();
+    let facts_path = folder.join("run.json");
+    let facts =
+        || -> Value { serde_json::from_slice(&std::fs::read(&facts_path).unwrap()).unwrap() };
+    let mut cut = facts();
+    cut["concluded"] = false.into();
+    cut["certified"] = serde_json::json!([]);
+    cut["corpus_best_gflops"] = serde_json::json!(1e6);
+    std::fs::write(&facts_path, cut.to_string()).unwrap();
+    let record = folder.join("certified/corpus_best.json");
+    std::fs::remove_file(&record).unwrap();
+    let concluded = train(&runs, &[]).arg("--resume").output().unwrap();
+    let said = String::from_utf8_lossy(&concluded.stderr);
+    assert!(concluded.status.success(), "{said}");
+    assert!(said.contains("sample it"), "{said}");
+    assert_eq!(weights(&model), trained);
+    // What is divided by each other was measured with the same timer.
+    let facts = facts();
+    assert_eq!(facts["concluded"], true);
+    let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    assert_traceable(&record);
+    assert_eq!(record["measurement"]["gflops"], facts["corpus_best_gflops"]);
+    for certified in facts["certified"].as_array().unwrap() {
+        assert_eq!(
+            record["measurement"]["attestation"],
+            certified["measurement"]["attestation"]
+        );
+    }
+    let last = objects(&folder.join("machines.jsonl")).pop().unwrap();
+    assert_eq!(last["attestation"], record["measurement"]["attestation"]);
 }
 
 /// Ten kills at random moments of one training run; then it is led to its end. About three minutes:
@@ -504,30 +553,28 @@ fn ten_kills() {
     const STEPS: usize = 12;
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let train = |more: &[&str]| {
-        let mut command = flopsmith();
+    let steps = format!("max_steps={STEPS}");
+    let settings = [
+        "tasks=4",
+        "group_size=4",
+        "evaluate_tasks=2",
+        steps.as_str(),
+    ];
+    let begin = || {
+        let mut command = train(&runs, &settings);
+        command.args(["--budget", "30m"]);
         command
-            .args([
-                "train",
-                "examples/dgemm.toml",
-                "--format",
-                "json",
-                "--budget",
-                "30m",
-                "--runs",
-            ])
-            .arg(&runs);
-        for set in ["tasks=4", "group_size=4", "evaluate_tasks=2"] {
-            command.args(["--set", set]);
-        }
-        command
-            .args(["--set", &format!("max_steps={STEPS}")])
-            .args(more);
+    };
+    let resume = || {
+        let mut command = train(&runs, &[]);
+        command.arg("--resume");
         command
     };
     let mut known: HashSet<String> = HashSet::new();
     for kill in 0..10 {
-        let mut child = train(if kill == 0 { &[] } else { &["--resume"] })
+        // A kill may come before the run has a folder.
+        let begun = only_run(&runs).is_some();
+        let mut child = if begun { resume() } else { begin() }
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -547,7 +594,6 @@ fn ten_kills() {
         );
         child.kill().unwrap();
         child.wait().unwrap();
-        // A kill may come before the run has a folder.
         let Some(folder) = only_run(&runs) else {
             continue;
         };
@@ -565,7 +611,7 @@ fn ten_kills() {
         );
         known = now.into_keys().collect();
     }
-    let output = train(&["--resume"]).output().unwrap();
+    let output = resume().output().unwrap();
     assert!(
         output.status.success(),
         "{}",

@@ -282,6 +282,11 @@ fn a_model_that_does_not_load_is_refused_before_anything_is_measured() {
         &[&set, "generator.max_tokens=5000"],
         &["generator.max_tokens", "positions"],
     );
+    // The starter has 1024 positions, and the prompt takes some.
+    refused_before_a_run(
+        &[&set, "generator.max_tokens=1023"],
+        &["the prompt takes", "1024 positions"],
+    );
 }
 
 #[test]
@@ -307,14 +312,20 @@ fn a_problem_without_a_schedule_space_is_not_searched() {
     assert!(!runs.exists());
 }
 
-fn short_search(problem: &Path, runs: &Path, more: &[&str]) -> Output {
+fn search(problem: &Path, runs: &Path) -> Command {
     let mut command = flopsmith();
     command
-        .args(["search", "--format", "json", "--budget", "10m"])
+        .args(["search", "--format", "json"])
         .arg("--problem")
         .arg(problem)
         .arg("--runs")
         .arg(runs);
+    command
+}
+
+fn short_search(problem: &Path, runs: &Path, more: &[&str]) -> Output {
+    let mut command = search(problem, runs);
+    command.args(["--budget", "10m"]);
     for set in ["tasks=1", "group_size=2", "max_steps=1"] {
         command.args(["--set", set]);
     }
@@ -329,8 +340,11 @@ fn a_search_that_finds_nothing_blames_its_programs_and_prints_one_object() {
         text.replace("name = \"dgemm\"", "name = \"product\"")
             .replace("void dgemm(", "void product(")
     });
-    let output = short_search(&folder, &place.path().join("runs"), &[]);
+    let best = place.path().join("best.c");
+    let more = ["--output", best.to_str().unwrap()];
+    let output = short_search(&folder, &place.path().join("runs"), &more);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(!best.exists(), "an empty file is no program");
     let summary = only_object(&output);
     assert_eq!(summary["best"], Value::Null, "{summary}");
     assert_eq!(summary["finished"], true, "{summary}");
@@ -363,14 +377,14 @@ fn a_run_does_not_go_on_after_its_problem_was_edited() {
     let reference = folder.join("reference.c");
     let text = std::fs::read_to_string(&reference).unwrap();
     std::fs::write(&reference, format!("{text}/* edited */\n")).unwrap();
-    let refused = short_search(&folder, &runs, &["--resume"]);
+    let refused = search(&folder, &runs).arg("--resume").output().unwrap();
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
     let object = only_object(&refused);
     let error = object["error"].as_str().unwrap();
     assert!(error.contains("the problem was edited"), "{error}");
     // With the edit undone it goes on.
     std::fs::write(&reference, text).unwrap();
-    let resumed = short_search(&folder, &runs, &["--resume"]);
+    let resumed = search(&folder, &runs).arg("--resume").output().unwrap();
     assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
 }
 
@@ -394,4 +408,72 @@ fn an_output_that_cannot_be_written_is_named_before_the_search() {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("cannot write"));
     assert!(!place.path().join("runs").exists(), "no run was begun");
+}
+
+#[test]
+fn samples_that_cannot_be_written_are_named_before_anything_is_measured() {
+    let place = tempfile::tempdir().unwrap();
+    let raw = place.path().join("no/such/folder/raw.json");
+    let output = flopsmith()
+        .args(["bench", "problems/dgemm/reference.c", "--problem", "dgemm"])
+        .args(["--purpose", "screen", "--format", "json", "--raw"])
+        .arg(&raw)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let object = only_object(&output);
+    let error = object["error"].as_str().unwrap();
+    assert!(error.contains("raw.json"), "{error}");
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn a_configuration_whose_name_cannot_name_a_run_is_refused_with_what_to_do() {
+    let place = tempfile::tempdir().unwrap();
+    let config = place.path().join("my config.toml");
+    std::fs::copy(root().join("examples/dgemm.toml"), &config).unwrap();
+    let runs = place.path().join("runs");
+    let output = flopsmith()
+        .args(["train", "--format", "json"])
+        .arg(&config)
+        .arg("--runs")
+        .arg(&runs)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let object = only_object(&output);
+    let error = object["error"].as_str().unwrap();
+    assert!(
+        error.contains("my config-") && error.contains("rename"),
+        "{error}"
+    );
+    assert!(!runs.exists());
+}
+
+#[test]
+fn what_a_run_was_begun_with_is_not_changed_when_it_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    let refused = |command: &[&str], flags: &[&str]| {
+        let output = flopsmith()
+            .args(command)
+            .args(["--resume", "--format", "json", "--runs"])
+            .arg(place.path())
+            .args(flags)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let object = only_object(&output);
+        let error = object["error"].as_str().unwrap();
+        assert!(
+            error.contains(flags[0]) && error.contains("--resume"),
+            "{error}"
+        );
+    };
+    let train = ["train", "examples/dgemm.toml"];
+    let search = ["search", "--problem", "dgemm"];
+    for command in [&train[..], &search[..]] {
+        refused(command, &["--set", "tasks=2"]);
+        refused(command, &["--seed", "3"]);
+    }
+    refused(&search, &["--evaluations", "10"]);
 }

@@ -10,6 +10,7 @@ use flopsmith_protocol::Verdict;
 use crate::args::{Bench, BenchPurpose, Format};
 use crate::evaluator::Evaluator;
 use crate::exit::{self, data, say, usage};
+use crate::output::Output;
 use crate::{paths, record};
 
 /// Evaluates a file and prints its outcome.
@@ -17,6 +18,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     let problem = Arc::new(paths::problem(&args.problem)?);
     let bytes = std::fs::read(&args.file)
         .map_err(|e| usage(format!("cannot read {}: {e}", args.file.display())))?;
+    let raw = args.raw.as_deref().map(Output::claim).transpose()?;
     let evaluator = Evaluator::new(problem, &args.compiler, args.allow_weaker_jail)?;
     let purpose = match args.purpose {
         BenchPurpose::Screen => Purpose::Screen,
@@ -37,7 +39,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     let done = evaluator.evaluate(&source, &mut verifier, &mut timer, purpose);
     let attestation_json = timer.attestation().to_json();
     let attestation: serde_json::Value = serde_json::from_str(&attestation_json)?;
-    let (outcome, reason, code) = match &done.verdict {
+    let (outcome, reason, mut code) = match &done.verdict {
         Verdict::Measured { .. } => ("measured", None, exit::OK),
         Verdict::Rejected { fault, .. } => ("rejected", Some(fault.name()), exit::CANDIDATE),
         Verdict::Infrastructure { cause, .. } => {
@@ -52,15 +54,19 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         Verdict::Measured { .. } => done.diagnostics.clone(),
     };
     let measurement = done.verdict.measurement();
-    match (&args.raw, measurement) {
-        (Some(path), Some(measurement)) => {
-            let record = record::json(&source, measurement, &done.raw, &attestation_json)?;
-            std::fs::write(path, record)
-                .map_err(|e| usage(format!("cannot write {}: {e}", path.display())))?;
+    match (raw, measurement) {
+        (Some(raw), Some(measurement)) => {
+            let kept = record::json(&source, measurement, &done.raw, &attestation_json)
+                .and_then(|record| raw.write(record));
+            // The result is there all the same, and it is printed.
+            if let Err(error) = kept {
+                say(&format!("error: {error:#}"));
+                code = exit::INFRASTRUCTURE;
+            }
         }
-        (Some(path), None) => say(&format!(
+        (Some(raw), None) => say(&format!(
             "{} is not written: there are no samples of a program that was not timed",
-            path.display()
+            raw.path().display()
         )),
         (None, _) => {}
     }

@@ -201,7 +201,7 @@ fn jail(findings: &mut Findings) -> bool {
                     "jail",
                     State::Advice,
                     sandbox.protection().to_string(),
-                    Some("untrusted programs are refused with this protection; --allow-weaker-jail runs them all the same"),
+                    Some("untrusted programs are refused with this protection; to run them all the same, give `bench` and `problem check` --allow-weaker-jail, `train` and `search` --set evaluate.allow_weaker_jail=true"),
                 );
                 true
             }
@@ -232,7 +232,7 @@ fn timing(findings: &mut Findings) -> Result<serde_json::Value> {
         ),
         None,
     );
-    match evaluator.openblas() {
+    match evaluator.openblas(1) {
         Some(found) => findings.add(
             "openblas",
             State::Good,

@@ -63,11 +63,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                 (None, Some(text)) => text.clone(),
                 (None, None) => return Err(usage("give --problem or --prompt")),
             };
-            let ids = if *full && tokenizer.has_chat_template() {
-                tokenizer.encode_chat(&[flopsmith_policy::chat::Message::user(text)])?
-            } else {
-                tokenizer.encode(&text)?
-            };
+            let ids = encode(&tokenizer, text, style)?;
             let sampling = Sampling {
                 temperature: *temperature,
                 top_p: *top_p,
@@ -99,6 +95,19 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// The ids of a prompt, as the generator makes them: a full one is a message to a chat model.
+pub fn encode(
+    tokenizer: &Tokenizer,
+    text: String,
+    style: prompt::Style,
+) -> flopsmith_policy::Result<Vec<u32>> {
+    if style == prompt::Style::Full && tokenizer.has_chat_template() {
+        tokenizer.encode_chat(&[flopsmith_policy::chat::Message::user(text)])
+    } else {
+        tokenizer.encode(&text)
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::role::recorder::{StepLine, files};
+use flopsmith_actors::settings::Settings;
 use flopsmith_protocol::{PolicyPublished, Purpose, StageChanged};
 use flopsmith_report::{
     Best, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics, Summary,
@@ -14,11 +15,11 @@ use flopsmith_report::{
 use crate::args::Report;
 use crate::exit::data;
 use crate::summary::{self, Samples};
-use crate::{config, grid, run};
+use crate::{config, folder, grid, shell};
 
 /// Writes the report of a run and says where it is.
 pub fn run(args: &Report) -> Result<ExitCode> {
-    let folder = run::find(
+    let folder = folder::find(
         &args.place.runs,
         args.run.as_deref().unwrap_or_default(),
         |_| true,
@@ -42,7 +43,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
         .and_then(|n| n.to_str())
         .unwrap_or("run")
         .to_owned();
-    let facts = run::read_facts(folder)?;
+    let facts = folder::read_facts(folder)?;
     let summary = summary::summarise(&name, folder, &facts)?;
     let outcomes = summary::outcomes(folder)?;
     let settings_text = std::fs::read_to_string(folder.join("config.toml")).unwrap_or_default();
@@ -101,7 +102,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
         } else {
             format!("{}: search over the schedule space", settings.problem)
         },
-        run: name.clone(),
+        run: name,
         started: started(facts.started_unix_ms),
         summary: Summary {
             steps: summary.steps,
@@ -154,35 +155,28 @@ fn gather(folder: &Path) -> Result<RunReport> {
             .and_then(|m| serde_json::from_str(&m.attestation_json).ok())
             .unwrap_or_default(),
         config_toml: settings_text,
-        commands: commands(&name, train, &settings.problem),
+        commands: commands(folder, train, &settings),
     })
 }
 
-fn commands(name: &str, train: bool, problem: &str) -> Vec<Command> {
-    let mut list = Vec::new();
-    let mut add = |what: &str, line: String| {
-        list.push(Command {
-            what: what.into(),
-            line,
-        })
-    };
-    if train {
-        add(
-            "the same run again",
-            format!("flopsmith train runs/{name}/config.toml"),
-        );
+fn commands(folder: &Path, train: bool, settings: &Settings) -> Vec<Command> {
+    let (what, again) = if train {
+        ("the same run again", shell::train_again(folder))
     } else {
-        add(
-            "the same search again",
-            format!("flopsmith search --problem {problem}"),
-        );
-    }
-    add(
-        "time the best program",
-        format!("flopsmith bench runs/{name}/best.c --problem {problem}"),
-    );
-    add("write this page again", format!("flopsmith report {name}"));
-    list
+        let defaults = super::search::defaults(&settings.problem);
+        let line = shell::search_again(settings, &defaults, folder);
+        ("the same search again", line)
+    };
+    [
+        (what, again),
+        ("time the best program", shell::bench(folder, settings)),
+        ("write this page again", shell::report(folder)),
+    ]
+    .map(|(what, line)| Command {
+        what: what.into(),
+        line,
+    })
+    .into()
 }
 
 fn started(unix_ms: u64) -> String {

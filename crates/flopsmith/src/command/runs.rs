@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::args::{Format, Runs};
 use crate::exit::{data, say};
-use crate::{run, summary};
+use crate::{folder, summary};
 
 /// Lists the runs of a folder, oldest first.
 pub fn run(args: &Runs) -> Result<ExitCode> {
@@ -21,7 +21,7 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
             continue;
         }
         let name = entry.file_name().to_string_lossy().into_owned();
-        match run::read_facts(&path)
+        match folder::read_facts(&path)
             .and_then(|facts| Ok((summary::summarise(&name, &path, &facts)?, facts)))
         {
             Ok((summary, facts)) => rows.push((facts.started_unix_ms, name, summary, facts)),

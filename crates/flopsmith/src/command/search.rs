@@ -2,41 +2,111 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flopsmith_actors::course::Job;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_generator::schedule::Space;
+use flopsmith_problem::Problem;
 
 use crate::args::{Format, Search};
-use crate::config;
 use crate::exit::{self, data, say, usage};
-use crate::run::{self, Folder};
+use crate::folder::{self, Folder};
+use crate::output::Output;
 use crate::summary::Summary;
 use crate::view::{self, Log};
+use crate::{config, paths, shell};
 
-use super::train::{code, finish, unfinished};
+use super::train::{code, finish, refuse_with_resume};
 
 /// Searches the schedule space of a problem.
 pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
-    let mut defaults = Settings {
-        problem: args.problem.clone(),
-        seed: args.seed,
-        budget_seconds: config::duration(&args.budget)?,
+    let (folder, settings, output) = match &args.resume {
+        None => {
+            let settings = settings(args)?;
+            let problem = searchable(&settings)?;
+            let output = claim(args)?;
+            let name = format!("{}{}", prefix(&problem), view::stamp());
+            let text = toml::to_string(&settings)?;
+            let folder = Folder::create(&args.place.runs, &name, &text, Job::Search)?;
+            (folder, settings, output)
+        }
+        Some(name) => {
+            refuse_with_resume(&[
+                ("--set", !args.set.is_empty()),
+                ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
+                ("--evaluations", args.evaluations > 0),
+            ])?;
+            let prefix = prefix(&paths::problem(&args.problem)?);
+            let budget = args.budget.as_deref().map(config::duration).transpose()?;
+            let output = claim(args)?;
+            let (folder, settings) =
+                folder::resume(&args.place.runs, name, &prefix, Job::Search, budget)?;
+            searchable(&settings)?;
+            (folder, settings, output)
+        }
+    };
+    let resume = shell::resume_search(&args.problem, &folder.path);
+    let ended = finish(Job::Search, settings, folder, log, &resume)?;
+    let mut code = code(&ended);
+    match (&ended.summary.best, output) {
+        (None, _) => {
+            let (found, hint) = fruitless(&ended.summary);
+            say(hint);
+            if !ended.interrupted {
+                code = found;
+            }
+        }
+        (Some(best), Some(output)) => output.write(&best.source)?,
+        (Some(best), None) if args.format == Format::Text => data(best.source.trim_end()),
+        (Some(_), None) => {}
+    }
+    if args.format == Format::Json {
+        data(&serde_json::to_string(&ended.summary)?);
+    }
+    Ok(ExitCode::from(code))
+}
+
+/// The settings of a search that is told its problem and nothing else.
+pub fn defaults(problem: &str) -> Settings {
+    let mut settings = Settings {
+        problem: problem.to_owned(),
+        seed: 1,
+        budget_seconds: 300.0,
+        tasks: 4,
+        group_size: 8,
         ..Settings::default()
     };
-    defaults.generator.kind = GeneratorKind::Schedule;
-    defaults.tasks = 4;
-    defaults.group_size = 8;
-    if args.evaluations > 0 {
-        let per_step = u64::from(defaults.tasks * defaults.group_size);
-        defaults.max_steps = args.evaluations.div_ceil(per_step);
+    settings.generator.kind = GeneratorKind::Schedule;
+    settings
+}
+
+fn settings(args: &Search) -> Result<Settings> {
+    let mut told = defaults(&args.problem);
+    told.seed = args.seed.unwrap_or(told.seed);
+    if let Some(budget) = &args.budget {
+        told.budget_seconds = config::duration(budget)?;
     }
-    let settings = config::parse(
-        &toml::to_string(&defaults)?,
-        "the settings of the search",
-        &args.set,
-    )?;
-    let problem = crate::paths::problem(&settings.problem)?;
+    let text = toml::to_string(&told)?;
+    let mut settings = config::parse(&text, "the settings of the search", &args.set)?;
+    if args.evaluations > 0 {
+        let per_step = u64::from(settings.tasks) * u64::from(settings.group_size);
+        let steps = args.evaluations.div_ceil(per_step);
+        // 0 is no limit.
+        settings.max_steps = match settings.max_steps {
+            0 => steps,
+            most => most.min(steps),
+        };
+    }
+    Ok(settings)
+}
+
+fn prefix(problem: &Problem) -> String {
+    format!("search-{}-", problem.id)
+}
+
+/// A problem that programs can be written for.
+fn searchable(settings: &Settings) -> Result<Problem> {
+    let problem = paths::problem(&settings.problem)?;
     if settings.generator.kind == GeneratorKind::Schedule
         && Space::of(problem.id.as_str()).is_none()
     {
@@ -45,51 +115,12 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             problem.id
         )));
     }
-    if let Some(output) = &args.output {
-        // Said now and not after the whole budget. What stands there stays until there is something better.
-        std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(output)
-            .map_err(|e| usage(format!("cannot write {}: {e}", output.display())))?;
-    }
-    let prefix = format!("search-{}-", problem.id);
-    let (folder, settings) = match &args.resume {
-        None => {
-            let name = format!("{prefix}{}", view::stamp());
-            (
-                Folder::create(&args.place.runs, &name, &toml::to_string(&settings)?)?,
-                settings,
-            )
-        }
-        Some(name) => {
-            let path = run::find(&args.place.runs, name, |p| unfinished(p, &prefix))?;
-            let kept = config::load(&path.join("config.toml"), &[])?;
-            (Folder::open(&path)?, kept)
-        }
-    };
-    let resume = format!("flopsmith search --problem {} --resume", args.problem);
-    let ended = finish(Job::Search, settings, folder, log, &resume)?;
-    let mut code = code(&ended);
-    match (&ended.summary.best, &args.output) {
-        (None, _) => {
-            let (found, hint) = fruitless(&ended.summary);
-            say(hint);
-            if !ended.interrupted {
-                code = found;
-            }
-        }
-        (Some(best), Some(output)) => {
-            std::fs::write(output, &best.source)
-                .with_context(|| format!("cannot write {}", output.display()))?;
-        }
-        (Some(best), None) if args.format == Format::Text => data(best.source.trim_end()),
-        (Some(_), None) => {}
-    }
-    if args.format == Format::Json {
-        data(&serde_json::to_string(&ended.summary)?);
-    }
-    Ok(ExitCode::from(code))
+    Ok(problem)
+}
+
+/// Whether the output can be written is said now and not after the whole budget.
+fn claim(args: &Search) -> Result<Option<Output>> {
+    args.output.as_deref().map(Output::claim).transpose()
 }
 
 /// The exit code of a search without a verified program, and what to try: programs that were judged are to blame
@@ -106,5 +137,36 @@ fn fruitless(summary: &Summary) -> (u8, &'static str) {
             exit::INFRASTRUCTURE,
             "no program could be judged on this machine: `flopsmith doctor` says what it lacks, flopsmith.log in the run's folder what went wrong",
         )
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    fn steps(flags: &[&str]) -> u64 {
+        let typed = ["flopsmith", "search", "--problem", "dgemm"];
+        let args = Args::try_parse_from(typed.iter().chain(flags).copied()).unwrap();
+        let Command::Search(args) = args.command else {
+            unreachable!("it is a search");
+        };
+        settings(&args).unwrap().max_steps
+    }
+
+    #[test]
+    fn evaluations_are_counted_by_the_size_of_the_steps_that_are_made() {
+        assert_eq!(steps(&[]), 0);
+        assert_eq!(steps(&["--evaluations", "64"]), 2);
+        let small = ["--set", "tasks=2", "--set", "group_size=4"];
+        let with = |more: &[&'static str]| steps(&[&small[..], more].concat());
+        assert_eq!(with(&["--evaluations", "64"]), 8);
+        assert_eq!(with(&["--evaluations", "65"]), 9);
+        // Whichever comes first.
+        assert_eq!(with(&["--evaluations", "64", "--set", "max_steps=3"]), 3);
+        assert_eq!(with(&["--evaluations", "64", "--set", "max_steps=30"]), 8);
     }
 }

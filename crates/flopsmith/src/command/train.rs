@@ -1,6 +1,5 @@
 //! `flopsmith train`: the main job.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -8,50 +7,44 @@ use flopsmith_actors::course::Job;
 use flopsmith_actors::settings::Settings;
 
 use crate::args::{Format, Train};
-use crate::config;
 use crate::exit::{self, data, say, usage};
-use crate::export;
-use crate::run::{self, Ended, Folder, Plan};
+use crate::folder::{self, Folder};
+use crate::run::{self, Ended, Plan};
 use crate::view::{self, Log};
+use crate::{config, export, shell};
 
 /// Trains, or goes on with a run that was stopped.
 pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
-    let mut settings = config::load(&args.config, &args.set)?;
-    if let Some(budget) = &args.budget {
-        settings.budget_seconds = config::duration(budget)?;
-    }
-    if let Some(seed) = args.seed {
-        settings.seed = seed;
-    }
+    let budget = args.budget.as_deref().map(config::duration).transpose()?;
     let stem = args
         .config
         .file_stem()
         .and_then(|s| s.to_str())
         .unwrap_or("run");
-    let resumed = match &args.resume {
-        None => None,
-        Some(name) => {
-            let prefix = format!("{stem}-");
-            let path = run::find(&args.place.runs, name, |p| unfinished(p, &prefix))?;
-            let kept = config::load(&path.join("config.toml"), &[])?;
-            let budget = settings.budget_seconds;
-            settings = kept;
-            if args.budget.is_some() {
-                settings.budget_seconds = budget;
-            }
-            Some(path)
-        }
-    };
-    config::check_training(&settings)?;
-    check_files(&settings)?;
-    let folder = match resumed {
-        Some(path) => Folder::open(&path)?,
+    let (folder, settings) = match &args.resume {
         None => {
+            let mut settings = config::load(&args.config, &args.set)?;
+            settings.budget_seconds = budget.unwrap_or(settings.budget_seconds);
+            settings.seed = args.seed.unwrap_or(settings.seed);
+            check(&settings)?;
             let name = format!("{stem}-{}", view::stamp());
-            Folder::create(&args.place.runs, &name, &toml::to_string(&settings)?)?
+            let text = toml::to_string(&settings)?;
+            let folder = Folder::create(&args.place.runs, &name, &text, Job::Train)?;
+            (folder, settings)
+        }
+        Some(name) => {
+            refuse_with_resume(&[
+                ("--set", !args.set.is_empty()),
+                ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
+            ])?;
+            let prefix = format!("{stem}-");
+            let (folder, settings) =
+                folder::resume(&args.place.runs, name, &prefix, Job::Train, budget)?;
+            check(&settings)?;
+            (folder, settings)
         }
     };
-    let resume = resume_command(&args.config);
+    let resume = shell::resume_train(&args.config, &folder.path);
     let ended = finish(Job::Train, settings, folder, log, &resume)?;
     if args.format == Format::Json {
         data(&serde_json::to_string(&ended.summary)?);
@@ -59,27 +52,52 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
     Ok(ExitCode::from(code(&ended)))
 }
 
-fn resume_command(config: &Path) -> String {
-    format!("flopsmith train {} --resume", config.display())
+/// What a run was begun with stays; a flag that says otherwise is not passed over in silence.
+pub fn refuse_with_resume(flags: &[(&str, bool)]) -> Result<()> {
+    match flags.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((flag, _)) => Err(usage(format!(
+            "{flag} cannot be given together with --resume: a run goes on with the settings it was begun with, of which --budget alone can be changed; leave it out, or start a new run"
+        ))),
+    }
+}
+
+fn check(settings: &Settings) -> Result<()> {
+    config::check_training(settings)?;
+    check_files(settings)
 }
 
 /// What the configuration names is looked at before a run is made of it: this takes milliseconds, and the roles would
 /// find out one after the other, minutes later.
 #[cfg(feature = "torch")]
 fn check_files(settings: &Settings) -> Result<()> {
-    crate::paths::problem(&settings.problem)?;
+    use flopsmith_actors::settings::Prompt;
+    use flopsmith_problem::prompt::{self, Style};
+    let problem = crate::paths::problem(&settings.problem)?;
     let folder = crate::paths::model(&settings.generator.model);
-    let model = flopsmith_policy::check(&folder).map_err(|e| {
+    let unusable = |e: flopsmith_policy::Error| {
         usage(format!(
             "the model in {} cannot be trained: {}",
             folder.display(),
             flopsmith_actors::supervisor::words(&e)
         ))
-    })?;
-    if i64::from(settings.generator.max_tokens) >= model.max_position_embeddings {
+    };
+    let model = flopsmith_policy::check(&folder).map_err(unusable)?;
+    // The longest prompt that needs no program found before: evaluations permit everything.
+    let style = match settings.generator.prompt {
+        Prompt::Compact => Style::Compact,
+        Prompt::Full => Style::Full,
+    };
+    let permitted = settings.sqd.techniques.union(problem.techniques);
+    let text = prompt::render(&problem, permitted, None, style);
+    let tokenizer = flopsmith_policy::Tokenizer::load(&folder).map_err(unusable)?;
+    let prompt_tokens = super::model::encode(&tokenizer, text, style)
+        .map_err(unusable)?
+        .len() as i64;
+    let max_tokens = i64::from(settings.generator.max_tokens);
+    if prompt_tokens + max_tokens > model.max_position_embeddings {
         return Err(usage(format!(
-            "`generator.max_tokens` is {}, and the model in {} has {} positions for prompt and answer together",
-            settings.generator.max_tokens,
+            "`generator.max_tokens` is {max_tokens} and the prompt takes {prompt_tokens} tokens: the model in {} has {} positions for both together",
             folder.display(),
             model.max_position_embeddings
         )));
@@ -94,15 +112,6 @@ fn check_files(_: &Settings) -> Result<()> {
     ))
 }
 
-/// A run of this configuration that has not reached its end.
-pub fn unfinished(path: &Path, prefix: &str) -> bool {
-    let named = path
-        .file_name()
-        .and_then(|n| n.to_str())
-        .is_some_and(|n| n.starts_with(prefix));
-    named && run::read_facts(path).is_ok_and(|f| !f.concluded)
-}
-
 /// Executes a plan and tells people how it ended. The caller prints the data, once it is all there.
 pub fn finish(
     job: Job,
@@ -113,6 +122,7 @@ pub fn finish(
 ) -> Result<Ended> {
     let path = folder.path.clone();
     let id = folder.id.clone();
+    let time_it = shell::bench(&path, &settings);
     let problem = settings.problem.clone();
     let _guard = log.start(Some(&path))?;
     say(&format!("run {id} in {}", path.display()));
@@ -121,6 +131,7 @@ pub fn finish(
         settings,
         folder,
         live: true,
+        resume: resume.to_owned(),
     })?;
     let summary = &ended.summary;
     if let Some(best) = &summary.best {
@@ -138,7 +149,8 @@ pub fn finish(
         say(&format!("best source  {}", path.join("best.c").display()));
     }
     let model = path.join(export::MODEL);
-    if model.is_dir() {
+    let trained = export::is_whole(&model);
+    if trained {
         say(&format!("model        {}", model.display()));
     }
     say(&format!(
@@ -149,21 +161,13 @@ pub fn finish(
         say(&format!("go on with   {resume}"));
     } else if job == Job::Train {
         if summary.best.is_some() {
-            say(&format!("time it      {}", bench_command(&path, &problem)));
+            say(&format!("time it      {time_it}"));
         }
-        say(&format!(
-            "sample it    flopsmith model sample {} --problem {problem}",
-            model.display()
-        ));
+        if trained {
+            say(&format!("sample it    {}", shell::sample(&model, &problem)));
+        }
     }
     Ok(ended)
-}
-
-fn bench_command(run: &Path, problem: &str) -> String {
-    format!(
-        "flopsmith bench {} --problem {problem}",
-        run.join("best.c").display()
-    )
 }
 
 /// The exit code of a run that came to its end or was stopped.
@@ -172,18 +176,5 @@ pub fn code(ended: &Ended) -> u8 {
         exit::INTERRUPTED
     } else {
         exit::OK
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_best_program_is_timed_at_the_problem_of_its_run() {
-        assert_eq!(
-            bench_command(Path::new("runs/a"), "problems/stencil"),
-            "flopsmith bench runs/a/best.c --problem problems/stencil"
-        );
     }
 }

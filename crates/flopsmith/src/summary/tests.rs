@@ -58,7 +58,7 @@ fn the_best_is_one_measured_after_the_end() {
     );
     let last = [certified(&a, 30.0), certified(&b, 33.0)];
     let outcomes = [again(&a, measured(39.0)), a, b];
-    let best = best(&outcomes, &last).unwrap();
+    let best = best(&outcomes, &last, &[]).unwrap();
     assert_eq!((best.source.as_str(), best.gflops), ("b", 33.0));
     assert_eq!(best.techniques, "unroll".parse::<TechniqueSet>().unwrap());
     assert_eq!(best.vector_bits, Some(256));
@@ -81,7 +81,7 @@ fn else_the_best_is_one_whose_measurement_was_repeated() {
     let lucky = first(1, "lucky", "simd", measured(90.0));
     // What was measured after the end belongs to an outcome nobody has: it says nothing.
     let stray = certified(&first(9, "stray", "simd", measured(1.0)), 99.0);
-    let best = best(&[twice, a, lucky], &[stray]).unwrap();
+    let best = best(&[twice, a, lucky], &[stray], &[]).unwrap();
     assert_eq!((best.source.as_str(), best.gflops), ("a", 36.0));
     assert!(best.measured_again);
     assert_eq!(best.samples, Some(artifact.digest.to_string()));
@@ -94,10 +94,27 @@ fn else_the_best_is_the_fastest_and_says_that_it_was_measured_once() {
         first(1, "b", "simd", measured(50.0)),
         first(2, "wrong", "simd", rejected()),
     ];
-    let found = best(&outcomes, &[]).unwrap();
+    let found = best(&outcomes, &[], &[]).unwrap();
     assert_eq!((found.source.as_str(), found.gflops), ("b", 50.0));
     assert!(!found.measured_again);
-    assert_eq!(best(&outcomes[2..], &[]), None);
+    assert_eq!(best(&outcomes[2..], &[], &[]), None);
+}
+
+#[test]
+fn a_program_that_was_refused_after_the_end_is_not_the_best_again() {
+    let a = first(0, "a", "simd", measured(40.0));
+    let twice = again(&a, measured(39.0));
+    let refused = [twice.candidate.id.clone()];
+    // The same program from another sample is no better.
+    let outcomes = [
+        twice,
+        a,
+        first(1, "a", "simd", measured(41.0)),
+        first(2, "b", "simd", measured(10.0)),
+    ];
+    let found = best(&outcomes, &[], &refused).unwrap();
+    assert_eq!((found.source.as_str(), found.gflops), ("b", 10.0));
+    assert_eq!(best(&outcomes[..3], &[], &refused), None);
 }
 
 #[test]

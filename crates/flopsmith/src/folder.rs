@@ -1,0 +1,371 @@
+//! The folder of a run: it is made, found, locked, and holds what is known of the run.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use flopsmith_actors::course::Job;
+use flopsmith_actors::settings::Settings;
+use flopsmith_protocol::RunId;
+
+use crate::exit::{say, usage};
+use crate::summary::Facts;
+use crate::{config, shell};
+
+/// Every setting of the run, with its default.
+const CONFIG: &str = "config.toml";
+/// Longest name of a new run. Ids of tasks and programs begin with it, and they have a limit as well.
+const LONGEST_NAME: usize = 80;
+
+/// A run's folder and what is known of it.
+pub struct Folder {
+    /// The folder.
+    pub path: PathBuf,
+    /// Its name, which is the run's id.
+    pub id: RunId,
+    /// Held while a process works on the run.
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes the folder of a new run.
+    pub fn create(runs: &Path, name: &str, settings_toml: &str, job: Job) -> Result<Self> {
+        check_name(name)?;
+        std::fs::create_dir_all(runs).map_err(|e| {
+            usage(format!(
+                "cannot make the folder {} for runs: {e}; name another with --runs",
+                runs.display()
+            ))
+        })?;
+        for attempt in 0..1000u32 {
+            let id = if attempt == 0 {
+                name.to_owned()
+            } else {
+                format!("{name}-{attempt}")
+            };
+            let path = runs.join(&id);
+            match std::fs::create_dir(&path) {
+                Ok(()) => {
+                    std::fs::write(path.join(CONFIG), settings_toml)
+                        .with_context(|| format!("cannot write into {}", path.display()))?;
+                    let folder = Self::open(&path)?;
+                    // Known from the first moment: a training run must never be gone on with as a search.
+                    folder.write_facts(&Facts {
+                        job: job_name(job).into(),
+                        ..Facts::default()
+                    })?;
+                    return Ok(folder);
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(usage(format!("cannot make {}: {e}", path.display()))),
+            }
+        }
+        Err(usage(format!(
+            "too many runs called {name} in {}",
+            runs.display()
+        )))
+    }
+
+    /// Opens the folder of a run and locks it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default();
+        let id = RunId::new(name).map_err(|e| usage(e.to_string()))?;
+        let lock_path = path.join("lock");
+        let lock = File::create(&lock_path)
+            .with_context(|| format!("cannot write {}", lock_path.display()))?;
+        lock.try_lock().map_err(|_| {
+            usage(format!(
+                "another process works on {}: wait for it or stop it",
+                path.display()
+            ))
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            id,
+            _lock: lock,
+        })
+    }
+
+    /// What earlier sittings left.
+    pub fn facts(&self) -> Result<Facts> {
+        read_facts(&self.path)
+    }
+
+    /// Replaces `run.json`.
+    pub fn write_facts(&self, facts: &Facts) -> Result<()> {
+        let path = self.path.join("run.json");
+        let part = self.path.join("run.json.part");
+        std::fs::write(&part, serde_json::to_vec_pretty(facts)?)
+            .and_then(|()| std::fs::rename(&part, &path))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Replaces `config.toml`. It stays as old as it was: by its age the newest run is found.
+    fn write_settings(&self, settings: &Settings) -> Result<()> {
+        let path = self.path.join(CONFIG);
+        let part = self.path.join("config.toml.part");
+        let text = toml::to_string(settings)?;
+        let replace = || {
+            let made = path.metadata()?.modified()?;
+            std::fs::write(&part, text)?;
+            File::options()
+                .append(true)
+                .open(&part)?
+                .set_modified(made)?;
+            std::fs::rename(&part, &path)
+        };
+        replace().with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// A name is refused before there is a folder of that name.
+fn check_name(name: &str) -> Result<()> {
+    let reason = match RunId::new(name) {
+        Err(e) => e.to_string(),
+        Ok(_) if name.len() > LONGEST_NAME => {
+            format!("it has {} letters, {LONGEST_NAME} are the most", name.len())
+        }
+        Ok(_) => return Ok(()),
+    };
+    Err(usage(format!(
+        "a run cannot be called `{name}`: {reason}; it is named after its configuration file (a search after its problem): rename that"
+    )))
+}
+
+/// A job as `run.json` names it.
+pub fn job_name(job: Job) -> &'static str {
+    match job {
+        Job::Train => "train",
+        Job::Search => "search",
+    }
+}
+
+/// Reads `run.json`; a run without one has not begun.
+pub fn read_facts(folder: &Path) -> Result<Facts> {
+    match std::fs::read(folder.join("run.json")) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .with_context(|| format!("{}/run.json is damaged", folder.display())),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Facts::default()),
+        Err(e) => Err(e).with_context(|| format!("cannot read {}/run.json", folder.display())),
+    }
+}
+
+/// The newest run in `runs` that `wanted` accepts, or the one called `name`.
+pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<PathBuf> {
+    if !name.is_empty() {
+        let path = if Path::new(name).is_dir() {
+            PathBuf::from(name)
+        } else {
+            runs.join(name)
+        };
+        if path.join(CONFIG).is_file() {
+            return Ok(path);
+        }
+        return Err(usage(format!(
+            "there is no run {name} in {}: `flopsmith runs` lists them",
+            runs.display()
+        )));
+    }
+    let mut found: Vec<(std::time::SystemTime, PathBuf)> = std::fs::read_dir(runs)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .map(|e| e.path())
+        .filter(|p| p.join(CONFIG).is_file() && wanted(p))
+        .filter_map(|p| Some((p.join(CONFIG).metadata().ok()?.modified().ok()?, p)))
+        .collect();
+    found.sort();
+    found
+        .pop()
+        .map(|(_, p)| p)
+        .ok_or_else(|| usage(format!("no such run in {}", runs.display())))
+}
+
+/// A run that goes on, with the settings it was begun with: the one called `name`, or the newest unfinished one
+/// whose name is `prefix` and a date. A budget takes the place of the run's own, also for later sittings.
+pub fn resume(
+    runs: &Path,
+    name: &str,
+    prefix: &str,
+    job: Job,
+    budget_seconds: Option<f64>,
+) -> Result<(Folder, Settings)> {
+    let path = find(runs, name, |p| unfinished(p, prefix, job))?;
+    let mut settings = config::load(&path.join(CONFIG), &[])?;
+    refuse_another_job(&path, job, &settings)?;
+    let folder = Folder::open(&path)?;
+    let facts = folder.facts()?;
+    if let Some(seconds) = budget_seconds
+        && seconds != settings.budget_seconds
+    {
+        if facts.finished {
+            say("this run has come to its end: --budget changes nothing any more");
+        } else {
+            settings.budget_seconds = seconds;
+            folder.write_settings(&settings)?;
+        }
+    }
+    Ok((folder, settings))
+}
+
+/// A run of this name and job that is not led to its end. What follows `prefix` in the name is a date: other
+/// configurations may begin with the same letters.
+fn unfinished(path: &Path, prefix: &str, job: Job) -> bool {
+    let named = path
+        .file_name()
+        .and_then(|n| n.to_str())
+        .and_then(|n| n.strip_prefix(prefix))
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    named && read_facts(path).is_ok_and(|f| !f.concluded && is_of(&f, job))
+}
+
+/// Runs of earlier versions that have not begun say nothing of their job.
+fn is_of(facts: &Facts, job: Job) -> bool {
+    facts.job.is_empty() || facts.job == job_name(job)
+}
+
+/// A training run would go on as a search without a learner, and never be whole again.
+fn refuse_another_job(path: &Path, job: Job, settings: &Settings) -> Result<()> {
+    let facts = read_facts(path)?;
+    if is_of(&facts, job) {
+        return Ok(());
+    }
+    let (kind, right) = if facts.job == job_name(Job::Train) {
+        (
+            "a training run",
+            shell::resume_train(&path.join(CONFIG), path),
+        )
+    } else {
+        ("a search", shell::resume_search(&settings.problem, path))
+    };
+    Err(usage(format!(
+        "{} is {kind}: go on with it by `{right}`",
+        path.display()
+    )))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn refused<T>(result: Result<T>, parts: &[&str]) {
+        let error = result.err().unwrap();
+        assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+        for part in parts {
+            assert!(error.to_string().contains(part), "{part}: {error:#}");
+        }
+    }
+
+    fn settings() -> String {
+        toml::to_string(&Settings::default()).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_an_id_is_refused_before_there_is_a_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let runs = place.path().join("runs");
+        let create = |name: &str| Folder::create(&runs, name, &settings(), Job::Train);
+        refused(
+            create("my config-20260101-000000"),
+            &["my config-", "rename"],
+        );
+        refused(create(&"x".repeat(81)), &["81 letters", "rename"]);
+        assert!(!runs.exists());
+        let longest = "x".repeat(80);
+        create(&longest).unwrap();
+        assert_eq!(
+            create(&longest).unwrap().id.as_str(),
+            format!("{longest}-1")
+        );
+    }
+
+    #[test]
+    fn a_run_goes_on_as_the_job_it_is() {
+        let runs = tempfile::tempdir().unwrap();
+        for (name, job) in [("t-1", Job::Train), ("s-1", Job::Search)] {
+            drop(Folder::create(runs.path(), name, &settings(), job).unwrap());
+        }
+        let resume = |name: &str, job| resume(runs.path(), name, "-", job, None);
+        refused(
+            resume("t-1", Job::Search),
+            &[
+                "is a training run",
+                "flopsmith train ",
+                "t-1/config.toml --resume t-1",
+                "--runs ",
+            ],
+        );
+        refused(
+            resume("s-1", Job::Train),
+            &[
+                "is a search",
+                "flopsmith search --problem dgemm --resume s-1",
+            ],
+        );
+        resume("t-1", Job::Train).unwrap();
+        resume("s-1", Job::Search).unwrap();
+    }
+
+    #[test]
+    fn the_newest_unfinished_run_is_one_of_the_same_configuration_and_job() {
+        let runs = tempfile::tempdir().unwrap();
+        let newest =
+            |prefix: &str, job| find(runs.path(), "", |path| unfinished(path, prefix, job));
+        let mut age = 9;
+        let mut create = |name: &str, job| {
+            let folder = Folder::create(runs.path(), name, &settings(), job).unwrap();
+            let made = std::time::SystemTime::now() - std::time::Duration::from_secs(60 * age);
+            age -= 1;
+            let config = File::options()
+                .append(true)
+                .open(folder.path.join(CONFIG))
+                .unwrap();
+            config.set_modified(made).unwrap();
+            folder
+        };
+        let older = create("dgemm-20260101-000000", Job::Train);
+        let newer = create("dgemm-20260102-000000", Job::Train);
+        // Named alike: another configuration, and a search.
+        create("dgemm-nosqd-20260103-000000", Job::Train);
+        create("dgemm-20260104-000000", Job::Search);
+        assert_eq!(newest("dgemm-", Job::Train).unwrap(), newer.path);
+        let concluded = Facts {
+            concluded: true,
+            ..newer.facts().unwrap()
+        };
+        newer.write_facts(&concluded).unwrap();
+        assert_eq!(newest("dgemm-", Job::Train).unwrap(), older.path);
+        refused(newest("stencil-", Job::Train), &["no such run"]);
+    }
+
+    #[test]
+    fn a_new_budget_stays_and_the_run_is_as_old_as_before() {
+        let runs = tempfile::tempdir().unwrap();
+        let folder = Folder::create(runs.path(), "a-1", &settings(), Job::Train).unwrap();
+        let config = folder.path.join(CONFIG);
+        let made = config.metadata().unwrap().modified().unwrap();
+        drop(folder);
+        let budget = |seconds: Option<f64>| {
+            let (_, settings) = resume(runs.path(), "a-1", "a-", Job::Train, seconds).unwrap();
+            settings.budget_seconds
+        };
+        assert_eq!(budget(None), 600.0);
+        assert_eq!(budget(Some(1200.0)), 1200.0);
+        assert_eq!(budget(None), 1200.0);
+        assert_eq!(config.metadata().unwrap().modified().unwrap(), made);
+        // What has come to its end keeps the budget it had.
+        let folder = Folder::open(&runs.path().join("a-1")).unwrap();
+        let finished = Facts {
+            finished: true,
+            ..folder.facts().unwrap()
+        };
+        folder.write_facts(&finished).unwrap();
+        drop(folder);
+        assert_eq!(budget(Some(60.0)), 1200.0);
+        assert_eq!(budget(None), 1200.0);
+    }
+}

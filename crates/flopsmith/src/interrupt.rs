@@ -1,0 +1,87 @@
+//! Ctrl-C and SIGTERM where no run's loop listens for them.
+//!
+//! Whoever has once asked tokio for a signal has taken away what it does by itself, for as long as the process
+//! lives. So somebody has to go on listening.
+
+use anyhow::{Context, Result};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::exit::{INTERRUPTED, say};
+
+/// Listens until it is dropped: the first signal is an orderly wish to stop, the second ends the process.
+pub struct Watch {
+    asked: CancellationToken,
+    /// Ends with the watch, and the listening with it.
+    _runtime: Runtime,
+}
+
+impl Watch {
+    /// Begins to listen.
+    pub fn start() -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("signals")
+            .enable_all()
+            .build()
+            .context("cannot listen for signals")?;
+        let (mut interrupt, mut terminate) = {
+            let _inside = runtime.enter();
+            (
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+            )
+        };
+        let asked = CancellationToken::new();
+        let told = asked.clone();
+        runtime.spawn(async move {
+            loop {
+                tokio::select! {
+                    Some(()) = interrupt.recv() => {}
+                    Some(()) = terminate.recv() => {}
+                    else => return,
+                }
+                if told.is_cancelled() {
+                    std::process::exit(i32::from(INTERRUPTED));
+                }
+                told.cancel();
+                say("stopping after the measurement in hand (once more ctrl-c to leave at once)…");
+            }
+        });
+        Ok(Self {
+            asked,
+            _runtime: runtime,
+        })
+    }
+
+    /// Is cancelled by the first signal.
+    pub fn asked(&self) -> &CancellationToken {
+        &self.asked
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_heard_after_the_runtime_that_listened_is_gone() {
+        let before = Builder::new_current_thread().enable_all().build().unwrap();
+        before.block_on(async {
+            let _ = signal(SignalKind::terminate()).unwrap();
+        });
+        drop(before);
+        let watch = Watch::start().unwrap();
+        let done = std::process::Command::new("kill")
+            .args(["-TERM", &std::process::id().to_string()])
+            .status();
+        assert!(done.unwrap().success());
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !watch.asked().is_cancelled() {
+            assert!(std::time::Instant::now() < deadline, "nobody heard it");
+            std::thread::park_timeout(std::time::Duration::from_millis(5));
+        }
+    }
+}

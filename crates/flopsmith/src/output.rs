@@ -1,0 +1,95 @@
+//! A file the user asked for: tried before the work that fills it.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::exit::usage;
+
+/// A file that can be written. Where it was made for this and nothing comes of it, it is removed.
+pub struct Output {
+    path: PathBuf,
+    made: bool,
+}
+
+impl Output {
+    /// Tries whether the file can be written. What stands there stays until there is something better.
+    pub fn claim(path: &Path) -> Result<Self> {
+        let open = |new: bool| {
+            OpenOptions::new()
+                .append(true)
+                .create(true)
+                .create_new(new)
+                .open(path)
+        };
+        // A pipe would be at its end for its reader once it was opened and closed.
+        let special = path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir());
+        let made = if special {
+            Ok(false)
+        } else {
+            match open(true) {
+                Ok(_) => Ok(true),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => open(false).map(|_| false),
+                Err(e) => Err(e),
+            }
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            made: made.map_err(|e| usage(format!("cannot write {}: {e}", path.display())))?,
+        })
+    }
+
+    /// Replaces what stands in the file.
+    pub fn write(mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
+        std::fs::write(&self.path, bytes)
+            .with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.made = false;
+        Ok(())
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // Somebody else may have filled it meanwhile.
+        if self.made && self.path.metadata().is_ok_and(|m| m.len() == 0) {
+            // An empty file that cannot be removed harms nobody.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_nothing_came_of_is_removed_and_an_older_one_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("best.c");
+        drop(Output::claim(&path).unwrap());
+        assert!(!path.exists());
+        Output::claim(&path).unwrap().write("first").unwrap();
+        drop(Output::claim(&path).unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
+        Output::claim(&path).unwrap().write("next").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "next");
+    }
+
+    #[test]
+    fn a_place_that_takes_no_file_is_refused_at_once() {
+        let place = tempfile::tempdir().unwrap();
+        for path in [place.path().to_owned(), place.path().join("no/such/folder")] {
+            let error = Output::claim(&path).err().unwrap();
+            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+        }
+        Output::claim(Path::new("/dev/null")).unwrap();
+    }
+}

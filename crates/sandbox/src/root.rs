@@ -78,6 +78,7 @@ impl Roots {
             _lock: lock,
             compile_binds: Vec::new(),
         };
+        make_folder(&roots.scratch())?;
         roots.prepare_run()?;
         roots.prepare_compile()?;
         Ok(roots)
@@ -89,6 +90,11 @@ impl Roots {
             Kind::Compile => "compile",
             Kind::Run { .. } => "run",
         })
+    }
+
+    /// A folder for files of jobs; it goes with the roots, also when the process was killed.
+    pub fn scratch(&self) -> PathBuf {
+        self.folder.path().join("scratch")
     }
 
     /// The loader's path inside every jail: a program that is always there.

@@ -93,6 +93,12 @@ impl Sandbox {
         Ok(sandbox)
     }
 
+    /// A folder on the host for the files of jobs. Jails see nothing of it but what a job names. It is removed with the
+    /// sandbox, and what a killed process left of it when the next sandbox is made.
+    pub fn scratch(&self) -> std::path::PathBuf {
+        self.roots.scratch()
+    }
+
     /// What is in effect here.
     pub fn protection(&self) -> &Protection {
         &self.protection

@@ -13,7 +13,7 @@ fn what_a_killed_supervisor_left_is_ended() {
     let owner = gone.id();
     gone.wait().unwrap();
     let root = std::env::temp_dir().join(format!("flopsmith-jail-{owner}-left"));
-    for folder in ["usr", "tmp"] {
+    for folder in ["usr", "tmp", "scratch/compile-half-done"] {
         std::fs::create_dir_all(root.join(folder)).unwrap();
     }
     for (link, target) in [
@@ -52,5 +52,8 @@ fn what_a_killed_supervisor_left_is_ended() {
     let status = orphan.wait().unwrap();
     assert!(!status.success(), "the orphan ended by itself: {status}");
     assert!(!root.exists(), "its root stays");
+    let scratch = sandbox.scratch();
+    std::fs::write(scratch.join("object.so"), "").unwrap();
     drop(sandbox);
+    assert!(!scratch.exists(), "files of jobs stay");
 }

@@ -88,7 +88,7 @@ impl Compiler {
     ) -> Result<Built, Failure> {
         let started = Instant::now();
         let raw = scan::check_raw(source, problem)?;
-        let folder = Folder::new(problem, source)?;
+        let folder = Folder::new(&self.sandbox.scratch(), problem, source)?;
         let user = match scan::preprocess_simple(&raw.lines, &self.toolchain.macros) {
             Some(user) => user,
             None => self.preprocess(&raw, &folder)?,
@@ -127,7 +127,10 @@ impl Compiler {
         let raw = scan::check_raw(source, problem)?;
         let user = match scan::preprocess_simple(&raw.lines, &self.toolchain.macros) {
             Some(user) => user,
-            None => self.preprocess(&raw, &Folder::new(problem, source)?)?,
+            None => self.preprocess(
+                &raw,
+                &Folder::new(&self.sandbox.scratch(), problem, source)?,
+            )?,
         };
         let (user, pragmas) = scan::split_pragmas(&user)?;
         scan::check_constructs(&user, &problem.entry.name)?;
@@ -184,7 +187,7 @@ impl Compiler {
         let plain = match known {
             Some(plain) => plain,
             None => {
-                let alone = Folder::with(&wanted.join("\n"), "")?;
+                let alone = Folder::with(&self.sandbox.scratch(), &wanted.join("\n"), "")?;
                 let plain: Arc<str> = self.preprocessed(&alone)?.headers.into();
                 let mut headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
                 headers.insert(wanted, Arc::clone(&plain));
@@ -303,8 +306,8 @@ struct Folder {
 }
 
 impl Folder {
-    fn new(problem: &Problem, source: &str) -> Result<Self, Failure> {
-        let made = Self::with(source, &format!("{}\n", problem.entry.prototype))?;
+    fn new(scratch: &Path, problem: &Problem, source: &str) -> Result<Self, Failure> {
+        let made = Self::with(scratch, source, &format!("{}\n", problem.entry.prototype))?;
         made.write(
             EXPORTS,
             &format!("{{ global: {}; local: *; }};\n", problem.entry.name),
@@ -312,10 +315,10 @@ impl Folder {
         Ok(made)
     }
 
-    fn with(source: &str, prelude: &str) -> Result<Self, Failure> {
+    fn with(scratch: &Path, source: &str, prelude: &str) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new()
-            .prefix("flopsmith-compile-")
-            .tempdir()
+            .prefix("compile-")
+            .tempdir_in(scratch)
             .map_err(|e| resources("make a folder for the compiler", &e))?;
         let made = Folder { folder };
         made.write(SOURCE, source)?;

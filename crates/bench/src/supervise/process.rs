@@ -97,9 +97,9 @@ impl Process {
             Failure::infrastructure(InfrastructureCause::Resources, format!("{what}: {error}"))
         };
         let mut file = tempfile::Builder::new()
-            .prefix("flopsmith-")
+            .prefix("object-")
             .suffix(".so")
-            .tempfile()
+            .tempfile_in(setup.sandbox.scratch())
             .map_err(|e| resources("no temporary file for the object", &e))?;
         file.write_all(object)
             .map_err(|e| resources("the object could not be written", &e))?;

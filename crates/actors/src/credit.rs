@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{Rollout, StepMetrics};
+use flopsmith_protocol::{Rollout, StepMetrics, TechniqueSet};
 use flopsmith_reward::{Context, group_advantages, sharing};
 use serde::{Deserialize, Serialize};
 
+use crate::hall::Hall;
 use crate::ledger::Groups;
 use crate::settings::Settings;
 
@@ -51,13 +52,14 @@ impl StageBests {
 /// The step's samples with their advantages. Samples whose outcome says nothing about them leave their group, and so do
 /// those without tokens; both are counted as dropped.
 ///
-/// `peak_gflops` is the machine's peak, one number for the whole run. `bests` are those before this step, and afterwards
-/// those with it.
+/// `peak_gflops` is the machine's peak, one number for the whole run. `bests` and `hall` are those before this step, and
+/// afterwards those with it. Answers of the hall that the step falls short of come on top, without log-probabilities.
 pub fn credit(
     groups: Groups,
     settings: &Settings,
     peak_gflops: Option<f64>,
     bests: &mut StageBests,
+    hall: &mut Hall,
 ) -> (Vec<Credited>, StepMetrics) {
     let mut metrics = StepMetrics::default();
     let mut worth = Vec::new();
@@ -79,6 +81,8 @@ pub fn credit(
         let program: String = outcome.source.split_whitespace().collect();
         worth.push(((outcome.candidate.permitted, program), reward, error));
     }
+    let raw: Vec<(Option<f64>, f64)> = worth.iter().map(|(_, r, e)| (*r, *e)).collect();
+    let imitated = imitated(&groups, &raw, settings.advantage.self_imitation, hall);
     let all_rewards: Vec<f64> = worth.iter().filter_map(|(_, reward, _)| *reward).collect();
     metrics.mean_reward = all_rewards.iter().sum::<f64>() / all_rewards.len().max(1) as f64;
     sharing::share(&mut worth, settings.advantage.sharing);
@@ -102,12 +106,15 @@ pub fn credit(
     let advantages = group_advantages(&rewards, settings.advantage.scale, settings.advantage.kind);
 
     let mut credited = Vec::new();
-    let samples = groups.into_iter().flatten();
-    for (sample, advantage) in samples.zip(advantages.into_iter().flatten()) {
+    let samples = groups.into_iter().flatten().zip(raw);
+    for ((sample, (reward, error)), advantage) in samples.zip(advantages.into_iter().flatten()) {
         let stage = sample.outcome.candidate.stage;
         let measured = sample.outcome.verdict.measurement();
         if let Some(m) = measured {
             bests.note(stage, m.gflops);
+            if let (Some(reward), Some(rollout)) = (reward, &sample.rollout) {
+                hall.note(sample.outcome.candidate.permitted, reward, error, rollout);
+            }
         }
         let Some(mut advantage) = advantage else {
             continue;
@@ -125,7 +132,52 @@ pub fn credit(
             credited.push(Credited { rollout, advantage });
         }
     }
+    credited.extend(imitated);
     (credited, metrics)
+}
+
+/// Standard deviations above the mean that an imitated answer counts at most.
+const FARTHEST: f64 = 3.0;
+
+/// Answers of the hall to prompts of this step that its own answers fall short of. Each is worth `strength` times what it
+/// would be worth in one of the prompt's groups, times the number of these groups.
+fn imitated(
+    groups: &Groups,
+    raw: &[(Option<f64>, f64)],
+    strength: f64,
+    hall: &Hall,
+) -> Vec<Credited> {
+    if strength <= 0.0 {
+        return Vec::new();
+    }
+    let mut prompts: BTreeMap<u16, (TechniqueSet, f64, Vec<f64>)> = BTreeMap::new();
+    let mut at = raw.iter();
+    for group in groups {
+        let Some(first) = group.first() else { continue };
+        let permitted = first.outcome.candidate.permitted;
+        let prompt = prompts
+            .entry(permitted.bits())
+            .or_insert_with(|| (permitted, 0.0, Vec::new()));
+        prompt.1 += 1.0;
+        let rewards = at.by_ref().take(group.len());
+        prompt.2.extend(rewards.filter_map(|(reward, _)| *reward));
+    }
+    let mut found = Vec::new();
+    for (permitted, count, rewards) in prompts.into_values() {
+        let n = rewards.len().max(1) as f64;
+        let best = rewards.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let Some((rollout, worth)) = hall.missed(permitted, best) else {
+            continue;
+        };
+        let mean = rewards.iter().sum::<f64>() / n;
+        let deviation = (rewards.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let above = ((worth - mean) / (deviation + 1e-6)).clamp(0.0, FARTHEST);
+        found.push(Credited {
+            rollout: rollout.clone(),
+            advantage: strength * above * count,
+        });
+    }
+    found
 }
 
 #[cfg(test)]
@@ -199,13 +251,19 @@ mod tests {
             },
         ];
         let without = vec![measured(10.0, 0.2), wrong()];
-        let (credited, metrics) =
-            credit(group(1, with), &settings, peak, &mut StageBests::default());
+        let (credited, metrics) = credit(
+            group(1, with),
+            &settings,
+            peak,
+            &mut StageBests::default(),
+            &mut Hall::default(),
+        );
         let (expected, clean) = credit(
             group(1, without),
             &settings,
             peak,
             &mut StageBests::default(),
+            &mut Hall::default(),
         );
         assert_eq!((metrics.samples, metrics.dropped), (2, 2));
         assert_eq!((clean.samples, clean.dropped), (2, 0));
@@ -219,7 +277,13 @@ mod tests {
         let mut groups = group(1, vec![measured(10.0, 0.2), wrong()]);
         groups[0][0].rollout = None;
         let settings = Settings::default();
-        let (credited, metrics) = credit(groups, &settings, Some(50.0), &mut StageBests::default());
+        let (credited, metrics) = credit(
+            groups,
+            &settings,
+            Some(50.0),
+            &mut StageBests::default(),
+            &mut Hall::default(),
+        );
         assert_eq!((metrics.samples, metrics.dropped), (1, 1));
         assert_eq!(credited.len(), 1);
     }
@@ -230,10 +294,22 @@ mod tests {
         let mut bests = StageBests::default();
         let step = |number| group(number, vec![measured(10.0, 0.2), measured(20.0, 0.4)]);
         // There is no best yet: the peak stands for it.
-        let (_, first) = credit(step(1), &settings, Some(50.0), &mut bests);
+        let (_, first) = credit(
+            step(1),
+            &settings,
+            Some(50.0),
+            &mut bests,
+            &mut Hall::default(),
+        );
         assert!((first.mean_reward - 0.3).abs() < 1e-12, "{first:?}");
         assert_eq!(bests.get(0), Some(20.0));
-        let (_, second) = credit(step(2), &settings, Some(50.0), &mut bests);
+        let (_, second) = credit(
+            step(2),
+            &settings,
+            Some(50.0),
+            &mut bests,
+            &mut Hall::default(),
+        );
         assert!((second.mean_reward - 0.75).abs() < 1e-12, "{second:?}");
     }
 
@@ -246,6 +322,7 @@ mod tests {
             &settings,
             Some(50.0),
             &mut bests,
+            &mut Hall::default(),
         );
         let text = serde_json::json!({ "step": 1, (StageBests::KEY): bests }).to_string();
         let meta: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -253,8 +330,20 @@ mod tests {
         assert_eq!(resumed, bests);
         let next = || group(2, vec![measured(7.0, 0.14), measured(15.0, 0.3), wrong()]);
         assert_eq!(
-            credit(next(), &settings, Some(50.0), &mut resumed),
-            credit(next(), &settings, Some(50.0), &mut bests)
+            credit(
+                next(),
+                &settings,
+                Some(50.0),
+                &mut resumed,
+                &mut Hall::default()
+            ),
+            credit(
+                next(),
+                &settings,
+                Some(50.0),
+                &mut bests,
+                &mut Hall::default()
+            )
         );
         // Saved by a version that kept none.
         let old = StageBests::saved(&serde_json::json!({ "step": 1 })).expect("a default");
@@ -271,8 +360,31 @@ mod tests {
             &Settings::default(),
             Some(100.0),
             &mut StageBests::default(),
+            &mut Hall::default(),
         );
         assert!((metrics.mean_reward - 0.2).abs() < 1e-12, "{metrics:?}");
         assert_eq!(metrics.flat_groups, 1.0);
+    }
+
+    #[test]
+    fn a_program_that_was_found_once_is_imitated_until_it_is_found_again() {
+        let mut settings = Settings::default();
+        let (mut bests, mut hall) = (StageBests::default(), Hall::default());
+        let step = |number, fast: bool, settings: &Settings, bests: &mut _, hall: &mut _| {
+            let gflops = if fast { 40.0 } else { 10.0 };
+            let verdicts = vec![measured(10.0, 0.2), measured(gflops, 0.8), wrong()];
+            credit(group(number, verdicts), settings, Some(50.0), bests, hall).0
+        };
+        step(1, true, &settings, &mut bests, &mut hall);
+        let plain = step(2, false, &settings, &mut bests, &mut hall);
+        assert!(plain.iter().all(|c| !c.rollout.logprobs.is_empty()));
+        settings.advantage.self_imitation = 0.5;
+        let lost = step(3, false, &settings, &mut bests, &mut hall);
+        assert_eq!(lost.len(), plain.len() + 1);
+        let imitated = lost.last().expect("a sample");
+        assert!(imitated.rollout.logprobs.is_empty() && imitated.advantage > 0.5);
+        assert_eq!(imitated.rollout.candidate.step, 1);
+        let found = step(4, true, &settings, &mut bests, &mut hall);
+        assert!(found.iter().all(|c| c.rollout.candidate.step == 4));
     }
 }

@@ -20,6 +20,7 @@ pub mod cores;
 pub mod course;
 pub mod credit;
 pub mod error;
+pub mod hall;
 mod journal;
 pub mod ledger;
 mod mishap;

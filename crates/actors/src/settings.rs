@@ -160,6 +160,10 @@ pub struct Advantage {
     /// keeps slipping. A likelihood term on right answers (as in VAPO, Yue et al., 2025) makes it sure of
     /// what it does right; its gradient is that of a constant advantage.
     pub imitation: f64,
+    /// Self-imitation (Oh et al., 2018): as long as a step's answers to a prompt fall short of the best one so far, that one
+    /// takes part with this many times the advantage it would have among them; 0 leaves it out. Without it a much
+    /// faster program that is met once in thousands of samples is soon forgotten.
+    pub self_imitation: f64,
 }
 
 impl Default for Advantage {
@@ -169,6 +173,7 @@ impl Default for Advantage {
             scale: flopsmith_reward::Scale::Group,
             sharing: 0.0,
             imitation: 0.0,
+            self_imitation: 0.0,
         }
     }
 }

@@ -106,6 +106,7 @@ fn check(settings: &Settings) -> Result<()> {
     for (name, value) in [
         ("sharing", settings.advantage.sharing),
         ("imitation", settings.advantage.imitation),
+        ("self_imitation", settings.advantage.self_imitation),
     ] {
         if !(value.is_finite() && value >= 0.0) {
             return Err(usage(format!(

@@ -26,6 +26,7 @@ pub struct GrpoSample {
     /// The sampled token ids, with the one that ended the text, at least one.
     pub tokens: Vec<u32>,
     /// Log-probability of each sampled token under the distribution it was drawn from, which is that of `temperature` without top-k and top-p.
+    /// Empty for tokens that were not drawn for this step: they are imitated, with a ratio of 1 wherever the policy is.
     pub old_logprobs: Vec<f32>,
     /// The advantage of the whole completion; 0 trains nothing by itself but counts in the means.
     pub advantage: f32,
@@ -307,9 +308,16 @@ impl Objective for Clipped {
 
     fn differentiate(&self, row: usize, logprobs: &[f64], slopes: &mut [f64]) -> Tally {
         let share = &self.shares[row];
+        let now: Vec<f32>;
+        let old = if self.old[row].is_empty() {
+            now = logprobs.iter().map(|lp| *lp as f32).collect();
+            &now
+        } else {
+            &self.old[row]
+        };
         let sequence = Sequence {
             logprobs,
-            old: &self.old[row],
+            old,
             reference: self.references.as_ref().map(|r| r[row].as_slice()),
             advantage: share.advantage(),
             weight: share.weight,
@@ -354,7 +362,7 @@ fn check(model: &Model, samples: &[GrpoSample]) -> Result<()> {
                 "sample {i} has an empty prompt or completion"
             )));
         }
-        if s.tokens.len() != s.old_logprobs.len() {
+        if !s.old_logprobs.is_empty() && s.tokens.len() != s.old_logprobs.len() {
             return Err(Error::Input(format!(
                 "sample {i} has {} tokens and {} log-probabilities",
                 s.tokens.len(),

@@ -98,10 +98,11 @@ impl Twins {
 }
 
 fn same_policy(a: &GrpoSample, b: &GrpoSample) -> bool {
-    a.old_logprobs
-        .iter()
-        .zip(&b.old_logprobs)
-        .all(|(a, b)| (a - b).abs() <= SAME_LOGPROB)
+    a.old_logprobs.len() == b.old_logprobs.len()
+        && a.old_logprobs
+            .iter()
+            .zip(&b.old_logprobs)
+            .all(|(a, b)| (a - b).abs() <= SAME_LOGPROB)
 }
 
 #[cfg(test)]

@@ -50,7 +50,12 @@ fn autograd(
             .detach()
             .to_kind(Kind::Float)
             .to_kind(Kind::Double);
-        let old = Tensor::from_slice(&s.old_logprobs).to_kind(Kind::Double);
+        let old = match s.old_logprobs.as_slice() {
+            // Imitated: the ratio is 1 wherever the policy is.
+            [] => now.detach().to_kind(Kind::Float),
+            drawn => Tensor::from_slice(drawn),
+        };
+        let old = old.to_kind(Kind::Double);
         let a = f64::from(s.advantage);
         let log_ratio = &now - &old;
         let term = match config.loss {
@@ -122,6 +127,11 @@ fn gradients_are_those_of_autograd_however_the_batch_is_split() {
                     ..samples[1].clone()
                 });
             }
+            samples.push(GrpoSample {
+                old_logprobs: Vec::new(),
+                advantage: 1.5,
+                ..samples[2].clone()
+            });
             let (wanted_loss, wanted) = autograd(&learner.model, &reference, &samples, &config);
             let report = learner.step(&samples).unwrap();
             assert!(

@@ -16,6 +16,7 @@ use super::Role;
 use crate::batches::{Batch, Batches, SILENCE};
 use crate::credit::{StageBests, credit};
 use crate::error::Error;
+use crate::hall::Hall;
 use crate::node::Context;
 use crate::versions::{Told, Versions};
 
@@ -40,6 +41,7 @@ struct Working {
     versions: Versions,
     checkpoints: Checkpoints,
     stage_bests: StageBests,
+    hall: Hall,
     /// Known once a timer has said it.
     peak_gflops: Option<f64>,
     /// Seconds of the run before this start.
@@ -93,6 +95,7 @@ impl Learner {
         let mut done = None;
         let mut before = 0.0;
         let mut stage_bests = StageBests::default();
+        let mut hall = Hall::default();
         let mut told = Told::default();
         if let Some(checkpoint) = &latest {
             for name in checkpoint.names() {
@@ -102,6 +105,12 @@ impl Learner {
             done = checkpoint.meta["step"].as_u64();
             before = checkpoint.meta["seconds"].as_f64().unwrap_or(0.0);
             told = Told::saved(&checkpoint.meta);
+            if let Some((_, bytes)) = files.iter().find(|(name, _)| name == Hall::FILE) {
+                hall = rmp_serde::from_slice(bytes).map_err(|e| Error::Saved {
+                    role: "learner",
+                    detail: e.to_string(),
+                })?;
+            }
             stage_bests = StageBests::saved(&checkpoint.meta).map_err(|e| Error::Saved {
                 role: "learner",
                 detail: e.to_string(),
@@ -129,6 +138,7 @@ impl Learner {
             versions: Versions::open(context).await?,
             checkpoints,
             stage_bests,
+            hall,
             peak_gflops: None,
             before,
             started: Instant::now(),
@@ -151,8 +161,13 @@ impl Learner {
         if work.peak_gflops.is_none() {
             work.peak_gflops = self.context.machine_peak().await?;
         }
-        let (credited, mut metrics) =
-            credit(groups, settings, work.peak_gflops, &mut work.stage_bests);
+        let (credited, mut metrics) = credit(
+            groups,
+            settings,
+            work.peak_gflops,
+            &mut work.stage_bests,
+            &mut work.hall,
+        );
         if metrics.dropped > 0 {
             tracing::warn!(step, dropped = metrics.dropped, "samples left their groups");
         }
@@ -205,9 +220,14 @@ impl Learner {
 
     async fn checkpoint(&self, work: &mut Working, step: u64, told: &Told) -> Result<(), Error> {
         let stage = work.stage.as_ref().ok_or(Error::Thread("learner"))?;
-        let files = stage
+        let mut files = stage
             .state()
             .map_err(|e| Error::Learner(crate::supervisor::words(&e)))?;
+        let hall = rmp_serde::to_vec_named(&work.hall).map_err(|e| Error::Saved {
+            role: "learner",
+            detail: e.to_string(),
+        })?;
+        files.push((Hall::FILE.to_owned(), hall));
         let meta = serde_json::json!({
             "step": step,
             "version": work.version.0,

@@ -1,0 +1,84 @@
+//! Self-imitation (Oh et al., 2018): what was found once and lost again is shown to the policy once more. Pure.
+//!
+//! A policy comes upon a much faster program by a slip that it makes once in some thousand samples. One update makes such a
+//! program a little likelier, which is not enough to meet it again. So the best answer to each prompt is kept with its
+//! tokens, and as long as a step's own answers fall short of it, it is one more sample of that step. The policy did not draw it just now, so there is
+//! no ratio to clip: its tokens are made likelier in proportion to what it is better by.
+
+use flopsmith_protocol::{Rollout, TechniqueSet};
+use serde::{Deserialize, Serialize};
+
+/// A step's best answer this share below the kept one is as good.
+const AS_GOOD: f64 = 0.05;
+
+/// The best answers so far, by what their prompts permit. Part of the learner's state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Hall(Vec<Kept>);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Kept {
+    permitted: TechniqueSet,
+    /// What the program is worth at least.
+    reward: f64,
+    /// Its tokens; their log-probabilities then say nothing now and are left out.
+    rollout: Rollout,
+}
+
+impl Hall {
+    /// The file of a checkpoint that holds it.
+    pub const FILE: &str = "hall.msgpack";
+
+    /// Notes a verified program that is worth `reward`, give or take `error`; it is kept if it is worth more than the one before for certain.
+    pub fn note(&mut self, permitted: TechniqueSet, reward: f64, error: f64, rollout: &Rollout) {
+        let reward = reward - 2.0 * error;
+        let kept = || Kept {
+            permitted,
+            reward,
+            rollout: Rollout {
+                logprobs: Vec::new(),
+                ..rollout.clone()
+            },
+        };
+        match self.0.iter_mut().find(|k| k.permitted == permitted) {
+            Some(old) if reward > old.reward => *old = kept(),
+            Some(_) => {}
+            None if reward > 0.0 => self.0.push(kept()),
+            None => {}
+        }
+    }
+
+    /// The kept answer and its worth, where answers of `best` at most fall short of it.
+    pub fn missed(&self, permitted: TechniqueSet, best: f64) -> Option<(&Rollout, f64)> {
+        let kept = self.0.iter().find(|k| k.permitted == permitted)?;
+        (best < kept.reward * (1.0 - AS_GOOD)).then_some((&kept.rollout, kept.reward))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::tests::{outcome, rollout, written, wrong};
+    use flopsmith_protocol::Technique;
+
+    fn answer(number: u32) -> Rollout {
+        rollout(&outcome(written(1, 0, number), wrong()))
+    }
+
+    #[test]
+    fn the_best_answer_is_missed_until_a_step_has_one_as_good() {
+        let simd = TechniqueSet::default().with(Technique::Simd);
+        let mut hall = Hall::default();
+        assert_eq!(hall.missed(simd, 0.0), None);
+        hall.note(simd, 0.5, 0.01, &answer(0));
+        // Better by less than its error.
+        hall.note(simd, 0.52, 0.03, &answer(1));
+        let (found, worth) = hall.missed(simd, 0.3).expect("it falls short");
+        assert_eq!(found.candidate, answer(0).candidate);
+        assert!(found.logprobs.is_empty() && (worth - 0.48).abs() < 1e-12);
+        assert_eq!(hall.missed(simd, 0.47), None);
+        assert_eq!(hall.missed(TechniqueSet::default(), 0.0), None);
+        let bytes = rmp_serde::to_vec_named(&hall).expect("bytes");
+        assert_eq!(rmp_serde::from_slice::<Hall>(&bytes).expect("a hall"), hall);
+    }
+}

@@ -294,7 +294,7 @@ mod tests {
             &CancellationToken::new(),
         )
         .unwrap();
-        assert_eq!(judged.refused, [a.candidate.id]);
+        assert_eq!(judged.refused, [a.candidate.id.clone()]);
         let counted: Vec<&str> = judged
             .measured
             .iter()

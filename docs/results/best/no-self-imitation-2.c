@@ -1,0 +1,18 @@
+typedef double V;
+#define W 1
+#define R 4
+#define S 64
+void dgemm(int n,const double*A,const double*B,double*C){
+ for(int j=0;j<n;j+=S*W){
+  for(int i=0;i<n;i+=R){
+   V c[R][S]={0};
+#pragma GCC unroll 2
+   for(int k=0;k<n;k++){
+    __builtin_prefetch(&B[(k+2)*n+j]);
+    __builtin_prefetch(&B[(k+2)*n+j]);
+    for(int r=0;r<R;r++)for(int s=0;s<S;s++)c[r][s]+=A[(i+r)*n+k]**(V*)&B[k*n+j+s*W];
+   }
+   for(int r=0;r<R;r++)for(int s=0;s<S;s++)*(V*)&C[(i+r)*n+j+s*W]=c[r][s];
+  }
+ }
+}

@@ -1,0 +1,207 @@
+//! Supervision with roles that fail, panic, and leave at different times.
+
+use super::*;
+use async_trait::async_trait;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+struct Flaky {
+    runs: Arc<AtomicUsize>,
+    fail: usize,
+    panic: bool,
+}
+
+#[async_trait]
+impl Role for Flaky {
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
+        let run = self.runs.fetch_add(1, Ordering::SeqCst);
+        if run < self.fail {
+            assert!(!self.panic, "a role that panics is a role that failed");
+            return Err(Error::Learner(format!("failure {run}")));
+        }
+        stop.cancelled().await;
+        Ok(())
+    }
+}
+
+fn spec(runs: &Arc<AtomicUsize>, fail: usize, panic: bool) -> Spec {
+    let runs = Arc::clone(runs);
+    Spec {
+        name: "flaky",
+        factory: Arc::new(move || {
+            let runs = Arc::clone(&runs);
+            Box::pin(async move { Ok(Box::new(Flaky { runs, fail, panic }) as Box<dyn Role>) })
+        }),
+    }
+}
+
+/// Says when it leaves; who is not last needs a while for it.
+struct Leaving {
+    last: bool,
+    left: Arc<Mutex<Vec<&'static str>>>,
+}
+
+#[async_trait]
+impl Role for Leaving {
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
+        stop.cancelled().await;
+        if !self.last {
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let name = if self.last { "recorder" } else { "worker" };
+        self.left.lock().expect("no panic").push(name);
+        Ok(())
+    }
+
+    fn leaves_last(&self) -> bool {
+        self.last
+    }
+}
+
+#[tokio::test]
+async fn who_leaves_last_is_told_to_stop_when_no_other_role_is_left() {
+    for lasts in [vec![true, false, false], vec![true]] {
+        let left = Arc::new(Mutex::new(Vec::new()));
+        let specs = lasts.iter().map(|last| {
+            let (last, left) = (*last, Arc::clone(&left));
+            let factory: Factory = Arc::new(move || {
+                let left = Arc::clone(&left);
+                Box::pin(async move { Ok(Box::new(Leaving { last, left }) as Box<dyn Role>) })
+            });
+            Spec {
+                name: "leaving",
+                factory,
+            }
+        });
+        // Started behind the others: once it runs, they do.
+        let runs = Arc::new(AtomicUsize::new(0));
+        let specs = specs.chain([spec(&runs, 0, false)]).collect();
+        let all = supervise(specs, quick(), CancellationToken::new())
+            .await
+            .expect("starts");
+        reached(&runs, 1).await;
+        assert_eq!(all.close(Duration::from_secs(10)).await, Standing::Drained);
+        let left = left.lock().expect("no panic");
+        assert_eq!(left.len(), lasts.len());
+        assert_eq!(left.last(), Some(&"recorder"));
+    }
+}
+
+#[tokio::test]
+async fn who_leaves_last_and_fails_while_the_node_stops_is_started_once_more() {
+    struct Failing(Arc<AtomicUsize>);
+    #[async_trait]
+    impl Role for Failing {
+        async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
+            stop.cancelled().await;
+            match self.0.fetch_add(1, Ordering::SeqCst) {
+                0 => Err(Error::Learner("not yet".into())),
+                _ => Ok(()),
+            }
+        }
+        fn leaves_last(&self) -> bool {
+            true
+        }
+    }
+    let ends = Arc::new(AtomicUsize::new(0));
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&ends);
+    let factory: Factory = Arc::new(move || {
+        let ends = Arc::clone(&counted);
+        Box::pin(async move { Ok(Box::new(Failing(ends)) as Box<dyn Role>) })
+    });
+    let failing = Spec {
+        name: "failing",
+        factory,
+    };
+    let specs = vec![failing, spec(&runs, 0, false)];
+    let all = supervise(specs, quick(), CancellationToken::new())
+        .await
+        .expect("starts");
+    reached(&runs, 1).await;
+    assert_eq!(all.close(Duration::from_secs(10)).await, Standing::Drained);
+    assert_eq!(ends.load(Ordering::SeqCst), 2);
+}
+
+fn quick() -> Limits {
+    Limits {
+        failures: 3,
+        window: Duration::from_secs(60),
+        backoff: Duration::from_millis(1),
+    }
+}
+
+async fn reached(runs: &AtomicUsize, count: usize) {
+    tokio::time::timeout(Duration::from_secs(10), async {
+        while runs.load(Ordering::SeqCst) < count {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("the role is started again");
+}
+
+#[tokio::test]
+async fn a_failed_role_is_started_again_and_drains() {
+    for panic in [false, true] {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let all = supervise(
+            vec![spec(&runs, 2, panic)],
+            quick(),
+            CancellationToken::new(),
+        )
+        .await
+        .expect("starts");
+        reached(&runs, 3).await;
+        assert_eq!(all.close(Duration::from_secs(10)).await, Standing::Drained);
+    }
+}
+
+#[tokio::test]
+async fn a_role_that_fails_too_often_ends_the_node_with_its_last_words() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let other = Arc::new(AtomicUsize::new(0));
+    let mut all = supervise(
+        vec![spec(&runs, usize::MAX, false), spec(&other, 0, false)],
+        quick(),
+        CancellationToken::new(),
+    )
+    .await
+    .expect("starts");
+    let standing = tokio::time::timeout(Duration::from_secs(10), all.wait())
+        .await
+        .expect("ends");
+    let Standing::Failed(text) = standing else {
+        panic!("{standing:?}")
+    };
+    assert!(
+        text.contains("flaky failed 4 times") && text.contains("failure 3"),
+        "{text}"
+    );
+}
+
+#[test]
+fn delays_double_and_old_failures_are_forgotten() {
+    let limits = Limits::default();
+    let mut failures = VecDeque::new();
+    let start = Instant::now();
+    let delays: Vec<_> = (0..6)
+        .map(|i| limits.decide(&mut failures, start + Duration::from_secs(i)))
+        .collect();
+    assert_eq!(
+        delays[..3],
+        [
+            Some(Duration::from_millis(200)),
+            Some(Duration::from_millis(400)),
+            Some(Duration::from_millis(800))
+        ]
+    );
+    assert_eq!(delays[5], None);
+    let later = start + Duration::from_secs(600);
+    assert_eq!(
+        limits.decide(&mut failures, later),
+        Some(Duration::from_millis(200))
+    );
+}

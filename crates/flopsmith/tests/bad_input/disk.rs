@@ -1,0 +1,108 @@
+//! Disks that are full or become full.
+
+use super::killed::named;
+use super::*;
+
+/// A search whose folder of runs is a disk of its own with so many bytes, which nobody else sees.
+/// None where this machine cannot do that.
+fn search_on_a_disk_of(bytes: u64, runs: &Path, budget: &str) -> Option<Command> {
+    let disk = || {
+        let mut command = plain(Command::new("bwrap"));
+        command
+            .args(["--die-with-parent", "--dev-bind", "/", "/", "--size"])
+            .arg(bytes.to_string())
+            .arg("--tmpfs")
+            .arg(runs)
+            .arg("--");
+        command
+    };
+    // The jails of the run must be possible in there as well.
+    let mut probe = disk();
+    probe.args(["bwrap", "--unshare-user", "--unshare-pid"]);
+    probe.args(["--ro-bind", "/", "/", "true"]);
+    match probe.output() {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            eprintln!("skipped: no disk of a size of our own: {}", said.trim());
+            return None;
+        }
+        Err(error) => {
+            eprintln!("skipped: bubblewrap cannot be run: {error}");
+            return None;
+        }
+    }
+    let mut command = disk();
+    command.arg(env!("CARGO_BIN_EXE_flopsmith"));
+    // A jail in a jail may protect less.
+    let settings = ["evaluate.allow_weaker_jail=true"];
+    Some(search(command, runs, budget, &settings))
+}
+
+/// A folder in a place without links, so that it has the same name for everybody.
+fn folder_for_a_disk(place: &tempfile::TempDir) -> PathBuf {
+    let runs = place.path().canonicalize().unwrap().join("runs");
+    fs::create_dir(&runs).unwrap();
+    runs
+}
+
+fn speaks_of_a_full_disk(error: &str) {
+    let ways = ["No space left", "no space is left", "make room", "is full"];
+    assert!(ways.iter().any(|words| error.contains(words)), "{error}");
+}
+
+#[test]
+fn a_disk_that_is_too_small_for_a_run_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = folder_for_a_disk(&place);
+    let Some(command) = search_on_a_disk_of(3 << 20, &runs, "5s") else {
+        return;
+    };
+    speaks_of_a_full_disk(run(command).one_error(INFRASTRUCTURE));
+}
+
+#[test]
+fn a_disk_that_becomes_full_ends_the_run_with_a_word_about_it() {
+    const DISK: u64 = 96 << 20;
+    let place = tempfile::tempdir().unwrap();
+    let runs = folder_for_a_disk(&place);
+    let Some(command) = search_on_a_disk_of(DISK, &runs, "10m") else {
+        return;
+    };
+    let mut run = Running::start(command);
+    let bwrap = run.child.id();
+    let mut inside: Option<u32> = None;
+    run.wait_for("the program", || {
+        inside = named(bwrap, "flopsmith").first().copied();
+        inside.is_some()
+    });
+    // The disk, as the program has it before it.
+    let disk = format!("/proc/{}/root{}", inside.unwrap(), runs.display());
+    let disk = PathBuf::from(disk);
+    if let Err(error) = fs::read_dir(&disk) {
+        eprintln!("skipped: the run's own disk cannot be reached from outside: {error}");
+        return;
+    }
+    let device = |path: &Path| path.metadata().unwrap().dev();
+    assert_ne!(device(&disk), device(&runs), "it must not be our own disk");
+    run.wait_for("some outcomes", || outcomes(&disk).len() >= 2);
+
+    let mut filler = File::create(disk.join("filler")).unwrap();
+    let block = vec![1u8; 1 << 20];
+    let mut blocks: u64 = 0;
+    let deadline = Instant::now() + LIMIT;
+    while !run.ended() {
+        // What becomes free again is taken as well.
+        while filler.write_all(&block).is_ok() {
+            blocks += 1;
+            assert!(blocks <= DISK >> 20, "the disk has no end");
+        }
+        assert!(
+            Instant::now() < deadline,
+            "the run goes on without a disk: {}",
+            run.text("err")
+        );
+        pause();
+    }
+    speaks_of_a_full_disk(run.finish(LIMIT).one_error(INFRASTRUCTURE));
+}

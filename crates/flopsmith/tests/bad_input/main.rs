@@ -1,0 +1,385 @@
+//! The binary where something is wrong: damaged files, missing tools, a bus that is none, a full disk, killed children.
+//! It ends with one clear error and the exit code that goes with it, or it goes on as if nothing had happened.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+mod disk;
+mod killed;
+#[cfg(feature = "torch")]
+mod models;
+
+/// What the user named cannot be used.
+const USAGE: i32 = 2;
+/// This machine cannot do it.
+const INFRASTRUCTURE: i32 = 3;
+
+/// Whatever ends with an error does so long before this, also on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
+/// A short run that is led to its end.
+const RUN_LIMIT: Duration = Duration::from_secs(300);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What a user has set for everyday use must not change what is tested.
+fn plain(mut command: Command) -> Command {
+    command.current_dir(root()).stdin(Stdio::null());
+    for name in ["FLOPSMITH_COMPILER", "FLOPSMITH_FORMAT", "FLOPSMITH_LOG"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn flopsmith() -> Command {
+    plain(Command::new(env!("CARGO_BIN_EXE_flopsmith")))
+}
+
+fn pause() {
+    std::thread::park_timeout(Duration::from_millis(20));
+}
+
+/// A started program, with what it says in files: nobody has to read it for the program to go on.
+/// It is killed when the test is over before it is.
+struct Running {
+    child: Child,
+    said: tempfile::TempDir,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Self {
+        let said = tempfile::tempdir().unwrap();
+        let file = |name: &str| File::create(said.path().join(name)).unwrap();
+        let child = command
+            .stdout(file("out"))
+            .stderr(file("err"))
+            .spawn()
+            .unwrap();
+        Self { child, said }
+    }
+
+    fn text(&self, name: &str) -> String {
+        let bytes = fs::read(self.said.path().join(name)).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    fn wait_for(&mut self, what: &str, mut ready: impl FnMut() -> bool) {
+        let deadline = Instant::now() + LIMIT;
+        while !ready() {
+            assert!(
+                !self.ended(),
+                "it ended before {what}: {}",
+                self.text("err")
+            );
+            assert!(
+                Instant::now() < deadline,
+                "waited too long for {what}: {}",
+                self.text("err")
+            );
+            pause();
+        }
+    }
+
+    fn finish(mut self, limit: Duration) -> Ended {
+        let deadline = Instant::now() + limit;
+        while !self.ended() {
+            assert!(
+                Instant::now() < deadline,
+                "it did not end within {limit:?}: {}",
+                self.text("err")
+            );
+            pause();
+        }
+        Ended {
+            code: self.child.wait().unwrap().code(),
+            out: self.text("out"),
+            err: self.text("err"),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How a program ended, and what it said.
+struct Ended {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Ended {
+    /// Everything it said, for people and for programs.
+    fn said(&self) -> String {
+        format!("{}\n{}", self.out, self.err)
+    }
+
+    /// The one error it ended with.
+    fn one_error(&self, code: i32) -> &str {
+        let err = &self.err;
+        assert_eq!(self.code, Some(code), "{}", self.said());
+        assert!(!err.contains("panicked at"), "{err}");
+        let mut errors = err
+            .match_indices("error: ")
+            .map(|(at, _)| at)
+            .filter(|at| *at == 0 || err.as_bytes()[at - 1] == b'\n');
+        let first = errors.next();
+        assert!(first.is_some() && errors.next().is_none(), "{err}");
+        &err[first.unwrap()..]
+    }
+}
+
+fn run(command: Command) -> Ended {
+    Running::start(command).finish(LIMIT)
+}
+
+fn contains(text: &str, words: &[&str]) {
+    for part in words {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+}
+
+/// Copies the files of a folder.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// A shell script that can be run as a program.
+fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// Where a program lies that the PATH leads to.
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|p| p.is_file())
+}
+
+/// Lets `command` search, with its runs in `runs`.
+fn search(mut command: Command, runs: &Path, budget: &str, settings: &[&str]) -> Command {
+    command
+        .args(["search", "--problem", "dgemm", "--budget", budget])
+        .args(["--format", "json", "--runs"])
+        .arg(runs);
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    command
+}
+
+/// The folder of the only run.
+fn only_run(runs: &Path) -> Option<PathBuf> {
+    let mut entries = fs::read_dir(runs).ok()?.filter_map(Result::ok);
+    entries.next().map(|e| e.path())
+}
+
+/// Outcomes by id, and how often each stands in the file.
+fn outcomes(runs: &Path) -> BTreeMap<String, usize> {
+    let mut ids = BTreeMap::new();
+    let Some(folder) = only_run(runs) else {
+        return ids;
+    };
+    let text = fs::read_to_string(folder.join("outcomes.jsonl")).unwrap_or_default();
+    // The last line may still be on its way.
+    for value in text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+    {
+        let id = value["candidate"]["id"].as_str().unwrap().to_owned();
+        *ids.entry(id).or_default() += 1;
+    }
+    ids
+}
+
+/// `problem check` of the shipped problem with another reference.
+fn check_with_reference(source: &str) -> Ended {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("odd");
+    copy(&root().join("problems/dgemm"), &folder);
+    fs::write(folder.join("reference.c"), source).unwrap();
+    let mut command = flopsmith();
+    command.args(["problem", "check"]).arg(&folder);
+    run(command)
+}
+
+#[test]
+fn a_problem_whose_reference_is_no_good_is_refused_with_the_reason() {
+    let refused = |source: &str, words: &[&str]| {
+        let ended = check_with_reference(source);
+        let said = ended.said();
+        assert!(matches!(ended.code, Some(1 | USAGE)), "{said}");
+        assert!(!said.contains("panicked at"), "{said}");
+        // A problem has more than one source: it is said which.
+        contains(&said, &["reference"]);
+        contains(&said, words);
+        // For people, and not as the program itself holds it.
+        assert!(!said.contains("Rejected {"), "{said}");
+    };
+    let head = "void dgemm(int n, const double *A, const double *B, double *C)\n";
+    refused(
+        &format!("{head}{{\n    int x = ;\n}}\n"),
+        &["compile_error", "error: expected expression"],
+    );
+    refused(
+        &format!("{head}{{\n    *(volatile int *)0 = n;\n}}\n"),
+        &["crash", "the program died from SIG"],
+    );
+    // Every second call is off by one unit in the last place: right within the bound, and not the same bits.
+    refused(
+        &format!(
+            "{head}{{\n\
+             \x20   static int calls;\n\
+             \x20   double factor = calls++ & 1 ? 1.0000000000000002 : 1.0;\n\
+             \x20   for (int i = 0; i < n; i++)\n\
+             \x20       for (int j = 0; j < n; j++) {{\n\
+             \x20           double sum = 0;\n\
+             \x20           for (int k = 0; k < n; k++)\n\
+             \x20               sum += A[i * n + k] * B[k * n + j];\n\
+             \x20           C[i * n + j] = sum * factor;\n\
+             \x20       }}\n\
+             }}\n"
+        ),
+        &["other bits when the same inputs come again"],
+    );
+}
+
+/// A PATH that leads to bubblewrap and to nothing else. None where this machine has no bubblewrap.
+fn path_without_compiler() -> Option<tempfile::TempDir> {
+    let Some(bwrap) = on_path("bwrap") else {
+        eprintln!("skipped: bubblewrap is not on the PATH");
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    symlink(bwrap, folder.path().join("bwrap")).unwrap();
+    Some(folder)
+}
+
+#[test]
+fn a_compiler_that_is_missing_or_broken_is_named_with_what_to_install() {
+    let Some(path) = path_without_compiler() else {
+        return;
+    };
+    let file = path.path().join("program.c");
+    fs::write(&file, "int other;\n").unwrap();
+    let refused = |compiler: &str, words: &[&str]| {
+        let mut command = flopsmith();
+        command
+            .env("PATH", path.path())
+            .arg("bench")
+            .arg(&file)
+            .args(["--problem", "dgemm", "--purpose", "screen"])
+            // How much the jail protects is not what this is about.
+            .args(["--allow-weaker-jail", "--compiler", compiler]);
+        contains(run(command).one_error(INFRASTRUCTURE), words);
+    };
+    refused("gcc", &["`gcc` was not found", "apt install gcc"]);
+    refused("clang", &["`clang` was not found", "apt install clang"]);
+    refused("/no/such/gcc", &["`/no/such/gcc` was not found"]);
+    script(path.path(), "gcc", "echo it is a bad day >&2; exit 1");
+    refused("gcc", &["gcc --version` failed", "it is a bad day"]);
+}
+
+#[test]
+fn a_missing_compiler_is_not_the_problems_fault() {
+    let Some(path) = path_without_compiler() else {
+        return;
+    };
+    let mut command = flopsmith();
+    command
+        .env("PATH", path.path())
+        .args(["problem", "check", "dgemm"]);
+    let ended = run(command);
+    let said = ended.said();
+    assert_eq!(ended.code, Some(INFRASTRUCTURE), "{said}");
+    contains(&said, &["apt install gcc"]);
+    assert!(!said.contains("needs mending"), "{said}");
+}
+
+/// A server that is named counts; which one is taken when none is named is tested where it is looked for.
+#[test]
+fn a_nats_server_that_is_too_old_is_named_with_the_version_that_is_needed() {
+    let place = tempfile::tempdir().unwrap();
+    let old = script(place.path(), "nats-server", "echo nats-server: v2.9.25");
+    let mut command = search(flopsmith(), &place.path().join("runs"), "5s", &[]);
+    command.env("FLOPSMITH_NATS_SERVER", &old);
+    contains(
+        run(command).one_error(INFRASTRUCTURE),
+        &[old.to_str().unwrap(), "2.9.25", "2.10 or newer is needed"],
+    );
+}
+
+fn no_bus_at(url: &str) {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let setting = format!("nats={url}");
+    let command = search(flopsmith(), &runs, "5s", &[setting.as_str()]);
+    contains(
+        run(command).one_error(INFRASTRUCTURE),
+        &["no NATS server can be reached", url],
+    );
+}
+
+#[test]
+fn a_bus_where_nobody_listens_is_given_up() {
+    no_bus_at("nats://127.0.0.1:1");
+}
+
+#[test]
+fn a_bus_that_is_something_else_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("nats://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            // Who has hung up already need not hear it.
+            let _ = client.and_then(|mut c| c.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+        }
+    });
+    no_bus_at(&url);
+}
+
+#[test]
+fn a_place_where_no_run_can_be_written_is_named_and_left_as_it_is() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("file");
+    fs::write(&file, "mine").unwrap();
+    let refused = |runs: &Path| {
+        let there = runs.exists();
+        let ended = run(search(flopsmith(), runs, "5s", &[]));
+        contains(ended.one_error(USAGE), &[runs.to_str().unwrap()]);
+        assert_eq!(runs.exists(), there, "{}", runs.display());
+    };
+    refused(&file.join("runs"));
+    // Not even root makes folders here; the last one is there and takes nothing.
+    refused(Path::new("/proc/flopsmith-runs"));
+    refused(Path::new("/sys/flopsmith-runs"));
+    refused(Path::new("/proc/self"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}

@@ -1,0 +1,135 @@
+//! Model folders that are damaged or incomplete.
+
+use super::*;
+use serde_json::json;
+
+/// A tensor as the header describes it, and its bytes.
+type Tensor = (Value, Vec<u8>);
+
+/// A copy of the starter.
+fn model() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&root().join("models/starter"), folder.path());
+    folder
+}
+
+/// Writes the weights anew after `change`: eight bytes with the length of the header, the header, the data.
+fn rewrite(folder: &Path, change: impl FnOnce(&mut BTreeMap<String, Tensor>)) {
+    let path = folder.join("model.safetensors");
+    let bytes = fs::read(&path).unwrap();
+    let (length, rest) = bytes.split_at(8);
+    let length = u64::from_le_bytes(length.try_into().unwrap());
+    let (header, data) = rest.split_at(usize::try_from(length).unwrap());
+    let header: BTreeMap<String, Value> = serde_json::from_slice(header).unwrap();
+    let mut tensors: BTreeMap<String, Tensor> = BTreeMap::new();
+    for (name, entry) in header {
+        if name != "__metadata__" {
+            let offset = |n: usize| entry["data_offsets"][n].as_u64().unwrap();
+            let begin = usize::try_from(offset(0)).unwrap();
+            let end = usize::try_from(offset(1)).unwrap();
+            tensors.insert(name, (entry, data[begin..end].to_vec()));
+        }
+    }
+    change(&mut tensors);
+    let mut header = serde_json::Map::new();
+    let mut data: Vec<u8> = Vec::new();
+    for (name, (mut entry, content)) in tensors {
+        let begin = data.len();
+        data.extend_from_slice(&content);
+        entry["data_offsets"] = json!([begin, data.len()]);
+        header.insert(name, entry);
+    }
+    let mut header = Value::Object(header).to_string();
+    while !header.len().is_multiple_of(8) {
+        header.push(' ');
+    }
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend_from_slice(header.as_bytes());
+    file.extend_from_slice(&data);
+    fs::write(&path, file).unwrap();
+}
+
+fn inspect(folder: &Path) -> Ended {
+    let mut command = flopsmith();
+    command.args(["model", "inspect"]).arg(folder);
+    run(command)
+}
+
+/// The folder cannot be used, and it is said why.
+fn refused(folder: &Path, words: &[&str]) {
+    let ended = inspect(folder);
+    let said = ended.said();
+    assert_eq!(ended.code, Some(USAGE), "{said}");
+    assert!(!said.contains("panicked at"), "{said}");
+    contains(&said, words);
+}
+
+#[test]
+fn a_model_whose_weights_are_not_what_they_should_be_is_refused_by_the_tensors_name() {
+    let whole = model();
+    rewrite(whole.path(), |_| {});
+    let ended = inspect(whole.path());
+    assert_eq!(ended.code, Some(0), "{}", ended.said());
+
+    let missing = model();
+    rewrite(missing.path(), |tensors| {
+        tensors.remove("model.norm.weight").unwrap();
+    });
+    refused(missing.path(), &["model.norm.weight is missing"]);
+
+    let misshapen = model();
+    let name = "model.layers.0.mlp.down_proj.weight";
+    rewrite(misshapen.path(), |tensors| {
+        // As many bytes as before, so that only the configuration tells that it is wrong.
+        tensors.get_mut(name).unwrap().0["shape"] = json!([512, 192]);
+    });
+    refused(
+        misshapen.path(),
+        &[name, "[512, 192] where [192, 512] is wanted"],
+    );
+}
+
+#[test]
+fn a_model_folder_whose_files_are_cut_off_or_missing_is_refused_by_the_files_name() {
+    let cut = model();
+    let weights = cut.path().join("model.safetensors");
+    let length = weights.metadata().unwrap().len();
+    let file = File::options().write(true).open(&weights).unwrap();
+    for left in [length - 1000, 100, 0] {
+        file.set_len(left).unwrap();
+        refused(
+            cut.path(),
+            &["model.safetensors", "no readable safetensors data"],
+        );
+    }
+    for name in ["model.safetensors", "config.json", "tokenizer.json"] {
+        let folder = model();
+        fs::remove_file(folder.path().join(name)).unwrap();
+        refused(folder.path(), &["cannot read", name]);
+    }
+}
+
+#[test]
+fn training_with_a_model_that_does_not_load_ends_before_it_begins() {
+    let folder = model();
+    rewrite(folder.path(), |tensors| {
+        tensors.remove("model.norm.weight").unwrap();
+    });
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let mut command = flopsmith();
+    command
+        .args(["train", "examples/dgemm.toml", "--budget", "5m", "--set"])
+        .arg(format!("generator.model={}", folder.path().display()))
+        .arg("--runs")
+        .arg(&runs);
+    let ended = run(command);
+    contains(
+        ended.one_error(USAGE),
+        &[
+            folder.path().to_str().unwrap(),
+            "model.norm.weight is missing",
+        ],
+    );
+    assert_eq!(only_run(&runs), None, "no run is left behind");
+}

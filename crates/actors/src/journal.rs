@@ -16,6 +16,9 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Opens a file of JSON lines for appending; a last line that was cut off is removed. Returns the lines that are there.
+    ///
+    /// A whole line that is no `T` stays in the file and is left out of what is returned: a loss that is no number has
+    /// no form in JSON, and what follows such a line must not go with it.
     pub fn open<T: for<'a> Deserialize<'a>>(path: PathBuf) -> Result<(Self, Vec<T>), Error> {
         let fail = |source| Error::File {
             path: path.clone(),
@@ -39,11 +42,13 @@ impl Journal {
             if line.last() != Some(&b'\n') {
                 break;
             }
-            let Ok(item) = serde_json::from_slice(&line) else {
-                break;
-            };
-            items.push(item);
             good += read as u64;
+            match serde_json::from_slice(&line) {
+                Ok(item) => items.push(item),
+                Err(error) => {
+                    tracing::warn!(file = %path.display(), %error, "a line cannot be read and is passed over");
+                }
+            }
         }
         file.set_len(good).map_err(fail)?;
         file.seek(SeekFrom::End(0)).map_err(fail)?;
@@ -80,6 +85,21 @@ pub(crate) fn write_atomically<T: Serialize>(path: &Path, value: &T) -> Result<(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_number_that_json_does_not_have_costs_its_own_line_only() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("lines.jsonl");
+        let losses = [0.5, f64::NAN, 0.25];
+        let (mut journal, _) = Journal::open::<f64>(path.clone()).expect("it opens");
+        for loss in &losses {
+            journal.write(loss).expect("it is written");
+        }
+        let (_, kept) = Journal::open::<f64>(path.clone()).expect("it opens");
+        assert_eq!(kept, [0.5, 0.25]);
+        let text = std::fs::read_to_string(path).expect("it is there");
+        assert_eq!(text, "0.5\nnull\n0.25\n");
+    }
 
     proptest! {
         #[test]

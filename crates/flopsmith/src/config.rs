@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use flopsmith_actors::Settings;
 use flopsmith_actors::settings::GeneratorKind;
-use flopsmith_protocol::MachineClass;
+use flopsmith_protocol::{MachineClass, Technique};
 
 use crate::exit::usage;
 
@@ -35,11 +35,21 @@ pub fn parse(text: &str, name: &str, overrides: &[String]) -> Result<Settings> {
     for item in overrides {
         apply(&mut table, item)?;
     }
-    let settings: Settings = toml::Value::Table(table)
+    let mut settings: Settings = toml::Value::Table(table)
         .try_into()
         .map_err(|e: toml::de::Error| usage(format!("--set does not fit: {}", e.message())))?;
+    permit(&mut settings);
     check(&settings).with_context(|| format!("{name} is not usable"))?;
     Ok(settings)
+}
+
+/// Takes OpenMP from the pool where kernels are timed on one core: there it has nothing to give and would
+/// only widen the search, so one pool serves all thread counts.
+fn permit(settings: &mut Settings) {
+    if settings.threads == 1 {
+        let pool = settings.sqd.techniques;
+        settings.sqd.techniques = pool.without(Technique::Openmp);
+    }
 }
 
 fn apply(table: &mut toml::Table, item: &str) -> Result<()> {
@@ -292,6 +302,19 @@ mod tests {
         assert!(set("generator.max_tokens=\"a\"").is_err());
         assert!(set("group_size=0").is_err());
         assert!(set("nonsense").is_err());
+    }
+
+    #[test]
+    fn openmp_is_permitted_where_more_than_one_core_is_timed() {
+        let example = include_str!("../../../examples/dgemm.toml");
+        let pool = |set: &str| {
+            parse(example, "examples/dgemm.toml", &[set.to_owned()])
+                .expect("usable")
+                .sqd
+                .techniques
+        };
+        assert!(!pool("threads=1").contains(Technique::Openmp));
+        assert!(pool("threads=2").contains(Technique::Openmp));
     }
 
     /// Every cause of an error, one after the other.

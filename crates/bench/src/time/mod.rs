@@ -128,6 +128,9 @@ struct Raw<'a> {
     estimate: Estimate,
     chain: Chain,
     conditions: Conditions,
+    /// The roof this was held against. A run raises it where its first measurement fell into a bad moment, so it may
+    /// lie above the attested one.
+    peak: Peak,
     attestation: &'a Digest,
 }
 
@@ -312,6 +315,7 @@ impl Timer {
             estimate: trial.estimate,
             chain: self.chain,
             conditions: Conditions::now(self.cores.kernel.first().copied().unwrap_or(0)),
+            peak: self.peak,
             attestation: &self.attestation_digest,
         };
         let raw = serde_json::to_vec(&raw).map_err(|e| Failure::Unknown {

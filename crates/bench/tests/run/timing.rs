@@ -47,6 +47,10 @@ fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
         .sum();
     assert_eq!(calls, timed.measurement.calls as usize);
     assert!(raw["baseline"].as_array().unwrap().len() >= 2);
+    // The roof of this measurement's share, which a run may have raised since it was attested.
+    let roof = raw["peak"]["gflops"].as_f64().unwrap();
+    let share = timed.measurement.gflops / roof;
+    assert!((share / timed.measurement.share_of_peak - 1.0).abs() < 1e-9);
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub const CONTROL_BYTES: usize = 8192;
 pub const MAX_ARGUMENTS: usize = 12;
 /// Ranges of the buffers the harness makes inaccessible.
 pub const MAX_FORBIDDEN: usize = 32;
-const WORDS_PER_ARGUMENT: usize = 4;
+const WORDS_PER_ARGUMENT: usize = 6;
 const MESSAGE_BYTES: usize = 1024;
 
 /// What the harness shall do next.
@@ -109,8 +109,60 @@ impl Element {
     }
 }
 
+/// What an input array is filled with.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Content {
+    /// Floats uniform in [-0.5, 0.5), integers in -8..=7.
+    #[default]
+    Uniform,
+    /// Floats uniform in [low, high), integers in low..=high.
+    Range {
+        /// Least value.
+        low: f64,
+        /// Greatest value.
+        high: f64,
+    },
+    /// Square matrices, uniform in [-0.5, 0.5), with the length of a row added on the diagonal.
+    Dominant {
+        /// Length of a row.
+        columns: usize,
+    },
+    /// Ascending integers from 0 to `total`.
+    Offsets {
+        /// The last one.
+        total: u64,
+    },
+}
+
+impl Content {
+    /// The number of its kind, and its parameters.
+    fn words(self) -> (u64, [u64; 2]) {
+        match self {
+            Content::Uniform => (0, [0, 0]),
+            Content::Range { low, high } => (1, [low.to_bits(), high.to_bits()]),
+            Content::Dominant { columns } => (2, [columns as u64, 0]),
+            Content::Offsets { total } => (3, [total, 0]),
+        }
+    }
+
+    fn of(kind: u64, [a, b]: [u64; 2]) -> Option<Content> {
+        Some(match kind {
+            0 => Content::Uniform,
+            1 => Content::Range {
+                low: f64::from_bits(a),
+                high: f64::from_bits(b),
+            },
+            2 => Content::Dominant {
+                columns: usize::try_from(a).ok()?,
+            },
+            3 => Content::Offsets { total: a },
+            _ => return None,
+        })
+    }
+}
+
 /// One argument of the entry function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Argument {
     /// An integer, passed by value.
     Int(i64),
@@ -124,6 +176,8 @@ pub enum Argument {
         count: usize,
         /// Stream of the generator.
         stream: u64,
+        /// What it is filled with.
+        content: Content,
     },
     /// An output array at a byte offset of the buffers, poisoned before each call.
     Output {
@@ -137,7 +191,7 @@ pub enum Argument {
 }
 
 /// The arguments of the entry function, in order.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// At most [`MAX_ARGUMENTS`].
     pub arguments: Vec<Argument>,
@@ -253,23 +307,36 @@ impl Control {
             .zip(self.arguments.chunks_exact(WORDS_PER_ARGUMENT))
         {
             let values = match *argument {
-                Argument::Int(value) => [0, value as u64, 0, 0],
+                Argument::Int(value) => [0, value as u64, 0, 0, 0, 0],
                 Argument::Input {
                     element,
                     offset,
                     count,
                     stream,
-                } => [
-                    1 | ((element as u64) << 8),
-                    offset as u64,
-                    count as u64,
-                    stream,
-                ],
+                    content,
+                } => {
+                    let (kind, [a, b]) = content.words();
+                    [
+                        1 | ((element as u64) << 8) | (kind << 16),
+                        offset as u64,
+                        count as u64,
+                        stream,
+                        a,
+                        b,
+                    ]
+                }
                 Argument::Output {
                     element,
                     offset,
                     count,
-                } => [2 | ((element as u64) << 8), offset as u64, count as u64, 0],
+                } => [
+                    2 | ((element as u64) << 8),
+                    offset as u64,
+                    count as u64,
+                    0,
+                    0,
+                    0,
+                ],
             };
             for (word, value) in words.iter().zip(values) {
                 word.store(value, Ordering::Relaxed);
@@ -286,8 +353,8 @@ impl Control {
         }
         let mut arguments = Vec::with_capacity(count);
         for words in self.arguments.chunks_exact(WORDS_PER_ARGUMENT).take(count) {
-            let [tag, a, b, c] =
-                [&words[0], &words[1], &words[2], &words[3]].map(|w| w.load(Ordering::Relaxed));
+            let [tag, a, b, c, d, e]: [u64; WORDS_PER_ARGUMENT] =
+                std::array::from_fn(|n| words[n].load(Ordering::Relaxed));
             let element = match (tag >> 8) & 0xff {
                 0 => Element::F64,
                 1 => Element::F32,
@@ -309,6 +376,7 @@ impl Control {
                     offset,
                     count,
                     stream: c,
+                    content: Content::of((tag >> 16) & 0xff, [d, e])?,
                 },
                 2 => Argument::Output {
                     element,
@@ -369,18 +437,35 @@ mod tests {
     use crate::memory::SharedMemory;
     use proptest::prelude::*;
 
+    fn any_content() -> impl Strategy<Value = Content> {
+        prop_oneof![
+            Just(Content::Uniform),
+            (-1e9..1e9f64, -1e9..1e9f64).prop_map(|(low, high)| Content::Range { low, high }),
+            (0usize..1000).prop_map(|columns| Content::Dominant { columns }),
+            any::<u64>().prop_map(|total| Content::Offsets { total }),
+        ]
+    }
+
     fn any_argument() -> impl Strategy<Value = Argument> {
         let element = prop_oneof![Just(Element::F64), Just(Element::F32), Just(Element::I32)];
         prop_oneof![
             any::<i64>().prop_map(Argument::Int),
-            (element.clone(), 0usize..1000, 0usize..1000, any::<u64>()).prop_map(
-                |(element, offset, count, stream)| Argument::Input {
-                    element,
-                    offset: offset * 64,
-                    count,
-                    stream
-                }
-            ),
+            (
+                element.clone(),
+                0usize..1000,
+                0usize..1000,
+                any::<u64>(),
+                any_content()
+            )
+                .prop_map(|(element, offset, count, stream, content)| {
+                    Argument::Input {
+                        element,
+                        offset: offset * 64,
+                        count,
+                        stream,
+                        content,
+                    }
+                }),
             (element, 0usize..1000, 0usize..1000).prop_map(|(element, offset, count)| {
                 Argument::Output {
                     element,

@@ -12,6 +12,8 @@ pub const POISON_F32: u32 = 0x7fc0_f10f;
 /// The same for 32-bit integers. No integer is impossible, so this one is only unlikely.
 pub const POISON_I32: u32 = 0xdead_f10f;
 
+use crate::control::Content;
+
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Where a stream's counter starts. One full 64-bit mix (Stafford's variant 13
@@ -107,6 +109,90 @@ fill!(
     fill_i32, fill_i32_avx2, i32, to_i32
 );
 
+impl Content {
+    /// Fills an array of doubles from the stream that starts at `origin`.
+    pub fn fill_f64(self, origin: u64, out: &mut [f64]) {
+        fill_f64(origin, out);
+        match self {
+            Content::Range { low, high } => {
+                let width = high - low;
+                for x in out {
+                    *x = low + (*x + 0.5) * width;
+                }
+            }
+            Content::Dominant { columns } => {
+                diagonals(columns, out, |x| *x += columns as f64);
+            }
+            Content::Uniform | Content::Offsets { .. } => {}
+        }
+    }
+
+    /// Fills an array of floats.
+    pub fn fill_f32(self, origin: u64, out: &mut [f32]) {
+        fill_f32(origin, out);
+        match self {
+            Content::Range { low, high } => {
+                let (low, width) = (low as f32, (high - low) as f32);
+                for x in out {
+                    *x = low + (*x + 0.5) * width;
+                }
+            }
+            Content::Dominant { columns } => {
+                diagonals(columns, out, |x| *x += columns as f32);
+            }
+            Content::Uniform | Content::Offsets { .. } => {}
+        }
+    }
+
+    /// Fills an array of integers.
+    pub fn fill_i32(self, origin: u64, out: &mut [i32]) {
+        match self {
+            Content::Range { low, high } => fill_range(origin, low as i64, high as i64, out),
+            Content::Offsets { total } => fill_offsets(origin, total, out),
+            Content::Uniform | Content::Dominant { .. } => fill_i32(origin, out),
+        }
+    }
+}
+
+fn diagonals<T>(columns: usize, out: &mut [T], mut change: impl FnMut(&mut T)) {
+    for matrix in out.chunks_mut((columns * columns).max(1)) {
+        matrix
+            .iter_mut()
+            .step_by(columns + 1)
+            .for_each(&mut change);
+    }
+}
+
+/// Integers in `low..=high`; a range that is none gives `low`.
+fn fill_range(origin: u64, low: i64, high: i64, out: &mut [i32]) {
+    let width = (high - low + 1).clamp(1, 1 << 32) as u64;
+    let mut counter = origin;
+    for x in out {
+        *x = (low + (((mix(counter) >> 32) * width) >> 32) as i64) as i32;
+        counter = counter.wrapping_add(STEP);
+    }
+}
+
+/// Where the rows of a compressed matrix with `total` entries begin, and its end. Row lengths lie between 0 and twice
+/// the average, so that no prefix is known in advance.
+fn fill_offsets(origin: u64, total: u64, out: &mut [i32]) {
+    let rows = out.len().saturating_sub(1) as u64;
+    if rows == 0 {
+        out.fill(0);
+        return;
+    }
+    let average = total / rows;
+    for (i, x) in (0u64..).zip(out.iter_mut()) {
+        let jitter = match i {
+            0 => 0,
+            i if i == rows => 0,
+            i => ((bits(origin, i) >> 32) * (average + 1)) >> 32,
+        };
+        // Evenly spread starts lie `average` apart at least, so jitter up to that keeps their order.
+        *x = (i * total / rows + jitter) as i32;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +218,50 @@ mod tests {
             let mut floats = vec![0f32; 257];
             fill_f32(seed, &mut floats);
             prop_assert!(floats.iter().all(|x| (-0.5..0.5).contains(x)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn contents_keep_their_ranges(seed: u64, low in -1000i64..1000, more in 0i64..100_000, n in 1usize..300, average in 0u64..20) {
+            let content = Content::Range { low: low as f64, high: (low + more) as f64 };
+            let mut ints = vec![0i32; n];
+            content.fill_i32(seed, &mut ints);
+            prop_assert!(ints.iter().all(|x| (low..=low + more).contains(&i64::from(*x))));
+            let mut doubles = vec![0f64; n];
+            content.fill_f64(seed, &mut doubles);
+            prop_assert!(doubles.iter().all(|x| (low as f64..=(low + more) as f64).contains(x)));
+            let total = average * n as u64 + seed % (n as u64);
+            let mut offsets = vec![-1i32; n + 1];
+            Content::Offsets { total }.fill_i32(seed, &mut offsets);
+            prop_assert_eq!(offsets[0], 0);
+            prop_assert_eq!(offsets[n] as u64, total);
+            prop_assert!(offsets.is_sorted(), "{:?}", offsets);
+        }
+    }
+
+    #[test]
+    fn the_whole_range_of_integers_is_reached() {
+        let mut ints = vec![0i32; 1 << 16];
+        let all = Content::Range {
+            low: f64::from(i32::MIN),
+            high: f64::from(i32::MAX),
+        };
+        all.fill_i32(3, &mut ints);
+        assert!(ints.iter().any(|x| *x < -2_000_000_000) && ints.iter().any(|x| *x > 2_000_000_000));
+        let mut bits = vec![0i32; 4096];
+        Content::Range { low: 0.0, high: 1.0 }.fill_i32(4, &mut bits);
+        let ones: i32 = bits.iter().sum();
+        assert!((1848..2248).contains(&ones), "{ones}");
+    }
+
+    #[test]
+    fn dominant_matrices_have_their_diagonal() {
+        let mut x = vec![0f64; 2 * 25];
+        Content::Dominant { columns: 5 }.fill_f64(1, &mut x);
+        for (n, value) in x.iter().enumerate() {
+            let diagonal = n % 25 % 6 == 0;
+            assert_eq!(*value > 4.0, diagonal, "element {n}: {value}");
         }
     }
 

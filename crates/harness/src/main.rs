@@ -198,17 +198,18 @@ fn prepare(plan: &Plan, buffers: &Mapping, seed: u64) {
                 offset,
                 count,
                 stream,
+                content,
             } => {
                 let origin = inputs::origin(seed, stream);
                 match element {
                     Element::F64 => {
-                        buffers.with_slice(offset, count, |x| inputs::fill_f64(origin, x));
+                        buffers.with_slice(offset, count, |x| content.fill_f64(origin, x));
                     }
                     Element::F32 => {
-                        buffers.with_slice(offset, count, |x| inputs::fill_f32(origin, x));
+                        buffers.with_slice(offset, count, |x| content.fill_f32(origin, x));
                     }
                     Element::I32 => {
-                        buffers.with_slice(offset, count, |x| inputs::fill_i32(origin, x));
+                        buffers.with_slice(offset, count, |x| content.fill_i32(origin, x));
                     }
                 }
             }

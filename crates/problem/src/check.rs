@@ -77,8 +77,7 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
             Some(_) => {}
         }
     }
-    let hidden = &problem.verify.hidden;
-    let sizes = (hidden.max - hidden.min) / hidden.multiple_of + 1;
+    let sizes: usize = problem.verify.hidden.iter().map(|h| h.count()).product();
     if sizes < 4 {
         findings.push(Finding::Warning(format!(
             "only {sizes} hidden sizes: a program may know them all"

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::Params;
 
-/// An expression of numbers, parameters, `+ - * /` and parentheses.
+/// An expression of numbers, parameters, `+ - * /`, parentheses and `log2(…)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Formula {
     text: String,
@@ -19,6 +19,7 @@ enum Node {
     Param(String),
     Binary(char, Box<Node>, Box<Node>),
     Negative(Box<Node>),
+    Log2(Box<Node>),
 }
 
 /// Why a text is no formula, or has no value.
@@ -112,6 +113,7 @@ impl Node {
                 .ok_or_else(|| Error::Unknown(name.clone()))?
                 as f64,
             Node::Negative(a) => -a.value(params)?,
+            Node::Log2(a) => a.value(params)?.log2(),
             Node::Binary(op, a, b) => {
                 let (a, b) = (a.value(params)?, b.value(params)?);
                 match op {
@@ -128,7 +130,7 @@ impl Node {
         match self {
             Node::Number(_) => {}
             Node::Param(name) => names.push(name.clone()),
-            Node::Negative(a) => a.params(names),
+            Node::Negative(a) | Node::Log2(a) => a.params(names),
             Node::Binary(_, a, b) => {
                 a.params(names);
                 b.params(names);
@@ -198,16 +200,7 @@ impl Parser<'_> {
             });
         }
         let node = match self.chars.get(self.at) {
-            Some('(') => {
-                self.at += 1;
-                let inner = self.sum()?;
-                self.space();
-                if self.chars.get(self.at) != Some(&')') {
-                    return Err(self.unexpected());
-                }
-                self.at += 1;
-                inner
-            }
+            Some('(') => self.parenthesis()?,
             Some('-') => {
                 self.at += 1;
                 Node::Negative(Box::new(self.atom()?))
@@ -217,12 +210,27 @@ impl Parser<'_> {
                 Node::Number(word.parse().map_err(|_| self.unexpected())?)
             }
             Some(c) if c.is_ascii_alphabetic() || *c == '_' => {
-                Node::Param(self.word(|c| c.is_ascii_alphanumeric() || c == '_'))
+                let name = self.word(|c| c.is_ascii_alphanumeric() || c == '_');
+                match self.chars.get(self.at) {
+                    Some('(') if name == "log2" => Node::Log2(Box::new(self.parenthesis()?)),
+                    _ => Node::Param(name),
+                }
             }
             _ => return Err(self.unexpected()),
         };
         self.depth -= 1;
         Ok(node)
+    }
+
+    fn parenthesis(&mut self) -> Result<Node, Error> {
+        self.at += 1;
+        let inner = self.sum()?;
+        self.space();
+        if self.chars.get(self.at) != Some(&')') {
+            return Err(self.unexpected());
+        }
+        self.at += 1;
+        Ok(inner)
     }
 
     fn word(&mut self, of: impl Fn(char) -> bool) -> String {
@@ -255,6 +263,7 @@ mod tests {
             ("n-1-1", 2.0),
             ("-n+8/2", 0.0),
             ("n/8", 0.5),
+            ("n*log2(4*n)", 16.0),
         ] {
             assert!((value(text, 4) - expected).abs() < 1e-12, "{text}");
         }
@@ -267,6 +276,8 @@ mod tests {
         assert!(wrong("2*$").contains("character 3"));
         assert!(wrong("(n").contains("ends"));
         assert!(wrong("n n").contains("character 3"));
+        assert!(wrong("log2(n").contains("ends"));
+        assert!(wrong("log3(n)").contains("character 5"));
         assert!(wrong(&"(".repeat(1000)).contains("nested"));
         let unknown = Formula::parse("m")
             .expect("a formula")

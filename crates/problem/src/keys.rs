@@ -23,13 +23,19 @@ const KEYS: &[(&str, &[&str])] = &[
     ("entry", &["name", "prototype", "args"]),
     (
         "entry.args",
-        &["name", "int", "element", "role", "shape", "align"],
+        &[
+            "name", "int", "element", "role", "shape", "align", "content",
+        ],
     ),
+    ("entry.args.content", &["kind", "low", "high", "total"]),
     ("verify", &["visible", "hidden", "distributions"]),
-    ("verify.hidden", &["param", "multiple_of", "min", "max"]),
+    (
+        "verify.hidden",
+        &["param", "multiple_of", "power_of_two", "min", "max"],
+    ),
     ("compile", &["includes", "flags"]),
     ("cost", &["work", "bytes"]),
-    ("bound", &["kind", "c"]),
+    ("bound", &["kind", "c", "operations"]),
 ];
 
 /// Line (0 where it is not found) and wording of every unknown key of a definition.

@@ -1,7 +1,8 @@
 //! Problem definitions: what a kernel shall compute, at which sizes, how exactly, and how it is asked for.
 //!
-//! A problem is a folder with `problem.toml`, `reference.c` and, where the
-//! plain reference is too slow to be interleaved with candidates, `baseline.c`.
+//! A problem is a folder with `problem.toml`, `reference.c`, where the plain
+//! reference is too slow to be interleaved with candidates `baseline.c`, and
+//! where the size of rounding errors is no plain matter `magnitude.c`.
 //! The same definition drives prompts, input generation, verification, timing
 //! and GFLOPS. This crate reads and checks definitions and renders prompts; it
 //! compiles and runs nothing.
@@ -10,11 +11,14 @@
 //! - a loaded [`Problem`] is sound as far as that can be told without running it;
 //! - every mistake of a definition is reported with its line, several at once.
 
+mod arguments;
 pub mod check;
 pub mod formula;
 mod keys;
 pub mod load;
+mod mistakes;
 pub mod prompt;
+mod sizes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,6 +29,7 @@ use serde::{Deserialize, Serialize};
 pub use check::{Finding, check};
 pub use formula::Formula;
 pub use load::Error;
+pub use sizes::HiddenSizes;
 
 /// Parameters of one call, e.g. `n = 256`.
 pub type Params = BTreeMap<String, i64>;
@@ -67,6 +72,8 @@ pub struct Problem {
     pub reference_source: String,
     /// A fast fixed kernel that timed calls are interleaved with; the reference where there is none.
     pub baseline_source: Option<String>,
+    /// Computes how large the terms of each output element are, for [`ErrorBound::Scaled`].
+    pub magnitude_source: Option<String>,
     /// Must the same input give the same bits?
     pub deterministic: bool,
     /// The language candidates are written in.
@@ -98,10 +105,10 @@ pub struct Arg {
 /// What an argument is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgKind {
-    /// A C `int` with the value of the parameter of that name.
+    /// A C `int`.
     Int {
-        /// The parameter.
-        param: String,
+        /// Its value.
+        value: Formula,
     },
     /// A pointer to an array.
     Array {
@@ -113,6 +120,31 @@ pub enum ArgKind {
         shape: Vec<Formula>,
         /// Alignment of its first byte.
         align: usize,
+        /// What stands in it, for inputs.
+        content: Content,
+    },
+}
+
+/// What stands in an input array.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Content {
+    /// Floats uniform in [-0.5, 0.5), integers in -8..=7.
+    #[default]
+    Uniform,
+    /// Floats uniform in [low, high), integers in low..=high.
+    Range {
+        /// Least value.
+        low: Formula,
+        /// Greatest value; floats stay below it.
+        high: Formula,
+    },
+    /// Square matrices of floats, uniform in [-0.5, 0.5), with the length of a row added on the diagonal: factorizations
+    /// and triangular solves without pivoting are well-conditioned.
+    Dominant,
+    /// Ascending integers from 0 to `total`: where the rows of a compressed matrix begin.
+    Offsets {
+        /// The last one.
+        total: Formula,
     },
 }
 
@@ -153,24 +185,10 @@ pub enum Role {
 pub struct VerifyPlan {
     /// Parameters that are always checked.
     pub visible: Vec<Params>,
-    /// Where hidden sizes come from.
-    pub hidden: HiddenSizes,
+    /// Where hidden sizes come from: parameters that vary together. Those not named keep their timed value.
+    pub hidden: Vec<HiddenSizes>,
     /// What inputs look like.
     pub distributions: Vec<Distribution>,
-}
-
-/// Sizes that candidates are not told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HiddenSizes {
-    /// The parameter that varies.
-    pub param: String,
-    /// Sizes are multiples of this.
-    pub multiple_of: i64,
-    /// Smallest.
-    pub min: i64,
-    /// Largest.
-    pub max: i64,
 }
 
 /// What the values of inputs look like.
@@ -193,15 +211,30 @@ pub enum Distribution {
     Tiny,
     /// Uniform times 10⁶⁰, short of overflow.
     Huge,
+    /// Two different values only, so that most are equal.
+    Few,
+    /// Sorted, least first.
+    Ascending,
+    /// Sorted, greatest first.
+    Descending,
 }
 
 /// How exact a result must be.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ErrorBound {
     /// Matrix product: |error| ≤ c·k·eps·(|A||B|) for each element, k the length of the sum.
     Gemm {
         /// The constant c.
         c: f64,
+    },
+    /// The same bits as the reference's.
+    Exact,
+    /// |error| ≤ c·operations·eps·magnitude for each element; `magnitude.c` computes the magnitudes.
+    Scaled {
+        /// The constant c.
+        c: f64,
+        /// Roundings one after the other on the way to one element.
+        operations: Formula,
     },
 }
 
@@ -228,6 +261,16 @@ impl Problem {
     /// Floating-point operations of one call with `params`.
     pub fn work_flops(&self, params: &Params) -> f64 {
         self.work.value(params).unwrap_or(f64::NAN)
+    }
+
+    /// How many operations a second a core does of this problem's kind, for each one of double precision: vectors
+    /// hold twice as many elements of four bytes.
+    pub fn lanes(&self) -> f64 {
+        let widest = self.entry.args.iter().filter_map(|arg| match &arg.kind {
+            ArgKind::Int { .. } => None,
+            ArgKind::Array { element, .. } => Some(element.size()),
+        });
+        8.0 / widest.max().unwrap_or(8) as f64
     }
 
     /// Bytes one call with `params` must move.

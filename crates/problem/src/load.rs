@@ -8,11 +8,11 @@ use flopsmith_protocol::{Digest, ProblemId, Technique, TechniqueSet};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::arguments::{self, RawEntry};
 use crate::keys::{self, nearest};
-use crate::{
-    Arg, ArgKind, Distribution, Element, Entry, ErrorBound, Formula, HiddenSizes, Language, Params,
-    Problem, Role, VerifyPlan,
-};
+use crate::mistakes::{Check, line_of};
+use crate::sizes::{self, OneOrMany};
+use crate::{Distribution, Entry, ErrorBound, Language, Params, Problem, VerifyPlan};
 
 /// Why there is no problem.
 #[derive(Debug, thiserror::Error)]
@@ -84,26 +84,9 @@ struct Raw {
 }
 
 #[derive(Deserialize)]
-struct RawEntry {
-    name: Spanned<String>,
-    prototype: Spanned<String>,
-    args: Spanned<Vec<Spanned<RawArg>>>,
-}
-
-#[derive(Deserialize)]
-struct RawArg {
-    name: String,
-    int: Option<Spanned<String>>,
-    element: Option<Element>,
-    role: Option<Role>,
-    shape: Option<Vec<Spanned<String>>>,
-    align: Option<Spanned<usize>>,
-}
-
-#[derive(Deserialize)]
 struct RawVerify {
     visible: Vec<Spanned<BTreeMap<String, i64>>>,
-    hidden: Spanned<HiddenSizes>,
+    hidden: Spanned<OneOrMany>,
     distributions: Spanned<Vec<Distribution>>,
 }
 
@@ -122,7 +105,8 @@ struct RawCost {
 #[derive(Deserialize)]
 struct RawBound {
     kind: Spanned<String>,
-    c: Spanned<f64>,
+    c: Option<Spanned<f64>>,
+    operations: Option<Spanned<String>>,
 }
 
 impl Problem {
@@ -130,10 +114,14 @@ impl Problem {
     pub fn load(dir: &Path) -> Result<Problem, Error> {
         let path = dir.join("problem.toml");
         let text = read(&path)?;
-        let reference = read(&dir.join("reference.c"))?;
-        let baseline = match dir.join("baseline.c") {
-            path if path.exists() => Some(read(&path)?),
-            _ => None,
+        let optional = |name: &str| match dir.join(name) {
+            path if path.exists() => read(&path).map(Some),
+            _ => Ok(None),
+        };
+        let sources = Sources {
+            reference: read(&dir.join("reference.c"))?,
+            baseline: optional("baseline.c")?,
+            magnitude: optional("magnitude.c")?,
         };
         let name = dir
             .canonicalize()
@@ -144,8 +132,7 @@ impl Problem {
             path: path.clone(),
             mistakes: vec![(0, e.to_string())],
         })?;
-        parse(&text, id, dir, reference, baseline)
-            .map_err(|mistakes| Error::Wrong { path, mistakes })
+        parse(&text, id, dir, sources).map_err(|mistakes| Error::Wrong { path, mistakes })
     }
 
     /// A problem by the path of its folder, or by its name in one of `roots`.
@@ -187,8 +174,15 @@ fn read(path: &Path) -> Result<String, Error> {
     })
 }
 
+/// The programs of a definition.
+pub(crate) struct Sources {
+    pub reference: String,
+    pub baseline: Option<String>,
+    pub magnitude: Option<String>,
+}
+
 /// The digest of a definition's files; none for one that is not there.
-fn digest(files: [Option<&str>; 3]) -> Digest {
+fn digest<'a>(files: impl IntoIterator<Item = Option<&'a str>>) -> Digest {
     let mut content = Vec::new();
     for file in files {
         // The lengths keep one file's end from passing for the next one's beginning.
@@ -199,54 +193,11 @@ fn digest(files: [Option<&str>; 3]) -> Digest {
     Digest::of(&content)
 }
 
-fn line_of(text: &str, at: usize) -> usize {
-    text[..at.min(text.len())].matches('\n').count() + 1
-}
-
-/// Collects mistakes.
-struct Check<'a> {
-    text: &'a str,
-    mistakes: Vec<(usize, String)>,
-}
-
-impl Check<'_> {
-    fn wrong<T>(&mut self, at: &Spanned<T>, words: impl Into<String>) {
-        self.mistakes
-            .push((line_of(self.text, at.span().start), words.into()));
-    }
-
-    fn formula(&mut self, text: &Spanned<String>, params: &Params) -> Option<Formula> {
-        match Formula::parse(text.get_ref()) {
-            Ok(formula) => {
-                for name in formula.params() {
-                    if !params.contains_key(&name) {
-                        let known: Vec<&str> = params.keys().map(String::as_str).collect();
-                        self.wrong(
-                            text,
-                            format!(
-                                "`{text}` names the parameter `{name}`; [timed] has {}",
-                                known.join(", "),
-                                text = text.get_ref()
-                            ),
-                        );
-                    }
-                }
-                Some(formula)
-            }
-            Err(e) => {
-                self.wrong(text, e.to_string());
-                None
-            }
-        }
-    }
-}
-
 pub(crate) fn parse(
     text: &str,
     id: ProblemId,
     dir: &Path,
-    reference_source: String,
-    baseline_source: Option<String>,
+    sources: Sources,
 ) -> Result<Problem, Vec<(usize, String)>> {
     let syntax = |e: &toml::de::Error| {
         let line = e.span().map_or(0, |s| line_of(text, s.start));
@@ -281,14 +232,14 @@ pub(crate) fn parse(
             );
         }
     }
-    hidden(&mut check, &raw.verify.hidden, &timed);
+    let hidden = sizes::read(&mut check, &raw.verify.hidden, &timed);
     if raw.verify.distributions.get_ref().is_empty() {
         check.wrong(
             &raw.verify.distributions,
             "`verify.distributions` is empty: name at least `uniform`",
         );
     }
-    let args = args(&mut check, &raw.entry, &timed);
+    let args = arguments::read(&mut check, &raw.entry, &timed);
     let work = check.formula(&raw.cost.work, &timed);
     let bytes = check.formula(&raw.cost.bytes, &timed);
     let mut techniques = TechniqueSet::EMPTY;
@@ -303,18 +254,7 @@ pub(crate) fn parse(
             check.wrong(flag, format!("`{}` is no compiler flag", flag.get_ref()));
         }
     }
-    if raw.bound.kind.get_ref() != "gemm" {
-        check.wrong(
-            &raw.bound.kind,
-            format!(
-                "unknown bound `{}`; known is `gemm`",
-                raw.bound.kind.get_ref()
-            ),
-        );
-    }
-    if !(raw.bound.c.get_ref().is_finite() && *raw.bound.c.get_ref() > 0.0) {
-        check.wrong(&raw.bound.c, "`bound.c` must be a positive number");
-    }
+    let bound = bound(&mut check, &raw.bound, &sources, &timed);
     let threads = match &raw.threads {
         Some(list) if list.get_ref().is_empty() || list.get_ref().contains(&0) => {
             check.wrong(list, "`threads` lists thread counts of at least 1");
@@ -332,16 +272,20 @@ pub(crate) fn parse(
         None => 65_536,
     };
     check.mistakes.sort();
-    match (work, bytes) {
-        (Some(work), Some(bytes)) if check.mistakes.is_empty() => Ok(Problem {
+    match (work, bytes, bound) {
+        (Some(work), Some(bytes), Some(bound)) if check.mistakes.is_empty() => Ok(Problem {
             id,
             title: raw.title,
             dir: dir.to_owned(),
-            digest: digest([
-                Some(text),
-                Some(reference_source.as_str()),
-                baseline_source.as_deref(),
-            ]),
+            digest: digest(
+                [
+                    Some(text),
+                    Some(sources.reference.as_str()),
+                    sources.baseline.as_deref(),
+                ]
+                .into_iter()
+                .chain(sources.magnitude.as_deref().map(Some)),
+            ),
             entry: Entry {
                 name: raw.entry.name.into_inner(),
                 prototype: raw.entry.prototype.into_inner(),
@@ -355,7 +299,7 @@ pub(crate) fn parse(
                     .into_iter()
                     .map(Spanned::into_inner)
                     .collect(),
-                hidden: raw.verify.hidden.into_inner(),
+                hidden,
                 distributions: raw.verify.distributions.into_inner(),
             },
             includes: raw.compile.includes,
@@ -365,16 +309,15 @@ pub(crate) fn parse(
                 .into_iter()
                 .map(Spanned::into_inner)
                 .collect(),
-            bound: ErrorBound::Gemm {
-                c: raw.bound.c.into_inner(),
-            },
+            bound,
             work,
             bytes,
             techniques,
             threads,
             max_source_bytes,
-            reference_source,
-            baseline_source,
+            reference_source: sources.reference,
+            baseline_source: sources.baseline,
+            magnitude_source: sources.magnitude,
             deterministic: raw.deterministic.unwrap_or(true),
             language: raw.language.unwrap_or(Language::C),
             prompt_text: raw.prompt,
@@ -383,89 +326,56 @@ pub(crate) fn parse(
     }
 }
 
-fn hidden(check: &mut Check<'_>, at: &Spanned<HiddenSizes>, timed: &Params) {
-    let hidden = at.get_ref();
-    if !timed.contains_key(&hidden.param) {
-        check.wrong(
-            at,
-            format!(
-                "`verify.hidden.param` is `{}`, which [timed] does not have",
-                hidden.param
-            ),
-        );
-    }
-    let whole = |v: i64| hidden.multiple_of > 0 && v % hidden.multiple_of == 0;
-    if !(hidden.min > 0 && hidden.min <= hidden.max && whole(hidden.min) && whole(hidden.max)) {
-        check.wrong(at, "`verify.hidden`: min and max must be positive multiples of `multiple_of`, and min at most max");
-    }
-}
-
-fn args(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> Vec<Arg> {
-    let mut args = Vec::new();
-    let mut outputs = 0;
-    for spanned in entry.args.get_ref() {
-        let raw = spanned.get_ref();
-        let kind = match (&raw.int, raw.element, raw.role, &raw.shape) {
-            (Some(param), None, None, None) => {
-                if !timed.contains_key(param.get_ref()) {
+/// How exact results must be; none where that is not said rightly.
+fn bound(
+    check: &mut Check<'_>,
+    raw: &RawBound,
+    sources: &Sources,
+    timed: &Params,
+) -> Option<ErrorBound> {
+    let mut constant = || match &raw.c {
+        Some(c) if c.get_ref().is_finite() && *c.get_ref() > 0.0 => Some(*c.get_ref()),
+        Some(c) => {
+            check.wrong(c, "`bound.c` must be a positive number");
+            None
+        }
+        None => {
+            check.wrong(&raw.kind, "this kind of bound needs a constant `c`");
+            None
+        }
+    };
+    match raw.kind.get_ref().as_str() {
+        "gemm" => constant().map(|c| ErrorBound::Gemm { c }),
+        "exact" => Some(ErrorBound::Exact),
+        "scaled" => {
+            let c = constant();
+            let operations = match &raw.operations {
+                Some(formula) => check.formula(formula, timed),
+                None => {
                     check.wrong(
-                        param,
-                        format!(
-                            "`int = \"{}\"` names no parameter of [timed]",
-                            param.get_ref()
-                        ),
+                        &raw.kind,
+                        "a `scaled` bound needs `operations`: how many roundings lie on the way to one element",
                     );
+                    None
                 }
-                ArgKind::Int {
-                    param: param.get_ref().clone(),
-                }
+            };
+            if sources.magnitude.is_none() {
+                check.wrong(
+                    &raw.kind,
+                    "a `scaled` bound needs a file magnitude.c, which computes how large the terms of each element are",
+                );
             }
-            (None, Some(element), Some(role), Some(shape)) => {
-                outputs += usize::from(role == Role::Output);
-                let align = raw.align.as_ref().map_or(64, |a| *a.get_ref());
-                if !(align.is_power_of_two() && align <= 4096) {
-                    check.wrong(
-                        spanned,
-                        format!("`align = {align}` must be a power of two up to 4096"),
-                    );
-                }
-                ArgKind::Array {
-                    element,
-                    role,
-                    shape: shape
-                        .iter()
-                        .filter_map(|f| check.formula(f, timed))
-                        .collect(),
-                    align,
-                }
-            }
-            _ => {
-                check.wrong(spanned, format!("argument `{}` is either `int = \"PARAMETER\"` or has `element`, `role` and `shape`", raw.name));
-                continue;
-            }
-        };
-        args.push(Arg {
-            name: raw.name.clone(),
-            kind,
-        });
+            Some(ErrorBound::Scaled {
+                c: c?,
+                operations: operations?,
+            })
+        }
+        other => {
+            check.wrong(
+                &raw.kind,
+                format!("unknown bound `{other}`; known are `exact`, `gemm` and `scaled`"),
+            );
+            None
+        }
     }
-    if outputs == 0 {
-        check.wrong(
-            &entry.args,
-            "no argument has `role = \"output\"`: nothing could be verified",
-        );
-    }
-    let prototype = entry.prototype.get_ref();
-    if !prototype.contains(&format!("{}(", entry.name.get_ref()))
-        || !prototype.trim_end().ends_with(';')
-    {
-        check.wrong(
-            &entry.prototype,
-            format!(
-                "`prototype` must declare `{}(…)` and end with `;`",
-                entry.name.get_ref()
-            ),
-        );
-    }
-    args
 }

@@ -110,7 +110,7 @@ fn broken_toml_and_wrong_types_have_a_line() {
     assert!(
         with(|t| t.replace("int = \"n\"", "int = \"m\""))
             .unwrap_err()
-            .contains("names no parameter")
+            .contains("names the parameter `m`")
     );
     assert!(
         with(|t| t.replace("kind = \"gemm\"", "kind = \"gem\""))
@@ -122,6 +122,71 @@ fn broken_toml_and_wrong_types_have_a_line() {
             .unwrap_err()
             .contains("positive")
     );
+}
+
+#[test]
+fn contents_bounds_and_sizes_are_checked() {
+    for (from, to, says) in [
+        (
+            "align = 64 },\n  { name = \"B\"",
+            "align = 64, content = { kind = \"range\", low = \"2\", high = \"1\" } },\n  { name = \"B\"",
+            "`low` is 2 and `high` 1",
+        ),
+        (
+            "align = 64 },\n  { name = \"B\"",
+            "align = 64, content = { kind = \"offsets\", total = \"n\" } },\n  { name = \"B\"",
+            "for one row of i32",
+        ),
+        (
+            "align = 64 },\n  { name = \"B\"",
+            "align = 64, content = { kind = \"rows\" } },\n  { name = \"B\"",
+            "content `rows` is unknown",
+        ),
+        (
+            "align = 64 },\n  { name = \"B\"",
+            "align = 64, content = { kind = \"range\", lo = \"1\" } },\n  { name = \"B\"",
+            "did you mean `low`",
+        ),
+        (
+            "role = \"output\", shape",
+            "role = \"output\", content = { kind = \"uniform\" }, shape",
+            "it has no content before a call",
+        ),
+        (
+            "kind = \"gemm\"\nc = 4.0",
+            "kind = \"gemm\"",
+            "needs a constant",
+        ),
+        ("kind = \"gemm\"", "kind = \"scaled\"", "needs `operations`"),
+        (
+            "kind = \"gemm\"",
+            "kind = \"scaled\"\noperations = \"n\"",
+            "magnitude.c",
+        ),
+        ("multiple_of = 64", "power_of_two = true", ""),
+        (
+            "multiple_of = 64, min = 64",
+            "power_of_two = true, min = 48",
+            "powers of two",
+        ),
+        ("hidden = { param", "hidden = [{ param", "line"),
+    ] {
+        let found = with(|t| {
+            assert!(t.contains(from), "{from}");
+            t.replacen(from, to, 1)
+        });
+        match found {
+            Ok(_) => assert!(says.is_empty(), "{to} is accepted"),
+            Err(error) => assert!(!says.is_empty() && error.contains(says), "{says}: {error}"),
+        }
+    }
+    let several = with(|t| {
+        t.replace(
+            "hidden = { param = \"n\", multiple_of = 64, min = 64, max = 512 }",
+            "hidden = [{ param = \"n\", multiple_of = 64, min = 64, max = 512 }, { param = \"n\", min = 1, max = 9 }]",
+        )
+    });
+    assert!(several.unwrap_err().contains("names `n` twice"));
 }
 
 #[test]

@@ -207,6 +207,7 @@ mod tests {
             dims: vec![count],
             align: 64,
             stream: 0,
+            content: flopsmith_harness::Content::Uniform,
         }
     }
 

@@ -1,8 +1,9 @@
 //! The arguments of one call: what the problem says, and where it lies in the buffers.
 
 use flopsmith_harness::control::{Element, MAX_ARGUMENTS};
-use flopsmith_harness::{Argument, Plan};
-use flopsmith_problem::{ArgKind, ErrorBound, Params, Problem, Role};
+use flopsmith_harness::inputs::{self, POISON_F32, POISON_F64, POISON_I32};
+use flopsmith_harness::{Argument, Content, Plan};
+use flopsmith_problem::{ArgKind, Content as Described, ErrorBound, Params, Problem, Role};
 use flopsmith_protocol::InfrastructureCause;
 
 use super::arena::Placement;
@@ -10,7 +11,7 @@ use crate::Failure;
 use crate::verify::oracle::Shape;
 
 /// One array argument with certain parameters.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Array {
     /// Type of its elements.
     pub element: Element,
@@ -22,6 +23,8 @@ pub struct Array {
     pub align: usize,
     /// Stream of the generator.
     pub stream: u64,
+    /// What an input is filled with.
+    pub content: Content,
 }
 
 impl Array {
@@ -34,6 +37,71 @@ impl Array {
     pub fn bytes(&self) -> usize {
         self.count() * self.element.bytes()
     }
+
+    /// Length of the last extent: an array is looked at as a matrix with such rows.
+    pub fn columns(&self) -> usize {
+        self.dims.last().copied().unwrap_or(1).max(1)
+    }
+
+    /// The bytes with which the harness fills this input for a seed.
+    pub fn filled(&self, seed: u64) -> Vec<u8> {
+        let origin = inputs::origin(seed, self.stream);
+        let count = self.count();
+        match self.element {
+            Element::F64 => {
+                let mut x = vec![0f64; count];
+                self.content.fill_f64(origin, &mut x);
+                x.into_iter().flat_map(f64::to_ne_bytes).collect()
+            }
+            Element::F32 => {
+                let mut x = vec![0f32; count];
+                self.content.fill_f32(origin, &mut x);
+                x.into_iter().flat_map(f32::to_ne_bytes).collect()
+            }
+            Element::I32 => {
+                let mut x = vec![0i32; count];
+                self.content.fill_i32(origin, &mut x);
+                x.into_iter().flat_map(i32::to_ne_bytes).collect()
+            }
+        }
+    }
+
+    /// Elements as doubles, which hold all values of the other types. Poison stays recognisable as that of a double.
+    pub fn values(&self, bytes: &[u8]) -> Vec<f64> {
+        fn each<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> f64) -> Vec<f64> {
+            bytes.as_chunks::<N>().0.iter().map(|x| value(*x)).collect()
+        }
+        match self.element {
+            Element::F64 => each(bytes, f64::from_ne_bytes),
+            Element::F32 => each(bytes, |x: [u8; 4]| {
+                if u32::from_ne_bytes(x) == POISON_F32 {
+                    f64::from_bits(POISON_F64)
+                } else {
+                    f64::from(f32::from_ne_bytes(x))
+                }
+            }),
+            Element::I32 => each(bytes, |x: [u8; 4]| f64::from(i32::from_ne_bytes(x))),
+        }
+    }
+
+    /// Values as the bytes of this array's elements.
+    pub fn bytes_of(&self, values: &[f64]) -> Vec<u8> {
+        let values = values.iter();
+        match self.element {
+            Element::F64 => values.flat_map(|x| x.to_ne_bytes()).collect(),
+            Element::F32 => values.flat_map(|x| (*x as f32).to_ne_bytes()).collect(),
+            Element::I32 => values.flat_map(|x| (*x as i32).to_ne_bytes()).collect(),
+        }
+    }
+}
+
+/// The bytes of an element that nothing has been written to.
+pub fn poison(element: Element) -> Vec<u8> {
+    match element {
+        Element::F64 => POISON_F64.to_ne_bytes().to_vec(),
+        Element::F32 => POISON_F32.to_ne_bytes().to_vec(),
+        Element::I32 => POISON_I32.to_ne_bytes().to_vec(),
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +111,7 @@ enum Slot {
 }
 
 /// The arguments of the entry function with certain parameters.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Specification {
     /// The array arguments in order.
     pub arrays: Vec<Array>,
@@ -66,23 +134,32 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
     let mut slots = Vec::new();
     for argument in &problem.entry.args {
         match &argument.kind {
-            ArgKind::Int { param } => {
-                let value = params
-                    .get(param)
-                    .ok_or_else(|| unsound(format!("parameter `{param}` has no value")))?;
-                slots.push(Slot::Int(*value));
+            ArgKind::Int { value: formula } => {
+                let value = formula
+                    .value(params)
+                    .map_err(|e| unsound(format!("`{}`: {e}", argument.name)))?;
+                if value.fract() != 0.0 || value.abs() > f64::from(i32::MAX) {
+                    return Err(unsound(format!(
+                        "`{}` is {value}, which is no C int",
+                        argument.name
+                    )));
+                }
+                slots.push(Slot::Int(value as i64));
             }
             ArgKind::Array {
                 element,
                 role,
                 shape,
                 align,
+                content,
             } => {
                 let dims = shape
                     .iter()
                     .map(|f| f.count(params))
                     .collect::<Option<Vec<usize>>>()
                     .ok_or_else(|| unsound(format!("`{}` has no size", argument.name)))?;
+                let content = fill(content, &dims, params)
+                    .map_err(|e| unsound(format!("`{}`: {e}", argument.name)))?;
                 slots.push(Slot::Array(arrays.len()));
                 arrays.push(Array {
                     element: match element {
@@ -94,6 +171,7 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
                     dims,
                     align: *align,
                     stream: arrays.len() as u64,
+                    content,
                 });
             }
         }
@@ -101,22 +179,48 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
     Ok(Specification { arrays, slots })
 }
 
+/// What a described content comes to with certain parameters.
+fn fill(
+    described: &Described,
+    dims: &[usize],
+    params: &Params,
+) -> Result<Content, flopsmith_problem::formula::Error> {
+    Ok(match described {
+        Described::Uniform => Content::Uniform,
+        Described::Range { low, high } => Content::Range {
+            low: low.value(params)?,
+            high: high.value(params)?,
+        },
+        Described::Dominant => Content::Dominant {
+            columns: dims.last().copied().unwrap_or(0),
+        },
+        Described::Offsets { total } => Content::Offsets {
+            // The arrays it points into have that many elements, so it is a count.
+            total: total.value(params)?.max(0.0) as u64,
+        },
+    })
+}
+
 impl Specification {
-    /// The shape of the matrix product, and which arrays are A, B and C, for a problem that is bounded as one.
-    pub fn product(&self, bound: ErrorBound) -> Result<Product, Failure> {
-        let ErrorBound::Gemm { c: constant } = bound;
+    /// The numbers of the arrays that a call writes, or of those it reads.
+    pub fn numbers(&self, output: bool) -> Vec<usize> {
+        (0..self.arrays.len())
+            .filter(|&n| self.arrays[n].output == output)
+            .collect()
+    }
+
+    /// The shape of the matrix product, and which arrays are A, B and C, for a problem that is bounded as one; none for others.
+    pub fn product(&self, bound: &ErrorBound) -> Result<Option<Product>, Failure> {
+        let ErrorBound::Gemm { c: constant } = *bound else {
+            return Ok(None);
+        };
         let wrong = || {
             unsound(
                 "the error bound of a matrix product needs two double inputs A (m × k) and B (k × n) and one double output C (m × n)"
                     .to_owned(),
             )
         };
-        let with = |output: bool| -> Vec<usize> {
-            (0..self.arrays.len())
-                .filter(|&n| self.arrays[n].output == output)
-                .collect()
-        };
-        let (inputs, outputs) = (with(false), with(true));
+        let (inputs, outputs) = (self.numbers(false), self.numbers(true));
         let ([a, b], [c]) = (inputs.as_slice(), outputs.as_slice()) else {
             return Err(wrong());
         };
@@ -128,13 +232,13 @@ impl Specification {
         if k != k2 || m != m2 || n != n2 || m * n * k == 0 {
             return Err(wrong());
         }
-        Ok(Product {
+        Ok(Some(Product {
             shape: Shape { m, n, k },
             a: *a,
             b: *b,
             c: *c,
             constant,
-        })
+        }))
     }
 }
 
@@ -176,6 +280,7 @@ pub fn plan(specification: &Specification, placement: &Placement) -> Plan {
                         offset,
                         count,
                         stream: array.stream,
+                        content: array.content,
                     }
                 }
             }

@@ -11,7 +11,7 @@ mod ending;
 mod process;
 
 pub use arena::{Arena, Placement, Placing};
-pub use arguments::{Product, Specification, plan, specify};
+pub use arguments::{Array, Product, Specification, plan, poison, specify};
 pub use process::{Process, Setup, Stillness};
 
 use flopsmith_protocol::CandidateFault;

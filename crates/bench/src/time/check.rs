@@ -1,10 +1,14 @@
-//! Was a timed call's work done? Judged from the buffers and the seed alone.
+//! Was a timed call's work done?
+//!
+//! For a matrix product any element follows from the seed alone and is computed
+//! at once; for everything else the baseline says what must come out ([`Twin`]).
 
 use flopsmith_harness::inputs::{self, POISON_F64};
 use flopsmith_protocol::CandidateFault;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
+use super::twin::{Results, Slack, Twin};
 use crate::Failure;
 use crate::supervise::{Arena, Placement, Product, Specification};
 use crate::verify::oracle;
@@ -16,21 +20,120 @@ const GLANCES: usize = 48;
 
 /// Knows the inputs of every call by their seed, and so what must come out.
 pub struct Check<'a> {
-    /// The buffers.
-    pub arena: &'a Arena,
-    /// Where the arrays lie.
-    pub placement: &'a Placement,
-    /// The arguments.
-    pub specification: &'a Specification,
-    /// The matrix product among them.
-    pub product: Product,
+    results: Results<'a>,
+    truth: Truth<'a>,
+}
+
+enum Truth<'a> {
+    Product(Product),
+    Twin(Twin<'a>),
+}
+
+impl<'a> Check<'a> {
+    /// A check of calls with these arguments: by exact arithmetic where they are a matrix product, or else by the baseline,
+    /// from which results may differ by `slack`.
+    pub fn new(results: Results<'a>, product: Option<Product>, slack: &'a [Slack]) -> Self {
+        let truth = match product {
+            Some(product) => Truth::Product(product),
+            None => Truth::Twin(Twin::new(slack)),
+        };
+        Self { results, truth }
+    }
+
+    /// Looks at some random elements right after a call of the candidate.
+    pub fn probe(&mut self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
+        match &mut self.truth {
+            Truth::Product(product) => self.results.by_arithmetic(product).probe(seed, rng),
+            Truth::Twin(twin) => twin.keep(self.results, seed, rng),
+        }
+    }
+
+    /// Checks every output element, every input element and every byte around them after a call that was probed.
+    pub fn everything(&mut self, seed: u64) -> Result<(), Failure> {
+        self.results.untouched(seed)?;
+        match &mut self.truth {
+            Truth::Product(product) => self.results.by_arithmetic(product).everything(seed),
+            Truth::Twin(twin) => {
+                twin.keep_all(self.results);
+                Ok(())
+            }
+        }
+    }
+
+    /// The seed that the baseline has to be called with next, if it matters.
+    pub fn due(&self) -> Option<u64> {
+        match &self.truth {
+            Truth::Product(_) => None,
+            Truth::Twin(twin) => twin.due(),
+        }
+    }
+
+    /// Compares, after the baseline's call with the seed that was due.
+    pub fn settle(&mut self) -> Result<(), Failure> {
+        match &mut self.truth {
+            Truth::Product(_) => Ok(()),
+            Truth::Twin(twin) => twin.settle(self.results),
+        }
+    }
+
+    /// Forgets what the baseline has not been called for yet, but for `some` calls and those that were checked in full.
+    pub fn thin_out(&mut self, some: usize, rng: &mut ChaCha8Rng) {
+        if let Truth::Twin(twin) = &mut self.truth {
+            twin.thin_out(some, rng);
+        }
+    }
+}
+
+impl<'a> Results<'a> {
+    fn by_arithmetic(self, product: &Product) -> Arithmetic<'a> {
+        Arithmetic {
+            arena: self.arena,
+            placement: self.placement,
+            specification: self.specification,
+            product: *product,
+        }
+    }
+
+    /// Refuses a call that changed inputs or anything around the arrays.
+    fn untouched(&self, seed: u64) -> Result<(), Failure> {
+        if let Some((array, distance)) = self.arena.broken_band(self.placement) {
+            self.arena.repair(self.placement);
+            return Err(Failure::candidate(
+                CandidateFault::OutOfBounds,
+                format!(
+                    "a timed call wrote {distance} bytes outside array argument {}",
+                    array + 1
+                ),
+            ));
+        }
+        for n in self.specification.numbers(false) {
+            let filled = self.specification.arrays[n].filled(seed);
+            let (offset, bytes) = self.placement.arrays[n];
+            let mapping = self.arena.mapping();
+            if !mapping.with_slice(offset, bytes, |x: &mut [u8]| *x == *filled) {
+                return Err(Failure::candidate(
+                    CandidateFault::InputModified,
+                    format!("a timed call changed array argument {}", n + 1),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Judges a matrix product by its definition.
+struct Arithmetic<'a> {
+    arena: &'a Arena,
+    placement: &'a Placement,
+    specification: &'a Specification,
+    product: Product,
 }
 
 fn skipped(detail: String) -> Failure {
     Failure::candidate(CandidateFault::SkippedWork, detail)
 }
 
-impl Check<'_> {
+impl Arithmetic<'_> {
     fn origins(&self, seed: u64) -> (u64, u64) {
         let stream = |n: usize| self.specification.arrays[n].stream;
         (
@@ -56,7 +159,7 @@ impl Check<'_> {
 
     /// Looks at some random elements right after a call. All are read before anything is computed, so that work
     /// that is still going on has no time to finish.
-    pub fn probe(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
+    fn probe(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
         let shape = self.product.shape;
         let (offset, _) = self.placement.arrays[self.product.c];
         let cells = shape.m * shape.n;
@@ -86,51 +189,20 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Checks every output element, every input element and every byte around them after a call.
-    pub fn everything(&self, seed: u64) -> Result<(), Failure> {
+    /// Checks every output element.
+    fn everything(&self, seed: u64) -> Result<(), Failure> {
         let Product {
-            shape,
-            a,
-            b,
-            c,
-            constant,
+            shape, c, constant, ..
         } = self.product;
-        let mapping = self.arena.mapping();
         let mut found = vec![0.0; shape.m * shape.n];
-        mapping.read(self.placement.arrays[c].0, &mut found);
+        self.arena
+            .mapping()
+            .read(self.placement.arrays[c].0, &mut found);
         let (a_origin, b_origin) = self.origins(seed);
         let mut left = vec![0.0; shape.m * shape.k];
         let mut right = vec![0.0; shape.k * shape.n];
         inputs::fill_f64(a_origin, &mut left);
         inputs::fill_f64(b_origin, &mut right);
-        if let Some((array, distance)) = self.arena.broken_band(self.placement) {
-            self.arena.repair(self.placement);
-            return Err(Failure::candidate(
-                CandidateFault::OutOfBounds,
-                format!(
-                    "a timed call wrote {distance} bytes outside array argument {}",
-                    array + 1
-                ),
-            ));
-        }
-        for (array, values) in [(a, &left), (b, &right)] {
-            let same = mapping.with_slice(
-                self.placement.arrays[array].0,
-                values.len(),
-                |x: &mut [f64]| {
-                    x.iter()
-                        .zip(values.iter())
-                        .fold(0, |d, (p, q)| d | (p.to_bits() ^ q.to_bits()))
-                        == 0
-                },
-            );
-            if !same {
-                return Err(Failure::candidate(
-                    CandidateFault::InputModified,
-                    format!("a timed call changed array argument {}", array + 1),
-                ));
-            }
-        }
         let expected = oracle::product(shape, &left, &right);
         // |A||B| of these inputs is about k/16. What exceeds half of the bound for that is judged by
         // the real one, so this only saves the time to compute it for every element.

@@ -12,13 +12,14 @@
 mod check;
 mod decision;
 mod session;
+mod twin;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use flopsmith_harness::Waiting;
-use flopsmith_problem::Problem;
+use flopsmith_problem::{ErrorBound, Problem};
 use flopsmith_protocol::{Digest, InfrastructureCause, Interval, Measurement};
 use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
@@ -34,9 +35,11 @@ use crate::supervise::{
     Arena, Placement, Placing, Process, Product, Setup, Specification, plan, specify,
 };
 use crate::toolchain::Toolchain;
-use crate::verify::compile_own;
+use crate::verify::cases::precision;
+use crate::verify::{compile_magnitude, compile_own, oracle};
 pub use decision::{Limits, Purpose};
 use session::{Request, Session, Trial};
+use twin::{Results, Slack};
 
 /// Processor time of one candidate.
 const CPU_LIMIT: Duration = Duration::from_secs(60);
@@ -46,6 +49,11 @@ const PLAUSIBLE: f64 = 1.02;
 const SURPRISING: f64 = 3.0;
 /// Time spent on measuring the peak.
 const PEAK_BUDGET: Duration = Duration::from_millis(250);
+
+/// Candidate and baseline may each miss the exact result.
+const BOTH_SIDES: f64 = 2.0;
+/// Other inputs of the same kind have somewhat larger magnitudes.
+const OTHER_INPUTS: f64 = 4.0;
 
 /// How well reference and baseline are compared when a timer starts.
 const CHAIN: Limits = Limits {
@@ -89,7 +97,8 @@ pub struct Timer {
     arena: Arena,
     placement: Placement,
     specification: Specification,
-    product: Product,
+    product: Option<Product>,
+    slack: Vec<Slack>,
     work_flops: f64,
     call_limit: Duration,
     reference_object: Vec<u8>,
@@ -156,7 +165,7 @@ impl Timer {
         let alone = cores.supervisor.is_some_and(|s| !cores.kernel.contains(&s));
         let waiting = if alone { Waiting::Spin } else { Waiting::Sleep };
         let specification = specify(&problem, &problem.timed)?;
-        let product = specification.product(problem.bound)?;
+        let product = specification.product(&problem.bound)?;
         let sizes: Vec<usize> = specification.arrays.iter().map(|a| a.bytes()).collect();
         let no_buffers = |e: &dyn std::fmt::Display| {
             Failure::infrastructure(
@@ -205,6 +214,7 @@ impl Timer {
             placement,
             specification,
             product,
+            slack: Vec::new(),
             work_flops,
             call_limit: Duration::from_secs(60),
             baseline: None,
@@ -222,8 +232,58 @@ impl Timer {
             baseline_object,
             problem,
         };
+        timer.slack = timer.measure_slack(toolchain)?;
         timer.measure_chain(&CHAIN)?;
         Ok(timer)
+    }
+
+    /// How far a result may be from the baseline's in each output array. Timed inputs are all of one kind, so the largest
+    /// magnitude of one call serves for all; which element may be off by how much exactly was the verifier's matter.
+    fn measure_slack(&mut self, toolchain: &Toolchain) -> Result<Vec<Slack>, Failure> {
+        let outputs = self.specification.numbers(true);
+        let ErrorBound::Scaled { c, operations } = self.problem.bound.clone() else {
+            return Ok(outputs
+                .into_iter()
+                .map(|array| Slack { array, most: 0.0 })
+                .collect());
+        };
+        let object =
+            compile_magnitude(&self.sandbox, toolchain, &self.problem)?.ok_or_else(|| {
+                Failure::infrastructure(
+                    InfrastructureCause::Baseline,
+                    "a scaled bound without a program for its magnitudes",
+                )
+            })?;
+        let mut process = self
+            .start(&object.bytes, &object.entry, None)
+            .map_err(own_fault)?;
+        process.prepare(0).map_err(own_fault)?;
+        process.call(self.call_limit).map_err(own_fault)?;
+        let operations = operations.value(&self.problem.timed).unwrap_or(f64::NAN);
+        let results = self.results();
+        let slack = outputs
+            .into_iter()
+            .map(|array| {
+                let largest = results.all(array).into_iter().fold(0.0, f64::max);
+                let precision = precision(self.specification.arrays[array].element);
+                Slack {
+                    array,
+                    most: BOTH_SIDES
+                        * OTHER_INPUTS
+                        * oracle::scaled_tolerance(c, operations, precision, largest),
+                }
+            })
+            .collect();
+        process.exit().map_err(own_fault)?;
+        Ok(slack)
+    }
+
+    fn results(&self) -> Results<'_> {
+        Results {
+            arena: &self.arena,
+            placement: &self.placement,
+            specification: &self.specification,
+        }
     }
 
     /// Measures the plain reference once more and for longer: what is reported as a ratio to it is only as sure as this.
@@ -242,7 +302,12 @@ impl Timer {
 
     /// Measured floating-point peak at this thread count, 10⁹ operations a second.
     pub fn peak_gflops(&self) -> f64 {
-        self.peak.gflops
+        self.roof()
+    }
+
+    /// The peak for elements of this problem's size: vectors hold twice as many floats as doubles.
+    fn roof(&self) -> f64 {
+        self.peak.gflops * self.problem.lanes()
     }
 
     /// Speed of the plain reference at the timed size, 10⁹ operations a second.
@@ -274,7 +339,8 @@ impl Timer {
         seed: u64,
         best_gflops_known: Option<f64>,
     ) -> Result<Timed, Failure> {
-        let candidate = self.start(object, Some(CPU_LIMIT))?;
+        let entry = self.problem.entry.name.clone();
+        let candidate = self.start(object, &entry, Some(CPU_LIMIT))?;
         let best_log_ratio = best_gflops_known
             .filter(|best| purpose == Purpose::Screen && *best > 0.0)
             .map(|best| (best / self.baseline_gflops()).ln());
@@ -284,17 +350,17 @@ impl Timer {
             candidate: seconds, ..
         } = trial.estimate;
         let gflops = self.work_flops / seconds / 1e9;
-        if gflops > self.peak.gflops * PLAUSIBLE {
+        if gflops > self.roof() * PLAUSIBLE {
             // The roof itself may have been measured in a bad moment.
             let again = peak::measure(&self.cores.kernel, self.threads, PEAK_BUDGET * 2);
             self.peak.gflops = self.peak.gflops.max(again.gflops);
-            if gflops > self.peak.gflops * PLAUSIBLE {
+            if gflops > self.roof() * PLAUSIBLE {
                 // Nobody is rewarded for it and nobody blamed: it is tried again and then left out.
                 return Err(Failure::infrastructure(
                     InfrastructureCause::Implausible,
                     format!(
                         "{gflops:.2} GFLOPS are more than this machine's measured peak of {:.2}",
-                        self.peak.gflops
+                        self.roof()
                     ),
                 ));
             }
@@ -356,14 +422,14 @@ impl Timer {
             stop: trial.stop,
             samples: None,
             attestation: self.attestation_digest.clone(),
-            share_of_peak: gflops / self.peak.gflops,
+            share_of_peak: gflops / self.roof(),
             reused: false,
         }
     }
 
     fn measure_chain(&mut self, limits: &Limits) -> Result<(), Failure> {
         let process = self
-            .start(&self.reference_object, None)
+            .start(&self.reference_object, &self.problem.entry.name, None)
             .map_err(own_fault)?;
         let trial = self.try_out(process, limits, None, 1).map_err(own_fault)?;
         let same = self.problem.baseline_source.is_none();
@@ -378,11 +444,16 @@ impl Timer {
         Ok(())
     }
 
-    fn start(&self, object: &[u8], cpu_limit: Option<Duration>) -> Result<Process, Failure> {
+    fn start(
+        &self,
+        object: &[u8],
+        entry: &str,
+        cpu_limit: Option<Duration>,
+    ) -> Result<Process, Failure> {
         let setup = Setup {
             sandbox: &self.sandbox,
             harness: &self.harness,
-            entry: &self.problem.entry.name,
+            entry,
             arena: &self.arena,
             threads: self.threads,
             cores: Some(&self.cores.kernel),
@@ -405,7 +476,9 @@ impl Timer {
     ) -> Result<Trial, Failure> {
         let baseline = match self.baseline.take() {
             Some(process) => process,
-            None => self.start(&self.baseline_object, None).map_err(own_fault)?,
+            None => self
+                .start(&self.baseline_object, &self.problem.entry.name, None)
+                .map_err(own_fault)?,
         };
         // The candidate before is gone; what it may have written after its end must not blame this one.
         self.arena.repair(&self.placement);
@@ -420,12 +493,7 @@ impl Timer {
             )
         })?;
         let mut session = Session {
-            check: check::Check {
-                arena: &self.arena,
-                placement: &self.placement,
-                specification: &self.specification,
-                product: self.product,
-            },
+            check: check::Check::new(self.results(), self.product, &self.slack),
             candidate,
             baseline,
             call_limit: self.call_limit,

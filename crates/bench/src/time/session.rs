@@ -15,6 +15,8 @@ use crate::supervise::{Process, judge_stillness};
 
 /// One fast call in so many is checked in full.
 const FULL_CHECK_ONE_IN: u32 = 24;
+/// Time for checking what is left when a measurement ends.
+const REST: Duration = Duration::from_millis(20);
 /// Bootstrap rounds while deciding, and for the result.
 const RESAMPLES: (u32, u32) = (60, 300);
 /// Processor time a parked candidate may use until it is called again: falling asleep takes some.
@@ -153,6 +155,7 @@ impl Session<'_> {
         }
         let stillness = self.candidate.settle()?;
         judge_stillness(stillness, self.threads)?;
+        self.settle_the_rest(theirs.call)?;
         let candidate_prepare = ours.fastest_prepare();
         let baseline_prepare = theirs.fastest_prepare();
         if self.waiting == Waiting::Spin
@@ -203,7 +206,11 @@ impl Session<'_> {
             warm_up: decision::warm_up(calls),
         };
         for n in 0..calls {
-            let seed = self.rng.random();
+            let due = match who {
+                Who::Baseline => self.check.due(),
+                Who::Candidate => None,
+            };
+            let seed = due.unwrap_or_else(|| self.rng.random());
             let prepared = self.process(who).prepare(seed).map_err(|f| told(who, f))?;
             if who == Who::Baseline && n == 0 {
                 // Now the baseline has the core, so the candidate has left it, and the kernel has
@@ -217,6 +224,9 @@ impl Session<'_> {
             // The first preparation after a pause finds the other side's data in the caches.
             if n > 0 {
                 side.prepares.push(prepared.as_secs_f64());
+            }
+            if due.is_some() {
+                self.check.settle()?;
             }
             if who == Who::Candidate {
                 self.check.probe(seed, &mut self.rng)?;
@@ -247,6 +257,20 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Calls the baseline for results of the candidate that nothing has been held against yet.
+    fn settle_the_rest(&mut self, baseline_call: Duration) -> Result<(), Failure> {
+        let affordable = REST.as_secs_f64() / baseline_call.as_secs_f64().max(1e-6);
+        self.check
+            .thin_out((affordable as usize).clamp(2, 256), &mut self.rng);
+        while let Some(seed) = self.check.due() {
+            let told = |f| told(Who::Baseline, f);
+            self.baseline.prepare(seed).map_err(told)?;
+            self.baseline.call(self.call_limit).map_err(told)?;
+            self.check.settle()?;
+        }
+        self.baseline.park().map_err(|f| told(Who::Baseline, f))
     }
 
     /// The last call is always checked in full; it is not timed, but nothing inside can tell.

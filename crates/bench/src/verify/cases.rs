@@ -1,19 +1,19 @@
 //! Secret cases: inputs, what belongs into the output, and how far it may be off.
 
+use std::cell::OnceCell;
 use std::time::Duration;
 
-use flopsmith_harness::inputs::POISON_F64;
-use flopsmith_problem::{Distribution, Params, Problem};
+use flopsmith_harness::control::Element;
+use flopsmith_problem::{Distribution, ErrorBound, Params, Problem};
 use flopsmith_protocol::InfrastructureCause;
 use rand_chacha::ChaCha8Rng;
 
-use super::content::Matrix;
-use super::oracle::{self, Mismatch};
+use super::content;
+use super::oracle::{self, Mismatch, Shape};
 use crate::Failure;
-use crate::supervise::{Arena, Placement, Placing, Process, Product, Specification, plan, specify};
-
-/// Powers of ten by which scaled rows and columns differ: from −7 to 7.
-const DECADES: i32 = 7;
+use crate::supervise::{
+    Arena, Array, Placement, Placing, Process, Product, Specification, plan, poison, specify,
+};
 
 /// A case that candidates never see the inside of.
 pub struct Case {
@@ -23,13 +23,40 @@ pub struct Case {
     pub distribution: Distribution,
     /// The arguments.
     pub specification: Specification,
-    /// The matrix product among them.
-    pub product: Product,
     /// How long one call may take.
     pub limit: Duration,
-    inputs: Vec<Vec<f64>>,
-    expected: Vec<f64>,
+    /// The matrix product among the arguments, where that is the problem.
+    product: Option<Product>,
+    /// The constant of the bound, for people.
+    constant: Option<f64>,
+    /// Number and bytes of each input array.
+    inputs: Vec<(usize, Vec<u8>)>,
+    outputs: Vec<Expected>,
+}
+
+/// What belongs into an output array.
+struct Expected {
+    /// Its number.
+    array: usize,
+    values: Vec<f64>,
+    /// Largest absolute error of each element.
     tolerances: Vec<f64>,
+}
+
+/// The problem's own programs, each in a process of its own.
+pub struct Yardstick {
+    /// The reference.
+    pub reference: Process,
+    /// What computes the magnitudes of a scaled bound.
+    pub magnitude: Option<Process>,
+}
+
+impl Yardstick {
+    /// Ends the processes.
+    pub fn exit(self) -> Result<(), Failure> {
+        self.reference.exit()?;
+        self.magnitude.map_or(Ok(()), Process::exit)
+    }
 }
 
 /// What one call did to the buffers.
@@ -56,81 +83,180 @@ pub enum Finding {
 }
 
 impl Case {
-    /// Draws inputs and asks the reference, which runs in `process`, for the result.
+    /// Draws inputs and asks the reference for the result.
     pub fn draw(
         problem: &Problem,
         params: Params,
         distribution: Distribution,
         arena: &Arena,
-        process: &mut Process,
+        yardstick: &mut Yardstick,
         rng: &mut ChaCha8Rng,
     ) -> Result<Self, Failure> {
         let specification = specify(problem, &params)?;
-        let product = specification.product(problem.bound)?;
-        let inputs: Vec<Vec<f64>> = [product.a, product.b]
-            .iter()
-            .map(|&n| {
-                let dims = &specification.arrays[n].dims;
-                let mut values = vec![0.0; specification.arrays[n].count()];
-                fill(
-                    distribution,
-                    Matrix {
-                        rows: dims[0],
-                        columns: dims[1],
-                        values: &mut values,
-                    },
-                    rng,
-                );
-                values
+        let inputs = specification
+            .numbers(false)
+            .into_iter()
+            .map(|n| {
+                (
+                    n,
+                    content::draw(&specification.arrays[n], distribution, rng),
+                )
             })
             .collect();
-        let (a, b) = (&inputs[0], &inputs[1]);
-        let tolerances = oracle::magnitudes(product.shape, a, b)
-            .into_iter()
-            .map(|magnitude| oracle::tolerance(product.constant, product.shape.k, magnitude))
-            .collect();
-        let expected = oracle::product(product.shape, a, b);
+        let product = specification.product(&problem.bound)?;
+        let constant = match problem.bound {
+            ErrorBound::Gemm { c } | ErrorBound::Scaled { c, .. } => Some(c),
+            ErrorBound::Exact => None,
+        };
         let mut case = Self {
             params,
             distribution,
             specification,
-            product,
             limit: Duration::from_secs(60),
+            product,
+            constant,
             inputs,
-            expected,
-            tolerances,
+            outputs: Vec::new(),
         };
-        let placement = case
+        let (results, time) = case.ask(&mut yardstick.reference, arena, rng)?;
+        let tolerances = match &problem.bound {
+            ErrorBound::Gemm { .. } => vec![case.check_product(&results)?],
+            ErrorBound::Exact => results.iter().map(|x| vec![0.0; x.1.len()]).collect(),
+            ErrorBound::Scaled { c, operations } => {
+                let operations = operations.value(&case.params).unwrap_or(f64::NAN);
+                let magnitude = yardstick.magnitude.as_mut().ok_or_else(|| {
+                    weak("a scaled bound without a program for its magnitudes".into())
+                })?;
+                let (sizes, _) = case.ask(magnitude, arena, rng)?;
+                case.scaled(*c, operations, &sizes)?
+            }
+        };
+        for ((array, values), tolerances) in results.into_iter().zip(tolerances) {
+            if let Some(at) = values.iter().position(|x| !x.is_finite()) {
+                return Err(weak(format!(
+                    "the problem's own reference leaves {} in element {at} of array argument {} ({})",
+                    values[at],
+                    array + 1,
+                    case.name()
+                )));
+            }
+            case.outputs.push(Expected {
+                array,
+                values,
+                tolerances,
+            });
+        }
+        case.limit = (time * 20).max(Duration::from_secs(1));
+        Ok(case)
+    }
+
+    /// Calls one of the problem's own programs: number and values of each output array, and the time it took.
+    fn ask(
+        &self,
+        process: &mut Process,
+        arena: &Arena,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(Vec<(usize, Vec<f64>)>, Duration), Failure> {
+        let placement = self
             .lay_out(arena, Placing::Between, rng)
             .ok_or_else(too_large)?;
         process
-            .plan(&plan(&case.specification, &placement))
+            .plan(&plan(&self.specification, &placement))
             .map_err(reference_failed)?;
-        let time = process.call(case.limit).map_err(reference_failed)?;
-        let mut result = vec![0.0; case.expected.len()];
-        arena
-            .mapping()
-            .read(placement.arrays[product.c].0, &mut result);
-        let finding = case.judge(arena, &placement);
+        let time = process.call(self.limit).map_err(reference_failed)?;
+        let results = self.snapshot(arena, &placement);
+        let finding = self.intact(arena, &placement);
         arena.repair(&placement);
         arena.restore(&placement);
         match finding {
-            Finding::Right(_) => {}
-            other => {
-                return Err(Failure::infrastructure(
-                    InfrastructureCause::Baseline,
-                    format!(
-                        "the problem's own reference fails a case ({}): {}",
-                        case.name(),
-                        case.words(&other)
-                    ),
-                ));
-            }
+            None => Ok((results, time)),
+            Some(other) => Err(weak(format!(
+                "the problem's own reference fails a case ({}): {}",
+                self.name(),
+                self.words(&other)
+            ))),
         }
-        // The reference is right within the bound, so it is what candidates are held against.
-        case.expected = result;
-        case.limit = (time * 20).max(Duration::from_secs(1));
-        Ok(case)
+    }
+
+    /// What the output arrays hold.
+    fn snapshot(&self, arena: &Arena, placement: &Placement) -> Vec<(usize, Vec<f64>)> {
+        let numbers = self.specification.numbers(true);
+        let read = |n: usize| {
+            let bytes = self.bytes(n, arena, placement);
+            (n, self.specification.arrays[n].values(&bytes))
+        };
+        numbers.into_iter().map(read).collect()
+    }
+
+    fn bytes(&self, n: usize, arena: &Arena, placement: &Placement) -> Vec<u8> {
+        let (offset, bytes) = placement.arrays[n];
+        let mut found = vec![0u8; bytes];
+        arena.mapping().read(offset, &mut found);
+        found
+    }
+
+    /// Holds the reference of a matrix product against exact arithmetic; the tolerances where it is right.
+    fn check_product(&self, results: &[(usize, Vec<f64>)]) -> Result<Vec<f64>, Failure> {
+        let (Some(product), [(_, found)]) = (self.product, results) else {
+            return Err(weak("this is no matrix product".into()));
+        };
+        let Product {
+            shape, constant, ..
+        } = product;
+        let (a, b) = (self.input(product.a), self.input(product.b));
+        let tolerances: Vec<f64> = oracle::magnitudes(shape, &a, &b)
+            .into_iter()
+            .map(|magnitude| oracle::tolerance(constant, shape.k, magnitude))
+            .collect();
+        let expected = oracle::product(shape, &a, &b);
+        let exact = |row, column| exact(&product, &a, &b, row, column);
+        match oracle::compare(shape, found, &expected, &tolerances, exact) {
+            Ok(_) => Ok(tolerances),
+            Err(mismatch) => Err(weak(format!(
+                "the problem's own reference fails a case ({}): {}",
+                self.name(),
+                self.words(&Finding::Wrong(mismatch))
+            ))),
+        }
+    }
+
+    /// The tolerances of a scaled bound.
+    fn scaled(
+        &self,
+        c: f64,
+        operations: f64,
+        sizes: &[(usize, Vec<f64>)],
+    ) -> Result<Vec<Vec<f64>>, Failure> {
+        let tolerance = |(n, sizes): &(usize, Vec<f64>)| {
+            let precision = precision(self.specification.arrays[*n].element);
+            let tolerances: Vec<f64> = sizes
+                .iter()
+                .map(|size| oracle::scaled_tolerance(c, operations, precision, *size))
+                .collect();
+            // An infinite tolerance would let everything pass.
+            match tolerances
+                .iter()
+                .position(|t| !(t.is_finite() && *t >= 0.0))
+            {
+                None => Ok(tolerances),
+                Some(at) => Err(weak(format!(
+                    "magnitude.c leaves {} in element {at} of array argument {}, with {operations} operations ({})",
+                    sizes[at],
+                    n + 1,
+                    self.name()
+                ))),
+            }
+        };
+        sizes.iter().map(tolerance).collect()
+    }
+
+    /// The values of an input array.
+    fn input(&self, number: usize) -> Vec<f64> {
+        self.inputs
+            .iter()
+            .find(|(n, _)| *n == number)
+            .map(|(n, bytes)| self.specification.arrays[*n].values(bytes))
+            .unwrap_or_default()
     }
 
     /// Writes inputs and poison into the buffers. None when they do not fit.
@@ -141,72 +267,84 @@ impl Case {
         rng: &mut ChaCha8Rng,
     ) -> Option<Placement> {
         let placement = arena.place(&self.specification.arrays, placing, rng)?;
-        for (n, values) in [self.product.a, self.product.b]
-            .into_iter()
-            .zip(&self.inputs)
-        {
-            arena.mapping().write(placement.arrays[n].0, values);
+        for (n, bytes) in &self.inputs {
+            arena.mapping().write(placement.arrays[*n].0, bytes);
         }
         self.poison(arena, &placement);
         Some(placement)
     }
 
-    /// Poisons the output.
+    /// Poisons the outputs.
     pub fn poison(&self, arena: &Arena, placement: &Placement) {
-        let (offset, bytes) = placement.arrays[self.product.c];
-        arena
-            .mapping()
-            .with_slice(offset, bytes / 8, |x: &mut [u64]| x.fill(POISON_F64));
+        for n in self.specification.numbers(true) {
+            let array = &self.specification.arrays[n];
+            let bytes = poison(array.element).repeat(array.count());
+            arena.mapping().write(placement.arrays[n].0, &bytes);
+        }
     }
 
-    /// Looks at everything a call may have touched. Cheapest first; wrong results outrank the rest, because
-    /// they say more about the program.
+    /// Looks at everything a call may have touched. The results are read first, so that work which still goes on does
+    /// not get into them.
     pub fn judge(&self, arena: &Arena, placement: &Placement) -> Finding {
-        let Product {
-            a,
-            b,
-            c,
-            shape,
-            constant,
-        } = self.product;
-        let mut found = vec![0.0; self.expected.len()];
-        arena.mapping().read(placement.arrays[c].0, &mut found);
-        if let Some((array, distance)) = arena.broken_band(placement) {
-            return Finding::BandBroken { array, distance };
+        let found = self.snapshot(arena, placement);
+        if let Some(broken) = self.intact(arena, placement) {
+            return broken;
         }
-        for (array, values) in [a, b].into_iter().zip(&self.inputs) {
-            let changed = arena.mapping().with_slice(
-                placement.arrays[array].0,
-                values.len(),
-                |x: &mut [f64]| first_difference(x, values),
-            );
-            if let Some(element) = changed {
-                return Finding::InputChanged { array, element };
+        let mut worst: f64 = 0.0;
+        for (expected, (_, found)) in self.outputs.iter().zip(&found) {
+            match self.compare(expected, found) {
+                Ok(share) => worst = worst.max(share),
+                Err(mismatch) => return Finding::Wrong(mismatch),
             }
         }
-        let exact = |i: usize, j: usize| {
-            let pairs = (0..shape.k).map(|l| {
-                (
-                    self.inputs[0][i * shape.k + l],
-                    self.inputs[1][l * shape.n + j],
-                )
-            });
-            let (value, magnitude) = oracle::exact_dot(pairs);
-            (value, oracle::tolerance(constant, shape.k, magnitude))
-        };
-        match oracle::compare(shape, &found, &self.expected, &self.tolerances, exact) {
-            Ok(share) => Finding::Right(share),
-            Err(mismatch) => Finding::Wrong(mismatch),
-        }
+        Finding::Right(worst)
     }
 
-    /// The output's bits.
-    pub fn output(&self, arena: &Arena, placement: &Placement) -> Vec<u64> {
-        let mut bits = vec![0u64; self.expected.len()];
-        arena
-            .mapping()
-            .read(placement.arrays[self.product.c].0, &mut bits);
-        bits
+    /// Whether bands or inputs were changed.
+    fn intact(&self, arena: &Arena, placement: &Placement) -> Option<Finding> {
+        if let Some((array, distance)) = arena.broken_band(placement) {
+            return Some(Finding::BandBroken { array, distance });
+        }
+        self.inputs.iter().find_map(|(array, bytes)| {
+            let (offset, count) = placement.arrays[*array];
+            let changed = arena
+                .mapping()
+                .with_slice(offset, count, |x: &mut [u8]| first_difference(x, bytes))?;
+            let width = self.specification.arrays[*array].element.bytes();
+            Some(Finding::InputChanged {
+                array: *array,
+                element: changed / width,
+            })
+        })
+    }
+
+    fn compare(&self, expected: &Expected, found: &[f64]) -> Result<f64, Mismatch> {
+        let Expected {
+            array,
+            values,
+            tolerances,
+        } = expected;
+        if let Some(product) = self.product {
+            // Seldom needed: only where an element misses the reference's own value.
+            let inputs = OnceCell::new();
+            return oracle::compare(product.shape, found, values, tolerances, |row, column| {
+                let (a, b) = inputs.get_or_init(|| (self.input(product.a), self.input(product.b)));
+                exact(&product, a, b, row, column)
+            });
+        }
+        let shape = rows_and_columns(&self.specification.arrays[*array]);
+        oracle::compare(shape, found, values, tolerances, |row, column| {
+            let at = row * shape.n + column;
+            (values[at], tolerances[at])
+        })
+    }
+
+    /// The bytes of the outputs.
+    pub fn output(&self, arena: &Arena, placement: &Placement) -> Vec<u8> {
+        let numbers = self.specification.numbers(true).into_iter();
+        numbers
+            .flat_map(|n| self.bytes(n, arena, placement))
+            .collect()
     }
 
     /// The case for people: its parameters and its content.
@@ -225,6 +363,9 @@ impl Case {
             Distribution::Negated => "negated inputs",
             Distribution::Tiny => "tiny inputs",
             Distribution::Huge => "huge inputs",
+            Distribution::Few => "two different values",
+            Distribution::Ascending => "ascending inputs",
+            Distribution::Descending => "descending inputs",
         };
         format!("{}, {content}", params.join(", "))
     }
@@ -234,14 +375,14 @@ impl Case {
         match finding {
             Finding::Right(share) => format!("right, worst error {share:.3} of the bound"),
             Finding::Wrong(mismatch) => {
-                let cells = self.product.shape.m * self.product.shape.n;
-                let passes = mismatch.share * self.product.constant;
-                let mut text = format!("of {cells} elements {mismatch}");
-                if passes.is_finite() {
-                    text.push_str(&format!(
-                        "; it would pass with a bound of {passes:.3e}·k·eps·(|A||B|) instead of {}",
-                        self.product.constant
-                    ));
+                let mut text = mismatch.to_string();
+                if let Some(constant) = self.constant {
+                    let passes = mismatch.share * constant;
+                    if passes.is_finite() {
+                        text.push_str(&format!(
+                            "; it would pass with c = {passes:.3e} in the bound instead of {constant}"
+                        ));
+                    }
                 }
                 text
             }
@@ -268,39 +409,55 @@ impl Case {
     }
 }
 
-fn fill(distribution: Distribution, mut matrix: Matrix, rng: &mut ChaCha8Rng) {
-    matrix.uniform(rng);
-    match distribution {
-        Distribution::Uniform => {}
-        Distribution::ScaledRows => matrix.scale_rows(DECADES, rng),
-        Distribution::ScaledColumns => matrix.scale_columns(DECADES, rng),
-        Distribution::ZeroOne => matrix.binary(rng),
-        Distribution::ZeroRows => matrix.zero_rows(rng),
-        Distribution::Negated => matrix.scale(-1.0),
-        Distribution::Tiny => matrix.scale(1e-60),
-        Distribution::Huge => matrix.scale(1e60),
+/// What belongs into an element of a matrix product, and how far off it may be.
+fn exact(product: &Product, a: &[f64], b: &[f64], row: usize, column: usize) -> (f64, f64) {
+    let Product {
+        shape, constant, ..
+    } = *product;
+    let pairs = (0..shape.k).map(|l| (a[row * shape.k + l], b[l * shape.n + column]));
+    let (value, magnitude) = oracle::exact_dot(pairs);
+    (value, oracle::tolerance(constant, shape.k, magnitude))
+}
+
+/// An array as a matrix, for saying where an element lies.
+pub(crate) fn rows_and_columns(array: &Array) -> Shape {
+    let n = array.columns();
+    Shape {
+        m: array.count() / n,
+        n,
+        k: 0,
     }
 }
 
-/// Compares bits, so that even a NaN or the sign of a zero counts.
-fn first_difference(x: &[f64], y: &[f64]) -> Option<usize> {
-    const CHUNK: usize = 512;
+/// The relative error of one rounding, and the smallest number above 0.
+pub(crate) fn precision(element: Element) -> (f64, f64) {
+    match element {
+        Element::F64 => (f64::EPSILON, f64::from_bits(1)),
+        Element::F32 => (f64::from(f32::EPSILON), f64::from(f32::from_bits(1))),
+        Element::I32 => (0.0, 0.0),
+    }
+}
+
+/// The first byte that differs; bytes, so that even a NaN or the sign of a zero counts.
+fn first_difference(x: &[u8], y: &[u8]) -> Option<usize> {
+    const CHUNK: usize = 4096;
     x.chunks(CHUNK)
         .zip(y.chunks(CHUNK))
         .enumerate()
         .find_map(|(n, (x, y))| {
-            let differs = x
-                .iter()
-                .zip(y)
-                .fold(0, |acc, (p, q)| acc | (p.to_bits() ^ q.to_bits()));
-            if differs == 0 {
+            if x == y {
                 return None;
             }
             x.iter()
                 .zip(y)
-                .position(|(p, q)| p.to_bits() != q.to_bits())
+                .position(|(p, q)| p != q)
                 .map(|at| n * CHUNK + at)
         })
+}
+
+/// A definition that is not fit to judge by.
+fn weak(detail: String) -> Failure {
+    Failure::infrastructure(InfrastructureCause::Baseline, detail)
 }
 
 pub(super) fn too_large() -> Failure {

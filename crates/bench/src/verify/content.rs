@@ -4,9 +4,53 @@
 //! multiplications look exact on them and fail where rows differ by powers of
 //! ten. Every content here keeps all products far from overflow.
 
-use flopsmith_harness::inputs;
+use flopsmith_harness::control::Element;
+use flopsmith_harness::{Content, inputs};
+use flopsmith_problem::Distribution;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
+
+use crate::supervise::Array;
+
+/// Powers of ten by which scaled rows and columns differ: from −7 to 7.
+const DECADES: i32 = 7;
+
+/// The bytes of an input array with content of some kind. What a distribution cannot do with an array leaves it as timed
+/// calls have it: indices and well-conditioned matrices stay what they are.
+pub fn draw(array: &Array, distribution: Distribution, rng: &mut ChaCha8Rng) -> Vec<u8> {
+    let bytes = array.filled(rng.random());
+    let structured = matches!(
+        array.content,
+        Content::Dominant { .. } | Content::Offsets { .. }
+    );
+    if structured || distribution == Distribution::Uniform {
+        return bytes;
+    }
+    let columns = array.columns();
+    let mut values = array.values(&bytes);
+    let mut matrix = Matrix {
+        rows: values.len() / columns,
+        columns,
+        values: &mut values,
+    };
+    // Ranges are there because values outside of them have no meaning.
+    let free = array.content == Content::Uniform;
+    let floats = array.element != Element::I32;
+    match distribution {
+        Distribution::Few => matrix.two_values(rng),
+        Distribution::Ascending => matrix.values.sort_by(f64::total_cmp),
+        Distribution::Descending => matrix.values.sort_by(|x, y| y.total_cmp(x)),
+        Distribution::ZeroOne if free => matrix.binary(rng),
+        Distribution::ZeroRows if free => matrix.zero_rows(rng),
+        Distribution::Negated if free => matrix.scale(-1.0),
+        Distribution::ScaledRows if free && floats => matrix.scale_rows(DECADES, rng),
+        Distribution::ScaledColumns if free && floats => matrix.scale_columns(DECADES, rng),
+        Distribution::Tiny if free && floats => matrix.scale(1e-60),
+        Distribution::Huge if free && floats => matrix.scale(1e60),
+        _ => {}
+    }
+    array.bytes_of(&values)
+}
 
 /// A row-major matrix with random content of some kind.
 pub struct Matrix<'a> {
@@ -19,16 +63,23 @@ pub struct Matrix<'a> {
 }
 
 impl Matrix<'_> {
-    /// Uniform in [-0.5, 0.5).
-    pub fn uniform(&mut self, rng: &mut ChaCha8Rng) {
-        inputs::fill_f64(rng.random(), self.values);
-    }
-
     /// Zeros and ones: every correct program computes the product exactly.
     pub fn binary(&mut self, rng: &mut ChaCha8Rng) {
         let origin = rng.random();
         for (i, x) in self.values.iter_mut().enumerate() {
             *x = f64::from(inputs::bits(origin, i as u64) >> 63 == 1);
+        }
+    }
+
+    /// Two of the values that are there, in any order.
+    pub fn two_values(&mut self, rng: &mut ChaCha8Rng) {
+        let (Some(first), Some(last)) = (self.values.first(), self.values.last()) else {
+            return;
+        };
+        let pair = [*first, *last];
+        let origin = rng.random();
+        for (i, x) in self.values.iter_mut().enumerate() {
+            *x = pair[(inputs::bits(origin, i as u64) >> 63) as usize];
         }
     }
 
@@ -76,6 +127,65 @@ mod tests {
     use proptest::prelude::*;
     use rand::SeedableRng;
 
+    fn array(element: Element, content: Content, count: usize) -> Array {
+        Array {
+            element,
+            output: false,
+            dims: vec![count],
+            align: 64,
+            stream: 0,
+            content,
+        }
+    }
+
+    #[test]
+    fn what_has_structure_keeps_it() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let offsets = array(Element::I32, Content::Offsets { total: 80 }, 21);
+        let range = Content::Range {
+            low: 3.0,
+            high: 9.0,
+        };
+        let indices = array(Element::I32, range, 50);
+        let prices = array(Element::F64, range, 50);
+        for distribution in [
+            Distribution::Descending,
+            Distribution::Few,
+            Distribution::Huge,
+            Distribution::ZeroOne,
+            Distribution::ScaledRows,
+        ] {
+            let found = offsets.values(&draw(&offsets, distribution, &mut rng));
+            assert!(found.is_sorted() && found[0] == 0.0 && found[20] == 80.0);
+            for ranged in [&indices, &prices] {
+                let found = ranged.values(&draw(ranged, distribution, &mut rng));
+                assert!(found.iter().all(|x| (3.0..=9.0).contains(x)), "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn integers_take_the_contents_that_make_sense_for_them() {
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let keys = array(Element::I32, Content::Uniform, 100);
+        let mut of = |d| keys.values(&draw(&keys, d, &mut rng));
+        assert!(of(Distribution::Ascending).is_sorted());
+        let mut few = of(Distribution::Few);
+        few.sort_by(f64::total_cmp);
+        few.dedup();
+        assert!(few.len() <= 2);
+        assert!(
+            of(Distribution::ZeroOne)
+                .iter()
+                .all(|x| *x == 0.0 || *x == 1.0)
+        );
+        assert!(
+            of(Distribution::Huge)
+                .iter()
+                .all(|x| (-8.0..8.0).contains(x))
+        );
+    }
+
     proptest! {
         #[test]
         fn contents_are_what_they_say(rows in 1usize..20, columns in 1usize..20, seed: u64) {
@@ -84,8 +194,7 @@ mod tests {
             let mut m = Matrix { rows, columns, values: &mut values };
             m.binary(&mut rng);
             prop_assert!(m.values.iter().all(|x| *x == 0.0 || *x == 1.0));
-            m.uniform(&mut rng);
-            prop_assert!(m.values.iter().all(|x| x.abs() <= 0.5));
+            m.values.iter_mut().for_each(|x| *x -= 0.5);
             m.scale_rows(8, &mut rng);
             m.scale_columns(8, &mut rng);
             prop_assert!(m.values.iter().all(|x| x.abs() <= 1e16));

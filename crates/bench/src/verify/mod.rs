@@ -4,9 +4,10 @@
 //! bounds stay with the supervisor; the candidate's process sees only arrays.
 //! The cheapest cases come first and the first failure ends it.
 
-mod cases;
+pub(crate) mod cases;
 mod content;
 pub(crate) mod oracle;
+mod sizes;
 pub mod soundness;
 
 use std::path::PathBuf;
@@ -24,7 +25,8 @@ use crate::Failure;
 use crate::compile::Compiler;
 use crate::supervise::{Arena, Placing, Process, Setup, plan, specify};
 use crate::toolchain::Toolchain;
-use cases::{Case, Finding};
+use cases::{Case, Finding, Yardstick};
+use sizes::{Sizes, largest};
 
 /// Candidates that are verified between two renewals of a case.
 const RENEW_EVERY: u32 = 64;
@@ -49,14 +51,25 @@ pub struct Verifier {
     problem: Arc<Problem>,
     threads: u32,
     reference: Vec<u8>,
+    magnitude: Option<Object>,
     arena: Arena,
     pool: Pool,
     rng: ChaCha8Rng,
     since_renewal: u32,
 }
 
+/// A compiled program of the problem's own.
+pub(crate) struct Object {
+    /// The shared object.
+    pub bytes: Vec<u8>,
+    /// Name of its function.
+    pub entry: String,
+}
+
 /// The secret cases, by what they are for.
 struct Pool {
+    /// The smallest sizes, where loops do not fill a vector or do not run at all.
+    edge: Vec<Case>,
     /// Small hidden sizes: wrong programs fail here within a millisecond.
     small: Vec<Case>,
     /// The timed size; the first has uniform inputs, as timed calls have, the others uneven ones where the problem
@@ -69,8 +82,9 @@ struct Pool {
 }
 
 impl Pool {
-    fn groups(&mut self) -> [&mut Vec<Case>; 4] {
+    fn groups(&mut self) -> [&mut Vec<Case>; 5] {
         [
+            &mut self.edge,
             &mut self.small,
             &mut self.timed,
             &mut self.large,
@@ -95,6 +109,7 @@ impl Verifier {
             &problem.reference_source,
             "reference.c",
         )?;
+        let magnitude = compile_magnitude(&sandbox, toolchain, &problem)?;
         let arena = arena_for(&problem)?;
         let mut verifier = Self {
             sandbox,
@@ -102,8 +117,10 @@ impl Verifier {
             threads: problem.threads.iter().copied().max().unwrap_or(1),
             problem,
             reference,
+            magnitude,
             arena,
             pool: Pool {
+                edge: vec![],
                 small: vec![],
                 timed: vec![],
                 large: vec![],
@@ -126,7 +143,8 @@ impl Verifier {
         let mut rng = ChaCha8Rng::seed_from_u64(rng_seed ^ self.rng.random::<u64>());
         // The process before is gone, and with it whatever may still have written after it failed.
         self.arena.reset();
-        let mut process = self.start(object, Some(CPU_LIMIT))?;
+        let entry = self.problem.entry.name.clone();
+        let mut process = self.start(object, &entry, Some(CPU_LIMIT))?;
         let mut worst: f64 = 0.0;
         let mut calls = 0;
         for (step, case) in self.choose(&mut rng).into_iter().enumerate() {
@@ -154,7 +172,7 @@ impl Verifier {
     /// Replaces one secret case of each kind. `verify` calls it now and then.
     pub fn refresh(&mut self) -> Result<(), Failure> {
         self.since_renewal = 0;
-        let mut process = self.start_reference()?;
+        let mut yardstick = self.start_yardstick()?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.rng.random());
         for group in self.pool.groups() {
             // The largest size costs as much as all others together.
@@ -178,18 +196,23 @@ impl Verifier {
                 params,
                 distribution,
                 &self.arena,
-                &mut process,
+                &mut yardstick,
                 &mut rng,
             )?;
         }
-        process.exit()
+        yardstick.exit()
     }
 
-    fn start(&self, object: &[u8], cpu_limit: Option<Duration>) -> Result<Process, Failure> {
+    fn start(
+        &self,
+        object: &[u8],
+        entry: &str,
+        cpu_limit: Option<Duration>,
+    ) -> Result<Process, Failure> {
         let setup = Setup {
             sandbox: &self.sandbox,
             harness: &self.harness,
-            entry: &self.problem.entry.name,
+            entry,
             arena: &self.arena,
             threads: self.threads,
             cores: None,
@@ -199,19 +222,29 @@ impl Verifier {
         Process::start(&setup, object)
     }
 
-    fn start_reference(&self) -> Result<Process, Failure> {
-        self.start(&self.reference, None)
-            .map_err(|failure| match failure {
-                Failure::Candidate { detail, .. } => Failure::infrastructure(
-                    InfrastructureCause::Baseline,
-                    format!("the problem's own reference cannot be run: {detail}"),
-                ),
-                other => other,
-            })
+    fn start_yardstick(&self) -> Result<Yardstick, Failure> {
+        let start = |object: &[u8], entry: &str, what: &str| {
+            self.start(object, entry, None)
+                .map_err(|failure| match failure {
+                    Failure::Candidate { detail, .. } => Failure::infrastructure(
+                        InfrastructureCause::Baseline,
+                        format!("the problem's own {what} cannot be run: {detail}"),
+                    ),
+                    other => other,
+                })
+        };
+        Ok(Yardstick {
+            reference: start(&self.reference, &self.problem.entry.name, "reference")?,
+            magnitude: self
+                .magnitude
+                .as_ref()
+                .map(|m| start(&m.bytes, &m.entry, "magnitude.c"))
+                .transpose()?,
+        })
     }
 
     fn fill_pool(&mut self) -> Result<(), Failure> {
-        let mut process = self.start_reference()?;
+        let mut yardstick = self.start_yardstick()?;
         let problem = Arc::clone(&self.problem);
         let mut rng = ChaCha8Rng::seed_from_u64(self.rng.random());
         let mut draw = |params: Params, distribution: Distribution, rng: &mut ChaCha8Rng| {
@@ -220,36 +253,20 @@ impl Verifier {
                 params,
                 distribution,
                 &self.arena,
-                &mut process,
+                &mut yardstick,
                 rng,
             )
         };
-        let hidden = &problem.verify.hidden;
-        let timed_size = problem
-            .timed
-            .get(&hidden.param)
-            .copied()
-            .unwrap_or(hidden.min);
-        let with_size = |size: i64| {
-            let mut params = problem.timed.clone();
-            params.insert(hidden.param.clone(), size);
-            params
-        };
-        let step = hidden.multiple_of.max(1);
-        let between = |low: i64, high: i64, rng: &mut ChaCha8Rng| {
-            let (low, high) = ((low + step - 1) / step, high / step);
-            step * if low < high {
-                rng.random_range(low..=high)
-            } else {
-                low.min(high).max(1)
-            }
-        };
-        for _ in 0..3 {
-            let size = between(hidden.min, hidden.max.min(timed_size / 2), &mut rng);
+        let sizes = Sizes { problem: &problem };
+        for n in 0..3 {
+            let params = sizes.edge(n == 0, &mut rng);
             let content = other_distribution(&problem, &mut rng);
-            self.pool
-                .small
-                .push(draw(with_size(size), content, &mut rng)?);
+            self.pool.edge.push(draw(params, content, &mut rng)?);
+        }
+        for _ in 0..3 {
+            let params = sizes.below(&mut rng);
+            let content = other_distribution(&problem, &mut rng);
+            self.pool.small.push(draw(params, content, &mut rng)?);
         }
         self.pool.timed.push(draw(
             problem.timed.clone(),
@@ -271,20 +288,14 @@ impl Verifier {
         for n in 0..3 {
             // Above the timed size, where a program that is right only up to it fails; mostly just above, since
             // slow programs are checked as well.
-            let low = (timed_size + step).min(hidden.max);
-            let high = if n == 0 { timed_size + 3 * step } else { low };
-            let size = between(low, hidden.max.min(high), &mut rng);
+            let params = sizes.above(if n == 0 { 3 } else { 1 }, &mut rng);
             let content = other_distribution(&problem, &mut rng);
-            self.pool
-                .large
-                .push(draw(with_size(size), content, &mut rng)?);
+            self.pool.large.push(draw(params, content, &mut rng)?);
         }
-        self.pool.largest.push(draw(
-            with_size(hidden.max / step * step),
-            Distribution::Uniform,
-            &mut rng,
-        )?);
-        process.exit()
+        self.pool
+            .largest
+            .push(draw(largest(&problem), Distribution::Uniform, &mut rng)?);
+        yardstick.exit()
     }
 
     /// The cases of one candidate, cheapest first.
@@ -299,6 +310,7 @@ impl Verifier {
         };
         vec![
             one(&self.pool.small, rng),
+            one(&self.pool.edge, rng),
             &self.pool.timed[0],
             one(&self.pool.timed[1..], rng),
             one(large, rng),
@@ -384,11 +396,8 @@ fn one_of(
 
 /// Buffers that hold the largest case of a problem, between inaccessible pages.
 fn arena_for(problem: &Problem) -> Result<Arena, Failure> {
-    let hidden = &problem.verify.hidden;
-    let mut largest = problem.timed.clone();
-    largest.insert(hidden.param.clone(), hidden.max);
     let mut bytes: Vec<usize> = Vec::new();
-    for params in [&problem.timed, &largest]
+    for params in [&problem.timed, &largest(problem)]
         .into_iter()
         .chain(&problem.verify.visible)
     {
@@ -404,6 +413,30 @@ fn arena_for(problem: &Problem) -> Result<Arena, Failure> {
             format!("no shared memory for the buffers: {e}"),
         )
     })
+}
+
+/// Compiles what computes the magnitudes of a scaled bound, where there is one.
+pub(crate) fn compile_magnitude(
+    sandbox: &Arc<Sandbox>,
+    toolchain: &Toolchain,
+    problem: &Problem,
+) -> Result<Option<Object>, Failure> {
+    let Some(source) = &problem.magnitude_source else {
+        return Ok(None);
+    };
+    let mut own = problem.clone();
+    let name = &problem.entry.name;
+    own.entry.name = format!("{name}_magnitude");
+    own.entry.prototype =
+        problem
+            .entry
+            .prototype
+            .replacen(&format!("{name}("), &format!("{name}_magnitude("), 1);
+    let bytes = compile_own(sandbox, toolchain, &own, source, "magnitude.c")?;
+    Ok(Some(Object {
+        bytes,
+        entry: own.entry.name,
+    }))
 }
 
 /// Compiles a source of the problem itself, called `what`, with everything permitted.

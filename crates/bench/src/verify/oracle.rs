@@ -30,6 +30,22 @@ pub fn tolerance(c: f64, k: usize, magnitude: f64) -> f64 {
     c * k * f64::EPSILON * magnitude + if magnitude > 0.0 { k * SMALLEST } else { 0.0 }
 }
 
+/// The largest absolute error of an element after a chain of `operations` roundings of terms whose sizes sum up to
+/// `magnitude`, in arithmetic with this `epsilon`. Each operation may underflow by `smallest` at most.
+pub fn scaled_tolerance(
+    c: f64,
+    operations: f64,
+    (epsilon, smallest): (f64, f64),
+    magnitude: f64,
+) -> f64 {
+    c * operations * epsilon * magnitude
+        + if magnitude > 0.0 {
+            operations * smallest
+        } else {
+            0.0
+        }
+}
+
 /// A·B, row-major, in double precision. Right by its simplicity, fast enough to check every element
 /// of a timed call in about a millisecond.
 pub fn product(shape: Shape, a: &[f64], b: &[f64]) -> Vec<f64> {
@@ -124,6 +140,8 @@ pub struct Mismatch {
     pub share: f64,
     /// How many elements are wrong.
     pub wrong: usize,
+    /// Of how many.
+    pub of: usize,
 }
 
 impl std::fmt::Display for Mismatch {
@@ -135,6 +153,7 @@ impl std::fmt::Display for Mismatch {
             expected,
             share,
             wrong,
+            of,
         } = self;
         let value = if found.to_bits() == flopsmith_harness::inputs::POISON_F64 {
             "never written".to_owned()
@@ -143,7 +162,7 @@ impl std::fmt::Display for Mismatch {
         };
         write!(
             f,
-            "{wrong} elements are wrong; worst is row {row}, column {column}: {value} instead of {expected:e}"
+            "{wrong} of {of} elements are wrong; worst is row {row}, column {column}: {value} instead of {expected:e}"
         )?;
         if share.is_finite() {
             write!(f, ", {share:.3e} times the permitted error")?;
@@ -174,6 +193,7 @@ pub fn compare(
 ) -> Result<f64, Mismatch> {
     let mut worst: f64 = 0.0;
     let mut mismatch: Option<Mismatch> = None;
+    let expected_count = expected.len();
     let rows = found.chunks_exact(shape.n).zip(
         expected
             .chunks_exact(shape.n)
@@ -213,6 +233,7 @@ pub fn compare(
                     expected: right,
                     share,
                     wrong,
+                    of: expected_count,
                 },
             });
         }

@@ -451,24 +451,8 @@ impl Sum {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::steps::tests::candidate;
-    use flopsmith_protocol::{
-        CandidateRef, Interval, MachineClass, Measurement, RunId, StopReason, Technique,
-    };
-
-    fn facts(attested: &str) -> MachineFacts {
-        MachineFacts {
-            run: RunId::new("r").unwrap(),
-            node: NodeId::new("local").unwrap(),
-            machine_class: MachineClass::new("m").unwrap(),
-            peak_gflops: 50.0,
-            reference_gflops: 1.0,
-            openblas_gflops: None,
-            openblas_core: None,
-            attestation: Digest::of(attested.as_bytes()),
-            attestation_json: attested.to_owned(),
-        }
-    }
+    use flopsmith_protocol::{CandidateRef, Technique};
+    use flopsmith_test_support::{Measured, candidate, machine, remeasured};
 
     #[test]
     fn every_attestation_of_a_run_is_kept_once_and_the_latest_apart() {
@@ -477,68 +461,37 @@ mod tests {
             serde_json::from_slice(&std::fs::read(folder.path().join(files::MACHINE)).unwrap())
                 .unwrap()
         };
-        note_machine(folder.path(), &facts("first sitting")).unwrap();
+        note_machine(folder.path(), &machine("first sitting")).unwrap();
         // The next sitting reads the log from its start.
         let mut machines = Machines::open(folder.path()).unwrap();
-        machines.note(&facts("first sitting")).unwrap();
-        machines.note(&facts("second sitting")).unwrap();
-        assert_eq!(latest(), facts("second sitting"));
+        machines.note(&machine("first sitting")).unwrap();
+        machines.note(&machine("second sitting")).unwrap();
+        assert_eq!(latest(), machine("second sitting"));
         // So does a recorder that is started anew.
         let mut machines = Machines::open(folder.path()).unwrap();
-        machines.note(&facts("first sitting")).unwrap();
-        assert_eq!(latest(), facts("second sitting"));
-        machines.note(&facts("second sitting")).unwrap();
+        machines.note(&machine("first sitting")).unwrap();
+        assert_eq!(latest(), machine("second sitting"));
+        machines.note(&machine("second sitting")).unwrap();
         let (_, lines) =
             Journal::open::<MachineFacts>(folder.path().join(files::MACHINES)).unwrap();
-        assert_eq!(lines, [facts("first sitting"), facts("second sitting")]);
+        assert_eq!(lines, [machine("first sitting"), machine("second sitting")]);
     }
 
     fn measured(candidate: CandidateRef, techniques: TechniqueSet) -> Outcome {
-        let measurement = Measurement {
-            gflops: 10.0,
-            seconds_per_call: 0.001,
-            ratio: 10.0,
-            interval: Interval {
-                low: 9.0,
-                high: 11.0,
-                confidence: 0.95,
-            },
-            log_ratio_se: 0.01,
-            calls: 64,
-            blocks: 8,
-            mdape: 0.01,
-            stop: StopReason::Precise,
-            samples: None,
-            attestation: Digest::of(b"machine"),
-            share_of_peak: 0.2,
-            reused: false,
-        };
         Outcome {
-            machine_class: candidate.machine_class.clone(),
-            candidate,
-            source: "int x;".into(),
             techniques: Some(techniques),
-            vector_bits: None,
-            verdict: Verdict::Measured { measurement },
-            stage_seconds: [0.0; 3],
-            node: NodeId::new("local").unwrap(),
-            decided_unix_ms: 0,
+            ..Measured::at(10.0).outcome(candidate)
         }
     }
 
     #[test]
     fn a_technique_set_counts_once_a_measurement_of_it_was_repeated() {
         let simd = TechniqueSet::EMPTY.with(Technique::Simd);
-        let first = candidate(1, 0, 0, 1, 2);
-        let again = CandidateRef {
-            id: first.id.remeasured(1),
-            purpose: Purpose::Certify,
-            remeasures: Some(first.id.clone()),
-            ..first.clone()
-        };
+        let first = candidate(1, 0, 0);
+        let again = remeasured(&first, 1);
         let mut book = Book::default();
         book.note(&measured(first, simd));
-        book.note(&measured(candidate(1, 0, 1, 1, 2), TechniqueSet::EMPTY));
+        book.note(&measured(candidate(1, 0, 1), TechniqueSet::EMPTY));
         assert_eq!(book.progress.cells, 0);
         book.note(&measured(again, simd));
         assert_eq!(book.progress.cells, 1);

@@ -182,40 +182,23 @@ fn imitated(
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_protocol::{Digest, Interval, Measurement, StopReason, Verdict};
+    use flopsmith_protocol::{InfrastructureCause, Verdict};
     use flopsmith_reward::{Ladder, Reward, SuccessScale};
+    use flopsmith_test_support::{
+        Measured, candidate, infrastructure, outcome, rollout, unknown, wrong,
+    };
 
     use super::*;
     use crate::ledger::Sample;
-    use crate::ledger::tests::{infrastructure, outcome, rollout, written, wrong};
 
     fn measured(gflops: f64, share_of_peak: f64) -> Verdict {
-        Verdict::Measured {
-            measurement: Measurement {
-                gflops,
-                seconds_per_call: 0.001,
-                ratio: gflops,
-                interval: Interval {
-                    low: gflops * 0.99,
-                    high: gflops * 1.01,
-                    confidence: 0.95,
-                },
-                log_ratio_se: 0.001,
-                calls: 64,
-                blocks: 8,
-                mdape: 0.01,
-                stop: StopReason::Decided,
-                samples: None,
-                attestation: Digest::of(b"machine"),
-                share_of_peak,
-                reused: false,
-            },
-        }
+        let measured = Measured::at(gflops).share_of_peak(share_of_peak);
+        measured.se(0.001).verdict()
     }
 
     fn group(step: u64, verdicts: Vec<Verdict>) -> Groups {
         let samples = verdicts.into_iter().zip(0..).map(|(verdict, number)| {
-            let outcome = outcome(written(step, 0, number), verdict);
+            let outcome = outcome(candidate(step, 0, number), verdict);
             Sample {
                 rollout: outcome.verdict.counts().then(|| rollout(&outcome)),
                 outcome,
@@ -244,11 +227,9 @@ mod tests {
         let peak = Some(50.0);
         let with = vec![
             measured(10.0, 0.2),
-            infrastructure(),
+            infrastructure(InfrastructureCause::Jail),
             wrong(),
-            Verdict::Unknown {
-                detail: String::new(),
-            },
+            unknown(),
         ];
         let without = vec![measured(10.0, 0.2), wrong()];
         let (credited, metrics) = credit(

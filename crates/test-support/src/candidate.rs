@@ -17,6 +17,7 @@ pub fn task(step: u64, number: u32) -> Task {
         step,
         tasks_in_step: 2,
         group_size: 2,
+        explorers: 0,
         problem: problem_id(),
         stage: 0,
         permitted: TechniqueSet::EMPTY,

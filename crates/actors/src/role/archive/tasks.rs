@@ -80,6 +80,7 @@ impl Archive {
                     step,
                     tasks_in_step: count,
                     group_size: settings.group_size,
+                    explorers: if evaluation { 0 } else { settings.explorers() },
                     problem: self.context.problem.id.clone(),
                     stage: plan.stage,
                     permitted: plan.permitted,

@@ -63,6 +63,7 @@ pub fn credit(
 ) -> (Vec<Credited>, StepMetrics) {
     let mut metrics = StepMetrics::default();
     let mut worth = Vec::new();
+    let mut raw = Vec::new();
     for sample in groups.iter().flatten() {
         let outcome = &sample.outcome;
         let context = Context {
@@ -79,10 +80,12 @@ pub fn credit(
             .unwrap_or(0.0);
         // Programs that differ in white space only are one program.
         let program: String = outcome.source.split_whitespace().collect();
-        worth.push(((outcome.candidate.permitted, program), reward, error));
+        let of_its_group = reward.filter(|_| !settings.explores(outcome.candidate.sample));
+        worth.push(((outcome.candidate.permitted, program), of_its_group, error));
+        raw.push((reward, error));
     }
-    let raw: Vec<(Option<f64>, f64)> = worth.iter().map(|(_, r, e)| (*r, *e)).collect();
-    let imitated = imitated(&groups, &raw, settings.advantage.self_imitation, hall);
+    let of_groups: Vec<Option<f64>> = worth.iter().map(|(_, reward, _)| *reward).collect();
+    let imitated = imitated(&groups, &of_groups, settings.advantage.self_imitation, hall);
     let all_rewards: Vec<f64> = worth.iter().filter_map(|(_, reward, _)| *reward).collect();
     metrics.mean_reward = all_rewards.iter().sum::<f64>() / all_rewards.len().max(1) as f64;
     sharing::share(&mut worth, settings.advantage.sharing);
@@ -141,12 +144,7 @@ const FARTHEST: f64 = 3.0;
 
 /// Answers of the hall to prompts of this step that its own answers fall short of. Each is worth `strength` times what it
 /// would be worth in one of the prompt's groups, times the number of these groups.
-fn imitated(
-    groups: &Groups,
-    raw: &[(Option<f64>, f64)],
-    strength: f64,
-    hall: &Hall,
-) -> Vec<Credited> {
+fn imitated(groups: &Groups, raw: &[Option<f64>], strength: f64, hall: &Hall) -> Vec<Credited> {
     if strength <= 0.0 {
         return Vec::new();
     }
@@ -160,7 +158,7 @@ fn imitated(
             .or_insert_with(|| (permitted, 0.0, Vec::new()));
         prompt.1 += 1.0;
         let rewards = at.by_ref().take(group.len());
-        prompt.2.extend(rewards.filter_map(|(reward, _)| *reward));
+        prompt.2.extend(rewards.filter_map(|reward| *reward));
     }
     let mut found = Vec::new();
     for (permitted, count, rewards) in prompts.into_values() {
@@ -182,40 +180,23 @@ fn imitated(
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_protocol::{Digest, Interval, Measurement, StopReason, Verdict};
+    use flopsmith_protocol::{InfrastructureCause, Verdict};
     use flopsmith_reward::{Ladder, Reward, SuccessScale};
+    use flopsmith_test_support::{
+        Measured, candidate, infrastructure, outcome, rollout, unknown, wrong,
+    };
 
     use super::*;
     use crate::ledger::Sample;
-    use crate::ledger::tests::{infrastructure, outcome, rollout, written, wrong};
 
     fn measured(gflops: f64, share_of_peak: f64) -> Verdict {
-        Verdict::Measured {
-            measurement: Measurement {
-                gflops,
-                seconds_per_call: 0.001,
-                ratio: gflops,
-                interval: Interval {
-                    low: gflops * 0.99,
-                    high: gflops * 1.01,
-                    confidence: 0.95,
-                },
-                log_ratio_se: 0.001,
-                calls: 64,
-                blocks: 8,
-                mdape: 0.01,
-                stop: StopReason::Decided,
-                samples: None,
-                attestation: Digest::of(b"machine"),
-                share_of_peak,
-                reused: false,
-            },
-        }
+        let measured = Measured::at(gflops).share_of_peak(share_of_peak);
+        measured.se(0.001).verdict()
     }
 
     fn group(step: u64, verdicts: Vec<Verdict>) -> Groups {
         let samples = verdicts.into_iter().zip(0..).map(|(verdict, number)| {
-            let outcome = outcome(written(step, 0, number), verdict);
+            let outcome = outcome(candidate(step, 0, number), verdict);
             Sample {
                 rollout: outcome.verdict.counts().then(|| rollout(&outcome)),
                 outcome,
@@ -244,11 +225,9 @@ mod tests {
         let peak = Some(50.0);
         let with = vec![
             measured(10.0, 0.2),
-            infrastructure(),
+            infrastructure(InfrastructureCause::Jail),
             wrong(),
-            Verdict::Unknown {
-                detail: String::new(),
-            },
+            unknown(),
         ];
         let without = vec![measured(10.0, 0.2), wrong()];
         let (credited, metrics) = credit(
@@ -386,5 +365,49 @@ mod tests {
         assert_eq!(imitated.rollout.candidate.step, 1);
         let found = step(4, true, &settings, &mut bests, &mut hall);
         assert!(found.iter().all(|c| c.rollout.candidate.step == 4));
+    }
+
+    #[test]
+    fn explorers_are_of_no_group_and_what_they_find_is_taken_up() {
+        let mut settings = Settings {
+            group_size: 3,
+            ..Settings::default()
+        };
+        settings.generator.explorers = 1;
+        settings.advantage.self_imitation = 0.5;
+        let own = || vec![measured(10.0, 0.2), wrong()];
+        let step = |number, explorer: Verdict, hall: &mut Hall| {
+            let mut verdicts = own();
+            verdicts.push(explorer);
+            let groups = group(number, verdicts);
+            let bests = &mut StageBests::default();
+            credit(groups, &settings, Some(50.0), bests, hall)
+        };
+        let mut hall = Hall::default();
+        let (with, metrics) = step(1, measured(40.0, 0.8), &mut hall);
+        let alone = Settings {
+            group_size: 2,
+            ..Settings::default()
+        };
+        let (without, clean) = credit(
+            group(1, own()),
+            &alone,
+            Some(50.0),
+            &mut StageBests::default(),
+            &mut Hall::default(),
+        );
+        assert_eq!(advantages(&with), advantages(&without));
+        assert_eq!(metrics, clean);
+        // One that fails changes nothing, and the next step learns from the one that did not.
+        let (next, _) = step(2, wrong(), &mut hall);
+        assert_eq!(next.len(), with.len() + 1);
+        let taken_up = next.last().expect("a sample");
+        assert_eq!(
+            (
+                taken_up.rollout.candidate.step,
+                taken_up.rollout.candidate.sample
+            ),
+            (1, 2)
+        );
     }
 }

@@ -58,11 +58,11 @@ impl Hall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::tests::{outcome, rollout, written, wrong};
     use flopsmith_protocol::Technique;
+    use flopsmith_test_support::{candidate, outcome, rollout, wrong};
 
     fn answer(number: u32) -> Rollout {
-        rollout(&outcome(written(1, 0, number), wrong()))
+        rollout(&outcome(candidate(1, 0, number), wrong()))
     }
 
     #[test]

@@ -104,61 +104,11 @@ fn teaches(outcome: &Outcome) -> bool {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::steps::tests::candidate;
-    use flopsmith_protocol::{
-        CandidateFault, CandidateRef, InfrastructureCause, MachineClass, NodeId, PolicyVersion,
-        Verdict,
-    };
+    use flopsmith_protocol::{CandidateRef, InfrastructureCause};
+    use flopsmith_test_support::{candidate, infrastructure, outcome, rollout, wrong};
     use proptest::prelude::*;
-
-    pub(crate) fn wrong() -> Verdict {
-        Verdict::Rejected {
-            fault: CandidateFault::WrongResult,
-            detail: String::new(),
-        }
-    }
-
-    pub(crate) fn infrastructure() -> Verdict {
-        Verdict::Infrastructure {
-            cause: InfrastructureCause::Jail,
-            detail: String::new(),
-        }
-    }
-
-    /// A sample that a policy wrote.
-    pub(crate) fn written(step: u64, group: u32, sample: u32) -> CandidateRef {
-        CandidateRef {
-            policy: Some(PolicyVersion(step)),
-            ..candidate(step, group, sample, 2, 3)
-        }
-    }
-
-    pub(crate) fn outcome(candidate: CandidateRef, verdict: Verdict) -> Outcome {
-        Outcome {
-            source: format!("program of {}", candidate.id),
-            candidate,
-            techniques: None,
-            vector_bits: None,
-            verdict,
-            stage_seconds: [0.0; 3],
-            node: NodeId::new("n").expect("an id"),
-            machine_class: MachineClass::new("m").expect("an id"),
-            decided_unix_ms: 0,
-        }
-    }
-
-    pub(crate) fn rollout(outcome: &Outcome) -> Rollout {
-        Rollout {
-            candidate: outcome.candidate.clone(),
-            source: Digest::of(outcome.source.as_bytes()),
-            prompt_tokens: vec![1],
-            tokens: vec![2, 3],
-            logprobs: vec![-0.5, -0.25],
-            finished: true,
-        }
-    }
 
     #[derive(Debug, Clone)]
     enum Read {
@@ -171,10 +121,17 @@ pub(crate) mod tests {
     fn everything() -> Vec<Read> {
         let mut all = Vec::new();
         for (group, sample) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
-            let written = written(1, group, sample);
+            let written = CandidateRef {
+                group_size: 3,
+                ..candidate(1, group, sample)
+            };
+            let unwritten = CandidateRef {
+                policy: None,
+                ..written.clone()
+            };
             let outcome = match (group, sample) {
-                (0, 1) => outcome(written, infrastructure()),
-                (1, 0) => outcome(candidate(1, group, sample, 2, 3), infrastructure()),
+                (0, 1) => outcome(written, infrastructure(InfrastructureCause::Jail)),
+                (1, 0) => outcome(unwritten, infrastructure(InfrastructureCause::Jail)),
                 _ => outcome(written, wrong()),
             };
             if outcome.candidate.policy.is_some() {

@@ -198,35 +198,22 @@ fn reuse(known: &Known, permitted: TechniqueSet) -> Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::tests::candidate;
     use flopsmith_protocol::{InfrastructureCause, Technique};
+    use flopsmith_test_support::{candidate, infrastructure, rejected, wrong};
 
     fn permitting(techniques: TechniqueSet, purpose: Purpose) -> CandidateRef {
         CandidateRef {
             permitted: techniques,
             purpose,
-            ..candidate(1, 0, 0, 1, 1)
+            ..candidate(1, 0, 0)
         }
     }
 
     fn outcome(of: &CandidateRef, techniques: TechniqueSet, verdict: Verdict) -> Outcome {
         Outcome {
-            candidate: of.clone(),
-            source: String::new(),
             techniques: Some(techniques),
             vector_bits: Some(256),
-            verdict,
-            stage_seconds: [0.0; 3],
-            node: flopsmith_protocol::NodeId::new("n").expect("an id"),
-            machine_class: of.machine_class.clone(),
-            decided_unix_ms: 0,
-        }
-    }
-
-    fn wrong() -> Verdict {
-        Verdict::Rejected {
-            fault: CandidateFault::WrongResult,
-            detail: "wrong".into(),
+            ..flopsmith_test_support::outcome(of.clone(), verdict)
         }
     }
 
@@ -237,7 +224,7 @@ mod tests {
         let toolchain = Digest::of(b"gcc");
         let now = Yardstick::of(&problem, &toolchain);
         assert_eq!(now.harness, flopsmith_bench::HARNESS_VERSION);
-        let candidate = candidate(1, 0, 0, 1, 1);
+        let candidate = candidate(1, 0, 0);
         let of = |yardstick: &Yardstick| key("a program", &candidate, yardstick);
         assert_eq!(of(&now), of(&Yardstick::of(&problem, &toolchain)));
         let mut edited = problem.clone();
@@ -289,14 +276,8 @@ mod tests {
     #[test]
     fn bad_luck_and_forbidden_techniques_are_not_handed_on() {
         let first = permitting(TechniqueSet::default(), Purpose::Train);
-        let luck = Verdict::Infrastructure {
-            cause: InfrastructureCause::Jail,
-            detail: String::new(),
-        };
-        let forbidden = Verdict::Rejected {
-            fault: CandidateFault::ForbiddenTechnique,
-            detail: String::new(),
-        };
+        let luck = infrastructure(InfrastructureCause::Jail);
+        let forbidden = rejected(CandidateFault::ForbiddenTechnique);
         for verdict in [luck, forbidden] {
             let (results, key) = (Results::default(), Digest::of(b"program"));
             assert_eq!(results.look_up(&key, &first), Lookup::New);

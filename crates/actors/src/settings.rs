@@ -74,6 +74,21 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Explorers in each training group. The schedule space needs none.
+    pub fn explorers(&self) -> u32 {
+        match self.generator.kind {
+            GeneratorKind::Policy => self.generator.explorers,
+            GeneratorKind::Schedule => 0,
+        }
+    }
+
+    /// Is the sample of this number in its group an explorer?
+    pub fn explores(&self, sample: u32) -> bool {
+        sample >= self.group_size.saturating_sub(self.explorers())
+    }
+}
+
 /// A number above 0, refused where it is read, so that the error names its line.
 fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
@@ -107,6 +122,11 @@ pub struct Generator {
     pub max_tokens: u32,
     /// `compact` prompts for the starter, `full` for chat models.
     pub prompt: Prompt,
+    /// Samples of each training group that leave the policy's way once: a numeral, chosen by lot, is exchanged for another one,
+    /// and the policy goes on from there. Tile sizes, vector widths and unroll factors that a policy was never shown
+    /// together are found so. They are not trained on as samples of the group; where one is the best answer to its prompt,
+    /// `advantage.self_imitation` takes it up.
+    pub explorers: u32,
 }
 
 impl Default for Generator {
@@ -120,6 +140,7 @@ impl Default for Generator {
             top_k: 0,
             max_tokens: 320,
             prompt: Prompt::Compact,
+            explorers: 0,
         }
     }
 }

@@ -73,36 +73,17 @@ impl Steps {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use flopsmith_protocol::{GroupId, MachineClass, ProblemId, RunId, TaskId, TechniqueSet};
+    use flopsmith_test_support::candidate;
     use proptest::prelude::*;
 
-    pub(crate) fn candidate(
-        step: u64,
-        group: u32,
-        sample: u32,
-        tasks: u32,
-        size: u32,
-    ) -> CandidateRef {
-        let run = RunId::new("r").expect("an id");
-        let task = TaskId::of(&run, step, group);
+    /// A sample of a step of three groups of four.
+    fn of_twelve(group: u32, sample: u32) -> CandidateRef {
         CandidateRef {
-            id: CandidateId::of(&task, sample),
-            group: GroupId::of(&task),
-            task,
-            run,
-            step,
-            tasks_in_step: tasks,
-            group_size: size,
-            sample,
-            problem: ProblemId::new("p").expect("an id"),
-            stage: 0,
-            permitted: TechniqueSet::EMPTY,
-            purpose: Purpose::Train,
-            policy: None,
-            remeasures: None,
-            machine_class: MachineClass::new("m").expect("an id"),
+            tasks_in_step: 3,
+            group_size: 4,
+            ..candidate(1, group, sample)
         }
     }
 
@@ -115,14 +96,14 @@ pub(crate) mod tests {
             let mut steps = Steps::starting_at(1);
             let mut oracle = std::collections::HashSet::new();
             for (group, sample) in arrivals {
-                let c = candidate(1, group, sample, 3, 4);
+                let c = of_twelve(group, sample);
                 prop_assert_eq!(steps.note(&c), oracle.insert((group, sample)));
                 prop_assert!(steps.knows(&c));
                 prop_assert_eq!(steps.complete(1), oracle.len() == 12);
             }
             steps.close(1);
             prop_assert!(steps.complete(1));
-            prop_assert!(!steps.note(&candidate(1, 0, 0, 3, 4)), "late outcomes of a closed step do not count");
+            prop_assert!(!steps.note(&of_twelve(0, 0)), "late outcomes of a closed step do not count");
         }
     }
 }

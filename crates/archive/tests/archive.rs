@@ -192,12 +192,12 @@ fn answers_of_a_cell() {
 
 #[test]
 fn techniques_outside_the_pool_have_no_cell() {
-    let mut a = Archive::new(problem(), class(), set("simd+unroll"), 2);
+    let mut a = Archive::new(problem_id(), machine_class(), set("simd+unroll"), 2);
     let inserted = a.insert(set("openmp"), elite("a;", 4.0, 0.01), 0.01, 0.5);
     assert_eq!(inserted, Inserted::NotAdded);
     a.count(
         set("openmp"),
-        &run(),
+        &run_id(),
         Counts {
             tried: 1,
             ..Counts::default()
@@ -212,7 +212,7 @@ fn archives_of_different_things_do_not_merge() {
     let mut a = archive(2);
     let other = Archive::new(
         ProblemId::new("spmv").unwrap(),
-        class(),
+        machine_class(),
         TechniqueSet::all(),
         2,
     );

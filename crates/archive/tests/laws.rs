@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use flopsmith_archive::*;
 use flopsmith_protocol::*;
+use flopsmith_test_support::{infrastructure, unknown};
 use made::*;
 use proptest::prelude::*;
 
@@ -263,10 +264,9 @@ proptest! {
         let mut sqd = sqd(config);
         let before = sqd.clone();
         let from = From { step, ..From::default() };
-        let lost = Verdict::Infrastructure { cause: InfrastructureCause::Bus, detail: String::new() };
+        let lost = infrastructure(InfrastructureCause::Bus);
         prop_assert_eq!(sqd.on_outcome(&outcome(from, "x;", Some(set("simd")), lost)), vec![]);
-        let unknown = Verdict::Unknown { detail: String::new() };
-        prop_assert_eq!(sqd.on_outcome(&outcome(from, "x;", None, unknown)), vec![]);
+        prop_assert_eq!(sqd.on_outcome(&outcome(from, "x;", None, unknown())), vec![]);
         prop_assert_eq!(&sqd, &before);
         // The sample is tried again and its real outcome counts.
         sqd.on_outcome(&good(from, "x;", set("simd"), 2.0, 0.01));

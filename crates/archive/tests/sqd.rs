@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 
 use flopsmith_archive::*;
 use flopsmith_protocol::*;
+use flopsmith_test_support::rejected;
 use made::*;
 
 #[test]
 fn a_new_best_counts_after_its_second_measurement() {
     let mut s = sqd(Config::default());
     let effects = s.on_outcome(&good(sample(0, 0), "a;", set("simd"), 5.0, 0.01));
-    let id = CandidateId::new("run-s0-g0-c0").unwrap();
+    let id = CandidateId::new("r-s0-g0-c0").unwrap();
     assert_eq!(
         effects,
         vec![Effect::Remeasure {
@@ -57,11 +58,7 @@ fn a_lucky_first_measurement_is_found_out() {
     // A program that fails the second time is no elite, and a number that was looked up is no measurement.
     s.on_outcome(&good(sample(0, 2), "unsteady;", set("simd"), 8.0, 0.01));
     let waiting = s.pending().next().unwrap().candidate.clone();
-    let fault = CandidateFault::Nondeterministic;
-    let verdict = Verdict::Rejected {
-        fault,
-        detail: String::new(),
-    };
+    let verdict = rejected(CandidateFault::Nondeterministic);
     assert_eq!(s.on_outcome(&again(&waiting, 1, verdict)), vec![]);
     s.on_outcome(&good(sample(0, 3), "known;", set("simd"), 8.0, 0.01));
     let waiting = s.pending().next().unwrap().candidate.id.clone();

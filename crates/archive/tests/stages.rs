@@ -258,7 +258,7 @@ fn configuration_text_and_its_mistakes() {
         ),
     ];
     for (config, message) in wrong {
-        let e = Sqd::new(config, run(), problem(), class())
+        let e = Sqd::new(config, run_id(), problem_id(), machine_class())
             .unwrap_err()
             .to_string();
         assert!(e.contains(message), "{e}");

@@ -160,7 +160,7 @@ pub fn stats(archive: &Archive) -> ArchiveStats {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::made::{again, first, measured, rejected, reused};
+    use flopsmith_test_support::{Measured, again, first, measured, wrong};
 
     fn set(text: &str) -> TechniqueSet {
         text.parse().unwrap()
@@ -182,7 +182,7 @@ mod tests {
             lucky,
             first(1, "lucky once more", "simd", measured(60.0)),
             first(2, "alone", "unroll", measured(30.0)),
-            first(3, "wrong", "simd", rejected()),
+            first(3, "wrong", "simd", wrong()),
         ];
         let archive = archive(&outcomes, TechniqueSet::all()).unwrap();
         let rows = rows(&archive, &outcomes);
@@ -214,7 +214,7 @@ mod tests {
         let unsteady = first(0, "unsteady", "simd", measured(50.0));
         let outcomes = [
             first(1, "unsteady", "simd", measured(55.0)),
-            again(&unsteady, rejected()),
+            again(&unsteady, wrong()),
             unsteady,
         ];
         let archive = archive(&outcomes, TechniqueSet::all()).unwrap();
@@ -233,7 +233,8 @@ mod tests {
     #[test]
     fn a_result_that_was_looked_up_confirms_nothing() {
         let program = first(0, "program", "simd", measured(50.0));
-        let outcomes = [again(&program, reused(50.0)), program];
+        let looked_up = Measured::at(50.0).reused().verdict();
+        let outcomes = [again(&program, looked_up), program];
         assert_eq!(
             coverage(&outcomes),
             Coverage {

@@ -17,8 +17,6 @@ mod folder;
 mod grid;
 mod interrupt;
 mod machine;
-#[cfg(test)]
-mod made;
 mod output;
 mod outside;
 mod paths;

@@ -256,9 +256,9 @@ mod tests {
     use flopsmith_actors::course::Job;
     use flopsmith_problem::Problem;
     use flopsmith_protocol::InfrastructureCause;
+    use flopsmith_test_support::{first, measured, unknown, wrong};
 
     use super::*;
-    use crate::made::{first, measured, rejected};
 
     fn evaluated(verdict: Verdict) -> Evaluated {
         Evaluated {
@@ -287,7 +287,7 @@ mod tests {
             &[&a, &b],
             |source| {
                 evaluated(match source {
-                    "a" => rejected(),
+                    "a" => wrong(),
                     _ => measured(34.0),
                 })
             },
@@ -320,11 +320,7 @@ mod tests {
             words.contains("no more processes") && words.contains("--resume"),
             "{words}"
         );
-        let undecided = |_: &str| {
-            evaluated(Verdict::Unknown {
-                detail: String::new(),
-            })
-        };
+        let undecided = |_: &str| evaluated(unknown());
         assert!(judge(&[&a], undecided, &go).is_err());
     }
 

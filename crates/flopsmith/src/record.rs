@@ -65,13 +65,14 @@ pub fn forget(run: &Path, name: &str) -> Result<()> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::made::measurement;
+    use flopsmith_test_support::Measured;
 
     #[test]
     fn a_record_holds_source_samples_and_attestation() {
         let run = tempfile::tempdir().unwrap();
         let raw = br#"{"candidate":[{"seconds":[0.001,0.0011]}],"seed":7}"#;
-        let record = json("int x;", &measurement(40.0), raw, "{\"cpu_model\":\"m\"}").unwrap();
+        let measurement = Measured::at(40.0).measurement();
+        let record = json("int x;", &measurement, raw, "{\"cpu_model\":\"m\"}").unwrap();
         let file = keep(run.path(), "r-s1-g0-c3-m1", &record).unwrap();
         assert_eq!(file, "certified/r-s1-g0-c3-m1.json");
         // Once more, as after a kill, takes the place of the first.
@@ -86,7 +87,7 @@ mod tests {
         assert_eq!(kept["measurement"]["gflops"], 40.0);
         assert_eq!(kept["samples"]["candidate"][0]["seconds"][1], 0.0011);
         assert_eq!(kept["attestation_json"], "{\"cpu_model\":\"m\"}");
-        assert!(json("int x;", &measurement(40.0), b"", "{}").is_err());
+        assert!(json("int x;", &measurement, b"", "{}").is_err());
         for _ in 0..2 {
             forget(run.path(), "r-s1-g0-c3-m1").unwrap();
             assert!(!run.path().join("certified/r-s1-g0-c3-m1.json").exists());

@@ -44,6 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::random(config, 0, Device::Cpu, Kind::Float)?;
     let requests: Vec<Request> = (0..batch)
         .map(|row| Request {
+            detour: None,
             prompt: (0..prompt)
                 .map(|i| ((row % get("prompts") * 7919 + i * 104_729) % vocabulary) as u32)
                 .collect(),

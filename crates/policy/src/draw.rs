@@ -92,6 +92,24 @@ pub(crate) fn draw(
     None
 }
 
+/// Another token of a kind than the one that was drawn, each as likely as the other; the drawn one where there is none.
+/// The log-probability is that of the policy, not of the exchange.
+pub(crate) fn exchange(probabilities: &[f32], kind: &[bool], drawn: Drawn, u: f64) -> Drawn {
+    let others: Vec<u32> = (0u32..)
+        .zip(kind.iter().zip(probabilities))
+        .filter(|(token, (is, p))| **is && **p > 0.0 && *token != drawn.token)
+        .map(|(token, _)| token)
+        .collect();
+    let total: f64 = probabilities.chunks(64).map(run_sum).sum();
+    match others.get((u * others.len() as f64) as usize) {
+        Some(&token) => Drawn {
+            token,
+            logprob: (at(probabilities, token) / total).ln() as f32,
+        },
+        None => drawn,
+    }
+}
+
 fn at(probabilities: &[f32], token: u32) -> f64 {
     f64::from(probabilities[token as usize])
 }
@@ -281,6 +299,26 @@ mod tests {
             let share = f64::from(*count) / n as f64;
             assert!((share - f64::from(p)).abs() < 0.0125, "{counts:?}");
         }
+    }
+
+    #[test]
+    fn an_exchange_takes_every_other_token_of_the_kind_equally_often() {
+        let p = [0.5f32, 0.2, 0.0, 0.299, 0.001];
+        let kind = [false, true, true, true, true];
+        let drawn = Drawn {
+            token: 3,
+            logprob: 0.0,
+        };
+        let mut counts = [0u32; 5];
+        for i in 0..10_000 {
+            let other = exchange(&p, &kind, drawn, uniform(i, 7));
+            assert!((other.logprob - p[other.token as usize].ln()).abs() < 1e-5);
+            counts[other.token as usize] += 1;
+        }
+        assert_eq!((counts[0], counts[2], counts[3]), (0, 0, 0), "{counts:?}");
+        assert!(counts[1].abs_diff(5000) < 250, "{counts:?}");
+        let alone = [false, false, false, true, false];
+        assert_eq!(exchange(&p, &alone, drawn, 0.5), drawn);
     }
 
     #[test]

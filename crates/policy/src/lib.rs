@@ -42,7 +42,7 @@ pub use forward::{Entropy, TokenLogprobs};
 pub use inspect::{Inspection, TokenizerFacts, check, inspect};
 pub use memory::keep_freed_memory;
 pub use model::Model;
-pub use sample::{Request, Sample, sample, sample_while};
+pub use sample::{Detour, Request, Sample, sample, sample_while};
 pub use tch::{Device, Kind, Tensor};
 pub use thread::{Handle, Reply, Sampled};
 pub use tokenizer::Tokenizer;

@@ -1,11 +1,12 @@
 //! Writing answers: batched sampling with a key-value cache.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use flopsmith_protocol::Sampling;
 
 use crate::decode::{self, Decoder, Prompt};
-use crate::draw::{Cut, Drawn, draw, uniform};
+use crate::draw::{Cut, Drawn, draw, exchange, uniform};
 use crate::error::{Error, Result};
 use crate::model::Model;
 
@@ -18,6 +19,18 @@ pub struct Request {
     pub seed: u64,
     /// Temperature, cuts and length. Temperature 0 takes the likeliest token each time.
     pub sampling: Sampling,
+    /// Where the answer leaves the policy's way, if anywhere.
+    pub detour: Option<Detour>,
+}
+
+/// A token that is exchanged for another of its kind, after which the policy goes on from there: exploration where it
+/// matters, instead of a higher temperature everywhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Detour {
+    /// For each token id: is it of the kind? Tokens behind the end are not.
+    pub kind: Arc<[bool]>,
+    /// Which token of the kind that is drawn; the first is 0. An answer with fewer of them takes no detour.
+    pub at: u32,
 }
 
 /// One answer.
@@ -138,6 +151,8 @@ struct Row<'a> {
     request: &'a Request,
     cut: Cut,
     sample: Sample,
+    /// Tokens of the detour's kind so far.
+    met: u32,
     done: bool,
 }
 
@@ -178,6 +193,7 @@ impl<'a> Wave<'a> {
                         logprobs: Vec::new(),
                         finished: false,
                     },
+                    met: 0,
                     done: s.max_tokens == 0,
                 }
             })
@@ -222,8 +238,17 @@ impl<'a> Wave<'a> {
             };
             let position = row.sample.tokens.len();
             let u = uniform(row.request.seed, position as u64);
-            let Drawn { token, logprob } =
-                draw(p, row.cut, u, &mut self.scratch).ok_or(Error::Scores)?;
+            let mut next = draw(p, row.cut, u, &mut self.scratch).ok_or(Error::Scores)?;
+            if let Some(detour) = &row.request.detour
+                && detour.kind.get(next.token as usize) == Some(&true)
+            {
+                if row.met == detour.at {
+                    let u = uniform(!row.request.seed, position as u64);
+                    next = exchange(p, &detour.kind, next, u);
+                }
+                row.met += 1;
+            }
+            let Drawn { token, logprob } = next;
             row.sample.tokens.push(token);
             row.sample.logprobs.push(logprob);
             row.sample.finished = self.eos.contains(&token);

@@ -87,6 +87,17 @@ impl Tokenizer {
         }
     }
 
+    /// For each token id: is it a numeral, nothing but decimal digits?
+    pub fn numerals(&self) -> Vec<bool> {
+        let size = self.inner.get_vocab_size(true) as u32;
+        (0..size)
+            .map(|id| {
+                let text = self.inner.id_to_token(id).unwrap_or_default();
+                !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+            })
+            .collect()
+    }
+
     /// Writes `tokenizer.json`, `tokenizer_config.json` and `generation_config.json` so that transformers opens them.
     pub fn save(&self, folder: &Path) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Write {

@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_policy::{
-    Config, Device, Entropy, Error, Kind, Model, Request, Sample, Tensor, sample, sample_while,
+    Config, Detour, Device, Entropy, Error, Kind, Model, Request, Sample, Tensor, sample,
+    sample_while,
 };
 use flopsmith_protocol::Sampling;
 
@@ -26,6 +27,7 @@ fn plain(max_tokens: u32) -> Sampling {
 fn mixed(n: usize) -> Vec<Request> {
     (0..n)
         .map(|i| Request {
+            detour: None,
             prompt: (0..[5, 9, 5, 17][i % 4])
                 .map(|t| ((t * 7 + (i % 3) * 13) % 50) as u32)
                 .collect(),
@@ -117,6 +119,7 @@ fn seeds_tell_samples_apart() {
     let model = model(4);
     let requests: Vec<Request> = (0..16)
         .map(|seed| Request {
+            detour: None,
             prompt: vec![1, 2, 3],
             seed,
             sampling: plain(20),
@@ -174,6 +177,7 @@ fn greedy_and_a_top_k_of_one_take_the_likeliest() {
         },
     ]
     .map(|sampling| Request {
+        detour: None,
         prompt: prompt.clone(),
         seed: 9,
         sampling,
@@ -219,11 +223,13 @@ fn a_long_stretch_of_masked_columns_does_no_harm() {
     // Attention kernels work in blocks of 512 columns: one row is masked over a whole block.
     let model = model(2);
     let long = Request {
+        detour: None,
         prompt: (0..640).map(|t| t % 50).collect(),
         seed: 1,
         sampling: plain(6),
     };
     let short = Request {
+        detour: None,
         prompt: vec![4],
         seed: 2,
         sampling: plain(6),
@@ -264,6 +270,7 @@ fn progress_counts_every_token_and_can_stop() {
 fn requests_that_cannot_be_answered_are_refused_by_number() {
     let model = model(2);
     let good = Request {
+        detour: None,
         prompt: vec![1],
         seed: 0,
         sampling: plain(4),
@@ -344,6 +351,7 @@ fn a_model_gone_astray_is_an_error() {
     let model = model(2);
     let _ = model.flat().shallow_clone().fill_(f64::NAN);
     let request = Request {
+        detour: None,
         prompt: vec![1],
         seed: 0,
         sampling: plain(4),
@@ -352,4 +360,43 @@ fn a_model_gone_astray_is_an_error() {
         sample(&model, &[request], &[], |_| {}),
         Err(Error::Scores)
     ));
+}
+
+#[test]
+fn a_detour_exchanges_one_token_and_goes_on_from_there() {
+    let model = model(2);
+    // Every other token is of the kind.
+    let kind: std::sync::Arc<[bool]> = (0..50).map(|id| id % 2 == 0).collect();
+    let of_kind = |tokens: &[u32]| -> Vec<usize> {
+        (0..tokens.len())
+            .filter(|t| kind[tokens[*t] as usize])
+            .collect()
+    };
+    for request in mixed(12) {
+        let straight = &sample(&model, std::slice::from_ref(&request), &[], |_| {}).unwrap()[0];
+        let places = of_kind(&straight.tokens);
+        for at in 0..4u32 {
+            let other = Request {
+                detour: Some(Detour {
+                    kind: std::sync::Arc::clone(&kind),
+                    at,
+                }),
+                ..request.clone()
+            };
+            let answer = &sample(&model, std::slice::from_ref(&other), &[], |_| {}).unwrap()[0];
+            let Some(&place) = places.get(at as usize) else {
+                assert_eq!(answer, straight, "too short for a detour");
+                continue;
+            };
+            assert_eq!(answer.tokens[..place], straight.tokens[..place]);
+            assert_ne!(answer.tokens[place], straight.tokens[place]);
+            assert!(kind[answer.tokens[place] as usize]);
+            // The probabilities are the policy's own, at the exchanged token too.
+            assert_near(
+                &answer.logprobs,
+                &forced(&model, &other, answer, 1.0),
+                "detour",
+            );
+        }
+    }
 }

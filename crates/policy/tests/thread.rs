@@ -42,6 +42,7 @@ fn handle() -> Handle {
 fn requests(n: u64, max_tokens: u32) -> Vec<Request> {
     (0..n)
         .map(|seed| Request {
+            detour: None,
             prompt: vec![1, 2, 3],
             seed,
             sampling: Sampling {

@@ -72,6 +72,9 @@ pub struct Task {
     pub group: GroupId,
     /// How many samples are wanted.
     pub group_size: u32,
+    /// How many of them, the last ones, leave the policy's way once: one of their numerals is exchanged for another.
+    #[serde(default, skip_serializing_if = "is_none_of_them")]
+    pub explorers: u32,
     /// The problem to solve.
     pub problem: ProblemId,
     /// The SQD stage it belongs to.
@@ -90,6 +93,11 @@ pub struct Task {
     pub machine_class: MachineClass,
     /// The oldest policy version that may answer; the generator waits for it.
     pub min_policy: PolicyVersion,
+}
+
+/// Tasks without explorers look as they did before there were any.
+fn is_none_of_them(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What every later stage needs to know about a candidate.

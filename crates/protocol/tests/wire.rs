@@ -95,6 +95,7 @@ fn task() -> Task {
         tasks_in_step: 8,
         group: r.group,
         group_size: 8,
+        explorers: 0,
         problem: r.problem,
         stage: 2,
         permitted: r.permitted,

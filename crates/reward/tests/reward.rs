@@ -1,42 +1,13 @@
 //! The rules every reward keeps, whatever its settings.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_protocol::{
-    CandidateFault, Digest, FaultClass, InfrastructureCause, Interval, Measurement, StopReason,
-    Verdict,
-};
+use flopsmith_protocol::{CandidateFault, FaultClass, InfrastructureCause, Verdict};
 use flopsmith_reward::{Context, Error, Ladder, Logistic, Reward, SuccessScale};
+use flopsmith_test_support::{Measured, infrastructure, rejected, unknown};
 use proptest::prelude::*;
 
 fn measured(gflops: f64, ratio: f64, se: f64) -> Verdict {
-    Verdict::Measured {
-        measurement: Measurement {
-            gflops,
-            seconds_per_call: 0.033_554_432 / gflops,
-            ratio,
-            interval: Interval {
-                low: ratio * (-1.96 * se).exp(),
-                high: ratio * (1.96 * se).exp(),
-                confidence: 0.95,
-            },
-            log_ratio_se: se,
-            calls: 100,
-            blocks: 10,
-            mdape: 0.01,
-            stop: StopReason::Precise,
-            samples: None,
-            attestation: Digest::of(b"machine"),
-            share_of_peak: gflops / 50.0,
-            reused: false,
-        },
-    }
-}
-
-fn rejected(fault: CandidateFault) -> Verdict {
-    Verdict::Rejected {
-        fault,
-        detail: String::new(),
-    }
+    Measured::at(gflops).ratio(ratio).se(se).verdict()
 }
 
 fn scale() -> impl Strategy<Value = SuccessScale> {
@@ -120,10 +91,10 @@ proptest! {
 
     #[test]
     fn infrastructure_has_no_reward(r in reward(), ctx in context(), cause in proptest::sample::select(InfrastructureCause::ALL)) {
-        let verdict = Verdict::Infrastructure { cause, detail: String::new() };
+        let verdict = infrastructure(cause);
         prop_assert_eq!(r.reward(&verdict, &ctx), None);
         prop_assert_eq!(r.reward_se(&verdict, &ctx), None);
-        prop_assert_eq!(r.reward(&Verdict::Unknown { detail: String::new() }, &ctx), None);
+        prop_assert_eq!(r.reward(&unknown(), &ctx), None);
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use flopsmith_archive::{Effect, Pending, Sqd};
+use flopsmith_archive::{Effect, Sqd};
 use flopsmith_protocol::{
-    Candidate, CandidateId, CandidateRef, GroupId, InfrastructureCause, Outcome, PolicyVersion,
-    Purpose, Rollout, Sampling, StageChanged, Task, TaskId, Verdict, subjects,
+    Candidate, CandidateId, CandidateRef, InfrastructureCause, Outcome, Purpose, StageChanged,
+    Task, Verdict, subjects,
 };
 use flopsmith_store::Checkpoints;
 use serde::{Deserialize, Serialize};
@@ -16,12 +16,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::Role;
-use crate::course::{Budget, Course, Job};
+use crate::course::{Course, Job};
 use crate::error::Error;
 use crate::node::{Context, Decided};
-use crate::settings::GeneratorKind;
 use crate::steps::Steps;
-use crate::trace::{candidate_span, task_span};
+use crate::trace::candidate_span;
+
+mod restart;
+mod tasks;
 
 /// How long the end of a run waits for elites that are measured again.
 const LAST_MEASUREMENTS: Duration = Duration::from_secs(25);
@@ -111,135 +113,6 @@ impl Role for Archive {
 }
 
 impl Archive {
-    async fn restore(&self) -> Result<Working, Error> {
-        let checkpoints = Checkpoints::new(self.context.store.clone(), "archive");
-        let run = &self.context.run;
-        let now = Instant::now();
-        let last_news = self.news();
-        let mut work = match checkpoints.latest(run).await? {
-            Some(checkpoint) => {
-                let bytes = checkpoint.file("archive.msgpack").await?;
-                let saved: Saved = rmp_serde::from_slice(&bytes).map_err(|e| Error::Saved {
-                    role: "archive",
-                    detail: e.to_string(),
-                })?;
-                let first = saved.course.current().map_or(u64::MAX, |c| c.0);
-                let before = saved.elapsed;
-                Working {
-                    saved,
-                    steps: Steps::starting_at(first),
-                    checkpoints,
-                    repeated: BTreeSet::new(),
-                    started: now,
-                    before,
-                    step_started: now,
-                    last_news,
-                }
-            }
-            None => Working {
-                saved: Saved {
-                    sqd: self.new_sqd()?,
-                    course: Course::new(self.job),
-                    tasks: Vec::new(),
-                    sequence: 0,
-                    elapsed: 0.0,
-                },
-                steps: Steps::starting_at(0),
-                checkpoints,
-                repeated: BTreeSet::new(),
-                started: now,
-                before: 0.0,
-                step_started: now,
-                last_news,
-            },
-        };
-        if work.saved.tasks.is_empty() && !work.saved.course.finished() {
-            self.next_step(&mut work, 0.0).await?;
-        } else {
-            self.publish_unanswered(&work).await?;
-            self.ask_again(&mut work).await?;
-        }
-        work.last_news = self.news();
-        Ok(work)
-    }
-
-    fn new_sqd(&self) -> Result<Sqd, Error> {
-        let context = &self.context;
-        Sqd::new(
-            context.settings.sqd.clone(),
-            context.run.clone(),
-            context.problem.id.clone(),
-            context.machine_class.clone(),
-        )
-        .map_err(|e| Error::Settings(format!("[sqd]: {e}")))
-    }
-
-    /// After a restart: elites whose second measurement was asked for and never came. Asking twice counts once.
-    async fn ask_again(&self, work: &mut Working) -> Result<(), Error> {
-        let pending: Vec<Pending> = work.saved.sqd.pending().cloned().collect();
-        for waiting in pending {
-            let id = waiting.candidate.id.remeasured(waiting.repetition);
-            let again = Candidate {
-                candidate: CandidateRef {
-                    id: id.clone(),
-                    purpose: Purpose::Certify,
-                    remeasures: Some(waiting.candidate.id.clone()),
-                    ..waiting.candidate
-                },
-                source: waiting.elite.source.clone(),
-            };
-            work.repeated.insert(id);
-            self.context
-                .bus
-                .publish(&subjects::compile("cpu"), &again)
-                .await?;
-        }
-        Ok(())
-    }
-
-    /// After a restart: tasks nobody has answered yet go out again. Answering one twice counts once.
-    async fn publish_unanswered(&self, work: &Working) -> Result<(), Error> {
-        let mut answered = BTreeSet::new();
-        let run = &self.context.run;
-        let mut outcomes = self
-            .context
-            .bus
-            .log::<Outcome>(&subjects::outcome(run), 0)
-            .await?;
-        for (_, outcome) in outcomes.replay().await? {
-            answered.insert(outcome.candidate.task);
-        }
-        let mut rollouts = self
-            .context
-            .bus
-            .log::<Rollout>(&subjects::rollout(run), 0)
-            .await?;
-        for (_, rollout) in rollouts.replay().await? {
-            answered.insert(rollout.candidate.task);
-        }
-        for task in work
-            .saved
-            .tasks
-            .iter()
-            .filter(|t| !answered.contains(&t.id))
-        {
-            self.publish_task(task).await?;
-        }
-        Ok(())
-    }
-
-    async fn publish_task(&self, task: &Task) -> Result<(), Error> {
-        let policy = match self.context.settings.generator.kind {
-            GeneratorKind::Policy => "policy",
-            GeneratorKind::Schedule => "schedule",
-        };
-        // The beginning of a trace: all that comes of the task continues it.
-        let span = task_span!("task", task);
-        let subject = subjects::generate(policy);
-        let published = self.context.bus.publish(&subject, task);
-        Ok(published.instrument(span).await?)
-    }
-
     async fn on_outcome(
         &self,
         work: &mut Working,
@@ -338,100 +211,6 @@ impl Archive {
             }
         }
         Ok(())
-    }
-
-    /// Plans the next step, saves everything, then lets the tasks go: a task that was published is always a task that was saved.
-    async fn next_step(&self, work: &mut Working, seconds: f64) -> Result<(), Error> {
-        let settings = &self.context.settings;
-        let budget = Budget {
-            seconds: settings.budget_seconds,
-            steps: settings.max_steps,
-        };
-        let elapsed = work.elapsed();
-        let next = work.saved.course.advance(elapsed, seconds, budget);
-        work.saved.tasks = match next {
-            Some((step, purpose)) => self.plan(work, step, purpose),
-            None => Vec::new(),
-        };
-        work.saved.elapsed = elapsed;
-        work.step_started = Instant::now();
-        let bytes = rmp_serde::to_vec_named(&work.saved).map_err(|e| Error::Saved {
-            role: "archive",
-            detail: e.to_string(),
-        })?;
-        let number = next.map_or(u64::MAX, |n| n.0);
-        let meta = serde_json::json!({ "elapsed_seconds": elapsed, "finished": next.is_none() });
-        work.checkpoints
-            .save(
-                &self.context.run,
-                number,
-                vec![("archive.msgpack".to_owned(), bytes)],
-                meta,
-            )
-            .await?;
-        work.checkpoints.keep(&self.context.run, 3).await?;
-        for task in &work.saved.tasks {
-            self.publish_task(task).await?;
-        }
-        work.last_news = self.news();
-        Ok(())
-    }
-
-    fn plan(&self, work: &mut Working, step: u64, purpose: Purpose) -> Vec<Task> {
-        let settings = &self.context.settings;
-        let evaluation = matches!(purpose, Purpose::EvaluateStart | Purpose::EvaluateEnd);
-        let count = if evaluation {
-            settings.evaluate_tasks
-        } else {
-            settings.tasks
-        };
-        // The two evaluations have other seeds than training, and the same in every run of a seed.
-        let seed = settings
-            .seed
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .wrapping_add(step);
-        let plans = if evaluation {
-            work.saved.sqd.evaluation(count as usize)
-        } else {
-            work.saved.sqd.plan(step, count as usize, seed)
-        };
-        let generator = &settings.generator;
-        plans
-            .into_iter()
-            .zip(0u32..)
-            .map(|(plan, number)| {
-                let id = TaskId::of(&self.context.run, step, number);
-                Task {
-                    group: GroupId::of(&id),
-                    id,
-                    run: self.context.run.clone(),
-                    step,
-                    tasks_in_step: count,
-                    group_size: settings.group_size,
-                    problem: self.context.problem.id.clone(),
-                    stage: plan.stage,
-                    permitted: plan.permitted,
-                    elite: plan.elite,
-                    purpose,
-                    sampling: Sampling {
-                        temperature: generator.temperature,
-                        top_p: match purpose {
-                            Purpose::EvaluateStart | Purpose::EvaluateEnd => {
-                                generator.evaluation_top_p
-                            }
-                            _ => generator.top_p,
-                        },
-                        top_k: generator.top_k,
-                        max_tokens: generator.max_tokens,
-                    },
-                    seed: seed
-                        .wrapping_mul(0x2545_f491_4f6c_dd1d)
-                        .wrapping_add(u64::from(number)),
-                    machine_class: self.context.machine_class.clone(),
-                    min_policy: PolicyVersion(work.saved.course.trained()),
-                }
-            })
-            .collect()
     }
 
     async fn on_clock(&self, work: &mut Working) -> Result<(), Error> {

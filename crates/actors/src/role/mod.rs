@@ -1,4 +1,4 @@
-//! The roles. Each file is one.
+//! The roles. Each file is one; the folder of the same name holds what is large enough for a file of its own.
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use flopsmith_policy::chat::Message;
-use flopsmith_policy::{Handle, Request, Tokenizer};
+use flopsmith_policy::{Detour, Handle, Request, Tokenizer};
 use flopsmith_problem::{Problem, prompt};
 use flopsmith_protocol::{ArtifactRef, PolicyVersion, Task};
 use flopsmith_store::Store;
@@ -17,10 +17,15 @@ use crate::settings::Prompt;
 pub struct PolicySource {
     handle: Handle,
     tokenizer: Arc<Tokenizer>,
+    numerals: Arc<[bool]>,
     store: Store,
     style: prompt::Style,
     version: Option<PolicyVersion>,
 }
+
+/// An explorer exchanges one of so many numerals of its answer, each as likely as the other. In a program of the schedule
+/// space these reach from the declarations through the first loops.
+const NUMERALS: u64 = 24;
 
 impl PolicySource {
     /// A source of `handle`'s samples; weights come from `store`.
@@ -31,6 +36,7 @@ impl PolicySource {
         };
         Self {
             handle,
+            numerals: tokenizer.numerals().into(),
             tokenizer,
             store,
             style,
@@ -79,13 +85,20 @@ impl Source for PolicySource {
         for task in tasks {
             let text = prompt::render(problem, task.permitted, task.elite.as_ref(), self.style);
             let ids = self.encode(&text)?;
-            for sample in 0..u64::from(task.group_size) {
+            for sample in 0..task.group_size {
+                let seed = task
+                    .seed
+                    .wrapping_add(u64::from(sample).wrapping_mul(0xd134_2543_de82_ef95));
+                let explores = sample >= task.group_size.saturating_sub(task.explorers);
                 requests.push(Request {
                     prompt: ids.clone(),
-                    seed: task
-                        .seed
-                        .wrapping_add(sample.wrapping_mul(0xd134_2543_de82_ef95)),
+                    seed,
                     sampling: task.sampling.clone(),
+                    detour: explores.then(|| Detour {
+                        kind: Arc::clone(&self.numerals),
+                        // The seed's high bits are the mixed ones.
+                        at: ((seed >> 40) % NUMERALS) as u32,
+                    }),
                 });
             }
         }

@@ -83,36 +83,18 @@ mod tests {
     use std::path::Path;
 
     use flopsmith_generator::schedule::Space;
-    use flopsmith_protocol::{
-        GroupId, MachineClass, ProblemId, Purpose, RunId, Sampling, TaskId, TechniqueSet,
-    };
+    use flopsmith_protocol::{Purpose, TechniqueSet};
 
     use super::*;
 
     fn task(number: u32) -> Task {
-        let run = RunId::new("r").expect("an id");
-        let id = TaskId::of(&run, u64::from(number), 0);
+        let step = u64::from(number);
         Task {
-            group: GroupId::of(&id),
-            id,
-            run,
-            step: u64::from(number),
-            tasks_in_step: 1,
             group_size: 8,
-            problem: ProblemId::new("dgemm").expect("an id"),
-            stage: 0,
             permitted: TechniqueSet::all(),
-            elite: None,
             purpose: Purpose::Search,
-            sampling: Sampling {
-                temperature: 1.0,
-                top_p: 1.0,
-                top_k: 0,
-                max_tokens: 1,
-            },
-            seed: u64::from(number) + 100,
-            machine_class: MachineClass::new("m").expect("an id"),
-            min_policy: PolicyVersion(0),
+            seed: step + 100,
+            ..flopsmith_test_support::task(step, 0)
         }
     }
 

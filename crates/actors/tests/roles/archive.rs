@@ -11,9 +11,10 @@ use flopsmith_protocol::{
     Candidate, InfrastructureCause, Outcome, Purpose, Task, Verdict, subjects,
 };
 use flopsmith_store::Checkpoints;
+use flopsmith_test_support::{Measured, outcome, run_id, wrong};
 use tokio_util::sync::CancellationToken;
 
-use crate::{World, candidate, measured, outcome, run_id, settings, soon, start, wrong};
+use crate::{World, candidate, settings, soon, start};
 
 fn impatient() -> Settings {
     Settings {
@@ -103,7 +104,7 @@ async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() 
         outcome(of(0, 0), wrong()),
         outcome(of(0, 1), wrong()),
         outcome(of(1, 0), wrong()),
-        measured(of(1, 1)),
+        Measured::at(10.0).outcome(of(1, 1)),
     ];
     world.bus.publish_many(&subject, &outcomes).await.unwrap();
     let finished = CancellationToken::new();
@@ -142,7 +143,7 @@ async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() 
     let again = soon(queue.next()).await.unwrap();
     let candidate = again.message().candidate.clone();
     assert_eq!(candidate.remeasures, Some(of(1, 1).id));
-    let repeated = measured(candidate);
+    let repeated = Measured::at(10.0).outcome(candidate);
     world.bus.publish(&subject, &repeated).await.unwrap();
     soon(finished.cancelled()).await;
     again.done().await.unwrap();

@@ -10,12 +10,13 @@ use flopsmith_actors::versions::Versions;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, InfrastructureCause, Outcome, PolicyPublished, PolicyVersion, Purpose,
-    Rollout, Task, Verdict, subjects,
+    Rollout, Task, subjects,
 };
 use flopsmith_store::Store;
+use flopsmith_test_support::{infrastructure, outcome, run_id, wrong};
 use tokio::sync::Semaphore;
 
-use crate::{World, candidate, outcome, run_id, settings, soon, start, task, wrong};
+use crate::{World, candidate, settings, soon, start, task};
 
 /// What a source was told and asked, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,10 +97,7 @@ async fn a_generator_that_is_started_again_hears_the_past_and_takes_the_newest_v
         let done = versions.publish(PolicyVersion(version), version, bytes, None);
         soon(done).await.unwrap();
     }
-    let failed = Verdict::Infrastructure {
-        cause: InfrastructureCause::Jail,
-        detail: String::new(),
-    };
+    let failed = infrastructure(InfrastructureCause::Jail);
     let past: Vec<Outcome> = (0..60)
         .map(|step| outcome(candidate(step, 0, 0, Purpose::Train), wrong()))
         .chain([outcome(candidate(60, 0, 0, Purpose::Train), failed)])

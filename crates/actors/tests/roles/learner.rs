@@ -5,11 +5,12 @@ use std::time::Duration;
 use flopsmith_actors::batches::{Batches, SILENCE};
 use flopsmith_actors::versions::{KEPT, Versions};
 use flopsmith_protocol::{
-    Digest, InfrastructureCause, MachineClass, MachineFacts, NodeId, Outcome, PolicyPublished,
-    PolicyVersion, Purpose, Rollout, Verdict, subjects,
+    InfrastructureCause, MachineClass, MachineFacts, NodeId, Outcome, PolicyPublished,
+    PolicyVersion, Purpose, Rollout, subjects,
 };
+use flopsmith_test_support::{ATTESTED, infrastructure, machine, outcome, rollout, run_id, wrong};
 
-use crate::{World, candidate, outcome, rollout, run_id, settings, soon, wrong};
+use crate::{World, candidate, settings, soon};
 
 /// A training step: three programs that teach, and one that the infrastructure failed.
 fn step(step: u64) -> Vec<Outcome> {
@@ -17,14 +18,10 @@ fn step(step: u64) -> Vec<Outcome> {
         let candidate = candidate(step, group, sample, Purpose::Train);
         outcome(candidate, verdict)
     };
-    let failed = Verdict::Infrastructure {
-        cause: InfrastructureCause::Jail,
-        detail: String::new(),
-    };
     vec![
         sample(0, 0, wrong()),
         sample(0, 1, wrong()),
-        sample(1, 0, failed),
+        sample(1, 0, infrastructure(InfrastructureCause::Jail)),
         sample(1, 1, wrong()),
     ]
 }
@@ -123,15 +120,10 @@ async fn the_peak_is_that_of_the_first_node_of_the_class() {
         ("c", "local", 30.0),
     ] {
         let facts = MachineFacts {
-            run: run_id(),
             node: NodeId::new(node).unwrap(),
             machine_class: MachineClass::new(class).unwrap(),
             peak_gflops: peak,
-            reference_gflops: 1.0,
-            openblas_gflops: None,
-            openblas_core: None,
-            attestation: Digest::of(b"machine"),
-            attestation_json: "{}".to_owned(),
+            ..machine(ATTESTED)
         };
         let subject = subjects::machine(&run_id());
         world.bus.publish(&subject, &facts).await.unwrap();

@@ -17,12 +17,9 @@ use flopsmith_actors::settings::GeneratorKind;
 use flopsmith_actors::{Cores, Error, Settings};
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{
-    CandidateFault, CandidateId, CandidateRef, Digest, GroupId, Interval, MachineClass,
-    Measurement, Message, NodeId, Outcome, PolicyVersion, Purpose, Rollout, RunId, Sampling,
-    StopReason, Task, TaskId, TechniqueSet, Verdict,
-};
+use flopsmith_protocol::{CandidateRef, Digest, Message, Purpose, Task};
 use flopsmith_store::Store;
+use flopsmith_test_support::{node_id, run_id, sample_of};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -65,7 +62,7 @@ impl World {
             run: run_id(),
             settings,
             folder: self.folder.path().to_owned(),
-            node: NodeId::new("n").unwrap(),
+            node: node_id(),
             problem: Arc::new(Problem::load(&problem).unwrap()),
             toolchain: Digest::of(b"gcc"),
             bus: self.bus.clone(),
@@ -117,120 +114,17 @@ fn settings() -> Settings {
     settings
 }
 
-fn run_id() -> RunId {
-    RunId::new("r").unwrap()
-}
-
 /// The tasks that these settings make of a step.
 fn task(step: u64, number: u32, purpose: Purpose) -> Task {
-    let id = TaskId::of(&run_id(), step, number);
     Task {
-        group: GroupId::of(&id),
-        id,
-        run: run_id(),
-        step,
-        tasks_in_step: 2,
-        group_size: 2,
-        problem: flopsmith_protocol::ProblemId::new("dgemm").unwrap(),
-        stage: 0,
-        permitted: TechniqueSet::EMPTY,
-        elite: None,
         purpose,
-        sampling: Sampling {
-            temperature: 1.0,
-            top_p: 1.0,
-            top_k: 0,
-            max_tokens: 8,
-        },
-        seed: 1,
-        machine_class: MachineClass::new("local").unwrap(),
-        min_policy: PolicyVersion(0),
+        ..flopsmith_test_support::task(step, number)
     }
 }
 
 /// A sample of such a task.
 fn candidate(step: u64, number: u32, sample: u32, purpose: Purpose) -> CandidateRef {
-    let task = task(step, number, purpose);
-    CandidateRef {
-        id: CandidateId::of(&task.id, sample),
-        run: task.run,
-        task: task.id,
-        step,
-        tasks_in_step: task.tasks_in_step,
-        group: task.group,
-        group_size: task.group_size,
-        sample,
-        problem: task.problem,
-        stage: task.stage,
-        permitted: task.permitted,
-        purpose,
-        policy: (purpose == Purpose::Train).then_some(PolicyVersion(step)),
-        remeasures: None,
-        machine_class: task.machine_class,
-    }
-}
-
-fn outcome(candidate: CandidateRef, verdict: Verdict) -> Outcome {
-    Outcome {
-        source: format!("program of {}", candidate.id),
-        candidate,
-        techniques: None,
-        vector_bits: None,
-        verdict,
-        stage_seconds: [0.0; 3],
-        node: NodeId::new("n").unwrap(),
-        machine_class: MachineClass::new("local").unwrap(),
-        decided_unix_ms: 0,
-    }
-}
-
-fn wrong() -> Verdict {
-    Verdict::Rejected {
-        fault: CandidateFault::WrongResult,
-        detail: String::new(),
-    }
-}
-
-fn measurement() -> Measurement {
-    Measurement {
-        gflops: 10.0,
-        seconds_per_call: 0.001,
-        ratio: 10.0,
-        interval: Interval {
-            low: 9.0,
-            high: 11.0,
-            confidence: 0.95,
-        },
-        log_ratio_se: 0.01,
-        calls: 64,
-        blocks: 8,
-        mdape: 0.01,
-        stop: StopReason::Precise,
-        samples: None,
-        attestation: Digest::of(b"machine"),
-        share_of_peak: 0.2,
-        reused: false,
-    }
-}
-
-/// An outcome of a verified program without techniques.
-fn measured(candidate: CandidateRef) -> Outcome {
-    let measurement = measurement();
-    Outcome {
-        techniques: Some(TechniqueSet::EMPTY),
-        ..outcome(candidate, Verdict::Measured { measurement })
-    }
-}
-
-fn rollout(outcome: &Outcome) -> Rollout {
-    Rollout {
-        candidate: outcome.candidate.clone(),
-        source: Digest::of(outcome.source.as_bytes()),
-        prompt_tokens: vec![1],
-        tokens: vec![2],
-        logprobs: vec![-0.5],
-        finished: true,
-    }
+    sample_of(&task(step, number, purpose), sample)
 }
 
 /// Waits for a future, but not for ever.

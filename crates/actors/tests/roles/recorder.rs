@@ -5,10 +5,11 @@ use std::sync::Arc;
 use flopsmith_actors::node::Context;
 use flopsmith_actors::role::recorder::{Progress, Recorder, StepLine, files};
 use flopsmith_protocol::{Outcome, Purpose, subjects};
+use flopsmith_test_support::{outcome, run_id, wrong};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use crate::{World, candidate, outcome, run_id, settings, soon, start, wrong};
+use crate::{World, candidate, settings, soon, start};
 
 /// The outcomes of a whole step.
 fn step() -> Vec<Outcome> {

@@ -10,11 +10,12 @@ use flopsmith_bench::{Built, Failure, Purpose as Measure, Report, Timed};
 use flopsmith_bus::WorkerOptions;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
-    ArtifactRef, Candidate, Compiled, Digest, MachineClass, NodeId, Outcome, Purpose, TechniqueSet,
-    Verdict, Verified, subjects,
+    ArtifactRef, Candidate, Compiled, Digest, Outcome, Purpose, TechniqueSet, Verdict, Verified,
+    subjects,
 };
+use flopsmith_test_support::{Measured, machine_class, node_id, run_id};
 
-use crate::{Working, World, candidate, measurement, run_id, settings, soon, start};
+use crate::{Working, World, candidate, settings, soon, start};
 
 const POISON: &[u8] = b"poison";
 
@@ -59,7 +60,7 @@ impl timer::Stage for Fake {
     ) -> Result<Timed, Failure> {
         taste(object);
         Ok(Timed {
-            measurement: measurement(),
+            measurement: Measured::at(10.0).measurement(),
             raw: b"{}".to_vec(),
         })
     }
@@ -125,7 +126,7 @@ async fn a_verifier_outlives_objects_that_are_lost_and_programs_it_cannot_digest
     let verdicts = verdicts(&world, 2).await;
     says(&verdicts["r-s0-g0-c0"], "store", "is not there");
     says(&verdicts["r-s0-g0-c1"], "unknown", "indigestible");
-    let subject = subjects::time(&MachineClass::new("local").unwrap());
+    let subject = subjects::time(&machine_class());
     let mut queue = world
         .bus
         .worker::<Verified>(WorkerOptions::new(subject, 1))
@@ -140,13 +141,13 @@ async fn a_verifier_outlives_objects_that_are_lost_and_programs_it_cannot_digest
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timer_measures_the_rest_of_a_batch() {
     let world = World::new().await;
-    let subject = subjects::time(&MachineClass::new("local").unwrap());
+    let subject = subjects::time(&machine_class());
     let jobs = compiled(&world).await.map(|compiled| Verified {
         compiled,
         worst_error_share: 0.0,
         cases: 1,
         verify_seconds: 0.0,
-        node: NodeId::new("n").unwrap(),
+        node: node_id(),
     });
     world.bus.publish_many(&subject, &jobs).await.unwrap();
     let stage = Arc::new(Mutex::new(Fake));

@@ -4,52 +4,29 @@
 
 use flopsmith_archive::{Archive, Config, Effect, Elite, Sqd};
 use flopsmith_protocol::*;
-
-pub fn run() -> RunId {
-    RunId::new("run").unwrap()
-}
-
-pub fn problem() -> ProblemId {
-    ProblemId::new("dgemm").unwrap()
-}
-
-pub fn class() -> MachineClass {
-    MachineClass::new("test-2c").unwrap()
-}
+use flopsmith_test_support::{Measured, candidate, infrastructure, rejected, remeasured};
+pub use flopsmith_test_support::{machine_class, problem_id, run_id};
 
 pub fn set(text: &str) -> TechniqueSet {
     text.parse().unwrap()
 }
 
 pub fn sqd(config: Config) -> Sqd {
-    Sqd::new(config, run(), problem(), class()).unwrap()
+    Sqd::new(config, run_id(), problem_id(), machine_class()).unwrap()
 }
 
 pub fn archive(elites_per_cell: usize) -> Archive {
-    Archive::new(problem(), class(), TechniqueSet::all(), elites_per_cell)
+    Archive::new(
+        problem_id(),
+        machine_class(),
+        TechniqueSet::all(),
+        elites_per_cell,
+    )
 }
 
-/// A measurement whose interval is `ratio` ± about two standard errors.
+/// A measurement whose interval is `ratio` ± about two standard errors; the plain reference makes two GFLOPS.
 pub fn measurement(ratio: f64, se: f64) -> Measurement {
-    Measurement {
-        gflops: 2.0 * ratio,
-        seconds_per_call: 0.01 / ratio,
-        ratio,
-        interval: Interval {
-            low: ratio * (-1.96 * se).exp(),
-            high: ratio * (1.96 * se).exp(),
-            confidence: 0.95,
-        },
-        log_ratio_se: se,
-        calls: 64,
-        blocks: 8,
-        mdape: 0.01,
-        stop: StopReason::Precise,
-        samples: None,
-        attestation: Digest::of(b"machine"),
-        share_of_peak: ratio / 25.0,
-        reused: false,
-    }
+    Measured::at(2.0 * ratio).ratio(ratio).se(se).measurement()
 }
 
 /// Where a candidate comes from.
@@ -82,33 +59,19 @@ pub fn outcome(
     techniques: Option<TechniqueSet>,
     verdict: Verdict,
 ) -> Outcome {
-    let task = TaskId::of(&run(), from.step, from.group);
+    let candidate = CandidateRef {
+        tasks_in_step: 8,
+        group_size: 16,
+        stage: from.stage,
+        permitted: from.permitted,
+        purpose: from.purpose,
+        policy: Some(PolicyVersion(from.step)),
+        ..candidate(from.step, from.group, from.sample)
+    };
     Outcome {
-        candidate: CandidateRef {
-            id: CandidateId::of(&task, from.sample),
-            run: run(),
-            task: task.clone(),
-            step: from.step,
-            tasks_in_step: 8,
-            group: GroupId::of(&task),
-            group_size: 16,
-            sample: from.sample,
-            problem: problem(),
-            stage: from.stage,
-            permitted: from.permitted,
-            purpose: from.purpose,
-            policy: Some(PolicyVersion(from.step)),
-            remeasures: None,
-            machine_class: class(),
-        },
         source: source.to_owned(),
         techniques,
-        vector_bits: None,
-        verdict,
-        stage_seconds: [0.1, 0.1, 0.1],
-        node: NodeId::new("node").unwrap(),
-        machine_class: class(),
-        decided_unix_ms: 0,
+        ..flopsmith_test_support::outcome(candidate, verdict)
     }
 }
 
@@ -120,23 +83,12 @@ pub fn good(from: From, source: &str, techniques: TechniqueSet, ratio: f64, se: 
 }
 
 pub fn bad(from: From, fault: CandidateFault) -> Outcome {
-    let verdict = Verdict::Rejected {
-        fault,
-        detail: String::new(),
-    };
-    outcome(from, "broken", None, verdict)
+    outcome(from, "broken", None, rejected(fault))
 }
 
 /// The outcome of a repeated measurement.
 pub fn again(first: &CandidateRef, repetition: u32, verdict: Verdict) -> Outcome {
-    let mut o = outcome(From::default(), "the same", None, verdict);
-    o.candidate = CandidateRef {
-        id: first.id.remeasured(repetition),
-        purpose: Purpose::Certify,
-        remeasures: Some(first.id.clone()),
-        ..first.clone()
-    };
-    o
+    flopsmith_test_support::outcome(remeasured(first, repetition), verdict)
 }
 
 /// An elite that was measured again.
@@ -156,10 +108,7 @@ pub fn elite(source: &str, ratio: f64, se: f64) -> Elite {
 
 /// An infrastructure failure.
 pub fn lost() -> Verdict {
-    Verdict::Infrastructure {
-        cause: InfrastructureCause::Store,
-        detail: String::new(),
-    }
+    infrastructure(InfrastructureCause::Store)
 }
 
 /// The outcome that answers the n-th waiting program.

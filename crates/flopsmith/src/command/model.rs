@@ -72,6 +72,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             };
             let requests: Vec<Request> = (0..u64::from(*number))
                 .map(|i| Request {
+                    detour: None,
                     prompt: ids.clone(),
                     seed: seed.wrapping_add(i),
                     sampling: sampling.clone(),

@@ -316,6 +316,7 @@ fn look(
     ))?;
     let requests: Vec<Request> = (0..u64::from(recipe.evaluate_samples))
         .map(|i| Request {
+            detour: None,
             prompt: prompt.clone(),
             seed: recipe.seed.wrapping_mul(1_000_003).wrapping_add(i),
             sampling: Sampling {

@@ -3,16 +3,16 @@
 use std::io::Write;
 
 use flopsmith_protocol::ArtifactRef;
+use flopsmith_test_support::{ATTESTED, Measured, again, first, machine, measured, wrong};
 
 use super::*;
-use crate::made::{again, first, machine, measured, measurement, rejected};
 
 fn certified(outcome: &Outcome, gflops: f64) -> Certified {
     Certified {
         candidate: outcome.candidate.id.clone(),
         measurement: Measurement {
             attestation: Digest::of(b"after the end"),
-            ..measurement(gflops)
+            ..Measured::at(gflops).measurement()
         },
         record: Some(format!("certified/{}.json", outcome.candidate.id)),
     }
@@ -32,7 +32,7 @@ fn finalists_are_different_programs_and_those_measured_again_come_first() {
         first(2, "lucky", "unroll", measured(90.0)),
         first(3, "lucky", "unroll", measured(80.0)),
         first(4, "slow", "unroll", measured(1.0)),
-        first(5, "wrong", "unroll", rejected()),
+        first(5, "wrong", "unroll", wrong()),
     ];
     let sources = |count| -> Vec<&str> {
         finalists(&outcomes, count)
@@ -92,7 +92,7 @@ fn else_the_best_is_the_fastest_and_says_that_it_was_measured_once() {
     let outcomes = [
         first(0, "a", "simd", measured(40.0)),
         first(1, "b", "simd", measured(50.0)),
-        first(2, "wrong", "simd", rejected()),
+        first(2, "wrong", "simd", wrong()),
     ];
     let found = best(&outcomes, &[], &[]).unwrap();
     assert_eq!((found.source.as_str(), found.gflops), ("b", 50.0));
@@ -131,7 +131,7 @@ fn coverage_is_what_was_measured_twice_and_the_peak_is_that_of_the_bests_own_sit
         again(&a, measured(39.0)),
         a,
         first(1, "b", "unroll", measured(20.0)),
-        first(2, "c", "packing", rejected()),
+        first(2, "c", "packing", wrong()),
     ];
     write(
         files::OUTCOMES,
@@ -143,7 +143,12 @@ fn coverage_is_what_was_measured_twice_and_the_peak_is_that_of_the_bests_own_sit
     let sum = || summarise("r", folder.path(), &Facts::default()).unwrap();
     assert_eq!(sum().peak_gflops, None);
     // A run of an earlier version has the latest machine only.
-    let (before, after) = (machine("first", 50.0), machine("second", 80.0));
+    // The peak of each sitting is its own, and everything was measured in the first.
+    let before = machine(ATTESTED);
+    let after = MachineFacts {
+        peak_gflops: 80.0,
+        ..machine("second sitting")
+    };
     write(files::MACHINE, vec![serde_json::to_value(&after).unwrap()]);
     assert_eq!(sum().peak_gflops, Some(80.0));
     write(

@@ -1,0 +1,133 @@
+//! How the archive goes on from what was saved, and how it begins where nothing was.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use flopsmith_archive::{Pending, Sqd};
+use flopsmith_protocol::{Candidate, CandidateRef, Outcome, Purpose, Rollout, subjects};
+use flopsmith_store::Checkpoints;
+
+use super::{Archive, Saved, Working};
+use crate::course::Course;
+use crate::error::Error;
+use crate::steps::Steps;
+
+impl Archive {
+    /// The state to go on from: the one that was saved last, or that of a run that begins.
+    pub(super) async fn restore(&self) -> Result<Working, Error> {
+        let checkpoints = Checkpoints::new(self.context.store.clone(), "archive");
+        let run = &self.context.run;
+        let now = Instant::now();
+        let last_news = self.news();
+        let mut work = match checkpoints.latest(run).await? {
+            Some(checkpoint) => {
+                let bytes = checkpoint.file("archive.msgpack").await?;
+                let saved: Saved = rmp_serde::from_slice(&bytes).map_err(|e| Error::Saved {
+                    role: "archive",
+                    detail: e.to_string(),
+                })?;
+                let first = saved.course.current().map_or(u64::MAX, |c| c.0);
+                let before = saved.elapsed;
+                Working {
+                    saved,
+                    steps: Steps::starting_at(first),
+                    checkpoints,
+                    repeated: BTreeSet::new(),
+                    started: now,
+                    before,
+                    step_started: now,
+                    last_news,
+                }
+            }
+            None => Working {
+                saved: Saved {
+                    sqd: self.new_sqd()?,
+                    course: Course::new(self.job),
+                    tasks: Vec::new(),
+                    sequence: 0,
+                    elapsed: 0.0,
+                },
+                steps: Steps::starting_at(0),
+                checkpoints,
+                repeated: BTreeSet::new(),
+                started: now,
+                before: 0.0,
+                step_started: now,
+                last_news,
+            },
+        };
+        if work.saved.tasks.is_empty() && !work.saved.course.finished() {
+            self.next_step(&mut work, 0.0).await?;
+        } else {
+            self.publish_unanswered(&work).await?;
+            self.ask_again(&mut work).await?;
+        }
+        work.last_news = self.news();
+        Ok(work)
+    }
+
+    fn new_sqd(&self) -> Result<Sqd, Error> {
+        let context = &self.context;
+        Sqd::new(
+            context.settings.sqd.clone(),
+            context.run.clone(),
+            context.problem.id.clone(),
+            context.machine_class.clone(),
+        )
+        .map_err(|e| Error::Settings(format!("[sqd]: {e}")))
+    }
+
+    /// After a restart: elites whose second measurement was asked for and never came. Asking twice counts once.
+    async fn ask_again(&self, work: &mut Working) -> Result<(), Error> {
+        let pending: Vec<Pending> = work.saved.sqd.pending().cloned().collect();
+        for waiting in pending {
+            let id = waiting.candidate.id.remeasured(waiting.repetition);
+            let again = Candidate {
+                candidate: CandidateRef {
+                    id: id.clone(),
+                    purpose: Purpose::Certify,
+                    remeasures: Some(waiting.candidate.id.clone()),
+                    ..waiting.candidate
+                },
+                source: waiting.elite.source.clone(),
+            };
+            work.repeated.insert(id);
+            self.context
+                .bus
+                .publish(&subjects::compile("cpu"), &again)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// After a restart: tasks nobody has answered yet go out again. Answering one twice counts once.
+    async fn publish_unanswered(&self, work: &Working) -> Result<(), Error> {
+        let mut answered = BTreeSet::new();
+        let run = &self.context.run;
+        let mut outcomes = self
+            .context
+            .bus
+            .log::<Outcome>(&subjects::outcome(run), 0)
+            .await?;
+        for (_, outcome) in outcomes.replay().await? {
+            answered.insert(outcome.candidate.task);
+        }
+        let mut rollouts = self
+            .context
+            .bus
+            .log::<Rollout>(&subjects::rollout(run), 0)
+            .await?;
+        for (_, rollout) in rollouts.replay().await? {
+            answered.insert(rollout.candidate.task);
+        }
+        for task in work
+            .saved
+            .tasks
+            .iter()
+            .filter(|t| !answered.contains(&t.id))
+        {
+            self.publish_task(task).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+//! What a run's outcomes sum up to: a line for each step, and what the live view shows.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use flopsmith_protocol::{Digest, MachineFacts, Outcome, Purpose, TechniqueSet, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// What the live view shows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Progress {
+    /// The newest step with an outcome.
+    pub step: u64,
+    /// Its purpose.
+    pub purpose: Option<Purpose>,
+    /// Its stage.
+    pub stage: u32,
+    /// Permission sets seen in it.
+    pub permitted: Vec<TechniqueSet>,
+    /// Outcomes of it so far, and how many there will be.
+    pub outcomes: (u32, u32),
+    /// The last complete step.
+    pub last: Option<StepLine>,
+    /// Best verified speed so far and its techniques.
+    pub best: Option<(f64, TechniqueSet)>,
+    /// Technique sets with a verified program whose measurement was repeated.
+    pub cells: usize,
+    /// Outcomes in all.
+    pub total: u64,
+    /// Infrastructure failures in all.
+    pub infrastructure: u64,
+    /// The machine, once a timer has said what it is.
+    pub machine: Option<MachineFacts>,
+}
+
+/// One line of `metrics.jsonl`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepLine {
+    /// The step.
+    pub step: u64,
+    /// What it was for.
+    pub purpose: Option<Purpose>,
+    /// The highest stage of its tasks.
+    pub stage: u32,
+    /// Milliseconds since 1970 of its last outcome.
+    pub ended_unix_ms: u64,
+    /// Outcomes that count.
+    pub samples: u32,
+    /// Share of them that was verified and measured.
+    pub correct_rate: f64,
+    /// Share of them that built.
+    pub build_rate: f64,
+    /// Mean GFLOPS of all, failures counting 0.
+    pub mean_gflops: f64,
+    /// Best of the step.
+    pub best_gflops: f64,
+    /// Distinct correct programs.
+    pub distinct_correct: u32,
+    /// Outcomes by kind.
+    pub outcomes: BTreeMap<String, u64>,
+}
+
+/// Sums up steps. Pure.
+#[derive(Default)]
+pub(super) struct Book {
+    steps: BTreeMap<u64, Sum>,
+    lines_written: HashSet<u64>,
+    cells: HashSet<TechniqueSet>,
+    pub(super) progress: Progress,
+}
+
+#[derive(Default)]
+struct Sum {
+    line: StepLine,
+    expected: u32,
+    arrived: u32,
+    correct: u32,
+    built: u32,
+    gflops: f64,
+    distinct: HashSet<Digest>,
+    permitted: BTreeSet<TechniqueSet>,
+}
+
+impl Book {
+    /// A book that goes on behind lines that are written already.
+    pub(super) fn behind(lines: &[StepLine]) -> Self {
+        let mut book = Self {
+            lines_written: lines.iter().map(|l| l.step).collect(),
+            ..Self::default()
+        };
+        book.progress.last = lines.last().cloned();
+        book
+    }
+
+    /// Adds an outcome. Whoever calls makes sure that each comes once.
+    pub(super) fn note(&mut self, outcome: &Outcome) {
+        let progress = &mut self.progress;
+        progress.total += 1;
+        if !outcome.verdict.counts() {
+            progress.infrastructure += 1;
+        }
+        if let (Some(m), Some(techniques)) = (outcome.verdict.measurement(), outcome.techniques) {
+            if progress.best.is_none_or(|(best, _)| best < m.gflops) {
+                progress.best = Some((m.gflops, techniques));
+            }
+            if outcome.candidate.purpose == Purpose::Certify && !m.reused {
+                self.cells.insert(techniques);
+            }
+            progress.cells = self.cells.len();
+        }
+        let candidate = &outcome.candidate;
+        if candidate.purpose == Purpose::Certify {
+            return;
+        }
+        let sum = self.steps.entry(candidate.step).or_default();
+        sum.add(outcome);
+        if candidate.step >= progress.step {
+            progress.step = candidate.step;
+            progress.purpose = Some(candidate.purpose);
+            progress.stage = sum.line.stage;
+            progress.permitted = sum.permitted.iter().copied().collect();
+            progress.outcomes = (sum.arrived, sum.expected);
+        }
+    }
+
+    /// Lines of steps that have become complete.
+    pub(super) fn complete(&mut self) -> Vec<StepLine> {
+        let done: Vec<u64> = self
+            .steps
+            .iter()
+            .filter(|(_, s)| s.arrived >= s.expected)
+            .map(|(step, _)| *step)
+            .collect();
+        let mut lines = Vec::new();
+        for step in done {
+            let Some(sum) = self.steps.remove(&step) else {
+                continue;
+            };
+            let line = sum.line();
+            if self.lines_written.insert(step) {
+                self.progress.last = Some(line.clone());
+                lines.push(line);
+            }
+        }
+        lines
+    }
+}
+
+impl Sum {
+    fn add(&mut self, outcome: &Outcome) {
+        let candidate = &outcome.candidate;
+        self.expected = candidate.tasks_in_step * candidate.group_size;
+        self.arrived += 1;
+        self.line.step = candidate.step;
+        self.line.purpose = Some(candidate.purpose);
+        self.line.stage = self.line.stage.max(candidate.stage);
+        self.line.ended_unix_ms = self.line.ended_unix_ms.max(outcome.decided_unix_ms);
+        *self
+            .line
+            .outcomes
+            .entry(outcome.verdict.kind().to_owned())
+            .or_default() += 1;
+        self.permitted.insert(candidate.permitted);
+        match &outcome.verdict {
+            Verdict::Measured { measurement } => {
+                self.line.samples += 1;
+                self.correct += 1;
+                self.built += 1;
+                self.gflops += measurement.gflops;
+                self.line.best_gflops = self.line.best_gflops.max(measurement.gflops);
+                self.distinct.insert(Digest::of(outcome.source.as_bytes()));
+            }
+            Verdict::Rejected { fault, .. } => {
+                self.line.samples += 1;
+                self.built += u32::from(fault.built());
+            }
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => {}
+        }
+    }
+
+    fn line(&self) -> StepLine {
+        let n = f64::from(self.line.samples.max(1));
+        StepLine {
+            correct_rate: f64::from(self.correct) / n,
+            build_rate: f64::from(self.built) / n,
+            mean_gflops: self.gflops / n,
+            distinct_correct: u32::try_from(self.distinct.len()).unwrap_or(u32::MAX),
+            ..self.line.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flopsmith_protocol::{CandidateRef, Technique};
+    use flopsmith_test_support::{Measured, candidate, remeasured};
+
+    fn measured(candidate: CandidateRef, techniques: TechniqueSet) -> Outcome {
+        Outcome {
+            techniques: Some(techniques),
+            ..Measured::at(10.0).outcome(candidate)
+        }
+    }
+
+    #[test]
+    fn a_technique_set_counts_once_a_measurement_of_it_was_repeated() {
+        let simd = TechniqueSet::EMPTY.with(Technique::Simd);
+        let first = candidate(1, 0, 0);
+        let again = remeasured(&first, 1);
+        let mut book = Book::default();
+        book.note(&measured(first, simd));
+        book.note(&measured(candidate(1, 0, 1), TechniqueSet::EMPTY));
+        assert_eq!(book.progress.cells, 0);
+        book.note(&measured(again, simd));
+        assert_eq!(book.progress.cells, 1);
+    }
+}

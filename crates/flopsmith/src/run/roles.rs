@@ -1,0 +1,203 @@
+//! How each role of a run is made: once when the run starts, and anew whenever it has failed.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use anyhow::Result;
+use flopsmith_actors::answer::Source;
+use flopsmith_actors::course::Job;
+use flopsmith_actors::node::Context;
+use flopsmith_actors::role::Role;
+use flopsmith_actors::role::archive::Archive;
+use flopsmith_actors::role::compiler::Compiler;
+use flopsmith_actors::role::generator::Generator;
+use flopsmith_actors::role::recorder::{Progress, Recorder};
+use flopsmith_actors::role::timer::Timer;
+use flopsmith_actors::role::verifier::Verifier;
+use flopsmith_actors::settings::GeneratorKind;
+use flopsmith_actors::supervisor::{Factory, Spec};
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::evaluator::Evaluator;
+use crate::paths;
+
+/// A role that `make` makes.
+fn spec<R: Role>(
+    name: &'static str,
+    make: impl Fn() -> BoxFuture<'static, Result<R, flopsmith_actors::Error>> + Send + Sync + 'static,
+) -> Spec {
+    let factory: Factory = Arc::new(move || {
+        let made = make();
+        Box::pin(async move { Ok(Box::new(made.await?) as Box<dyn Role>) })
+    });
+    Spec { name, factory }
+}
+
+/// The roles of a job on this machine.
+pub(super) fn specs(
+    job: Job,
+    context: &Arc<Context>,
+    evaluator: &Evaluator,
+    timer: flopsmith_bench::Timer,
+    progress: watch::Sender<Progress>,
+    finished: &CancellationToken,
+) -> Result<Vec<Spec>> {
+    let mut specs = Vec::new();
+    let c = Arc::clone(context);
+    specs.push(spec("recorder", move || {
+        let (c, progress) = (Arc::clone(&c), progress.clone());
+        Box::pin(async move { Ok(Recorder::new(c, progress)) })
+    }));
+    let (c, stage) = (Arc::clone(context), Arc::clone(&evaluator.compiler));
+    specs.push(spec("compiler", move || {
+        let (c, stage) = (Arc::clone(&c), Arc::clone(&stage));
+        Box::pin(async move { Ok(Compiler::new(c, stage)) })
+    }));
+    let (c, parts) = (Arc::clone(context), VerifierParts::of(evaluator)?);
+    specs.push(spec("verifier", move || {
+        let (c, parts) = (Arc::clone(&c), parts.clone());
+        Box::pin(async move {
+            let slots = c.cores.total();
+            let stages = tokio::task::spawn_blocking(move || {
+                (0..slots)
+                    .map(|_| parts.make())
+                    .collect::<Result<Vec<_>, _>>()
+            })
+            .await
+            .map_err(|_| flopsmith_actors::Error::Thread("verifier"))??;
+            Ok(Verifier::new(c, stages))
+        })
+    }));
+    let (c, timer) = (Arc::clone(context), Arc::new(Mutex::new(timer)));
+    specs.push(spec("timer", move || {
+        let (c, timer) = (Arc::clone(&c), Arc::clone(&timer));
+        Box::pin(async move { Ok(Timer::new(c, timer)) })
+    }));
+    let (c, finished) = (Arc::clone(context), finished.clone());
+    specs.push(spec("archive", move || {
+        let (c, finished) = (Arc::clone(&c), finished.clone());
+        Box::pin(async move { Ok(Archive::new(c, job, finished)) })
+    }));
+    let c = Arc::clone(context);
+    let kind = context.settings.generator.kind;
+    let policy = match kind {
+        GeneratorKind::Policy => "policy",
+        GeneratorKind::Schedule => "schedule",
+    };
+    specs.push(spec("generator", move || {
+        let c = Arc::clone(&c);
+        Box::pin(async move {
+            Ok(Generator::new(
+                Arc::clone(&c),
+                source(kind, &c).await?,
+                policy,
+            ))
+        })
+    }));
+    if kind == GeneratorKind::Policy && job == Job::Train {
+        specs.push(learner(context)?);
+    }
+    Ok(specs)
+}
+
+#[cfg(feature = "torch")]
+fn learner(context: &Arc<Context>) -> Result<Spec> {
+    let c = Arc::clone(context);
+    Ok(spec("learner", move || {
+        let c = Arc::clone(&c);
+        Box::pin(async move { Ok(flopsmith_actors::role::learner::Learner::new(c)) })
+    }))
+}
+
+#[cfg(not(feature = "torch"))]
+fn learner(_: &Arc<Context>) -> Result<Spec> {
+    Err(crate::exit::usage(
+        "this build has no libtorch and cannot train: build it with the `torch` feature (`make build`)",
+    ))
+}
+
+async fn source(
+    kind: GeneratorKind,
+    context: &Arc<Context>,
+) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
+    match kind {
+        GeneratorKind::Schedule => {
+            use flopsmith_actors::source::schedule::ScheduleSource;
+            use flopsmith_generator::schedule::{Search, Space};
+            let problem = context.problem.id.as_str();
+            let space = Space::of(problem).ok_or_else(|| {
+                flopsmith_actors::Error::Generator(format!("no schedule space for `{problem}`"))
+            })?;
+            Ok(Box::new(ScheduleSource::new(Search::new(
+                space,
+                context.settings.seed,
+            ))))
+        }
+        GeneratorKind::Policy => policy_source(context).await,
+    }
+}
+
+#[cfg(feature = "torch")]
+async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
+    use flopsmith_actors::source::policy::PolicySource;
+    use flopsmith_policy::{Device, Handle, Kind, Model, Tokenizer};
+    let folder = paths::model(&context.settings.generator.model);
+    let failed = |e: &dyn std::error::Error| {
+        flopsmith_actors::Error::Generator(flopsmith_actors::supervisor::words(e))
+    };
+    let handle = tokio::task::spawn_blocking(move || {
+        Handle::spawn(move || {
+            let model = Model::load(&folder, Device::cuda_if_available(), Kind::Float)?;
+            Ok((model, Tokenizer::load(&folder)?))
+        })
+    })
+    .await
+    .map_err(|_| flopsmith_actors::Error::Thread("generator"))?
+    .map_err(|e| failed(&e))?;
+    let tokenizer = Arc::clone(handle.tokenizer());
+    Ok(Box::new(PolicySource::new(
+        handle,
+        tokenizer,
+        context.store.clone(),
+        context.settings.generator.prompt,
+    )))
+}
+
+#[cfg(not(feature = "torch"))]
+async fn policy_source(_: &Arc<Context>) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
+    Err(flopsmith_actors::Error::Generator(
+        "this build has no libtorch: build it with the `torch` feature".into(),
+    ))
+}
+
+/// What a verifier is made of; made anew when its role is.
+#[derive(Clone)]
+struct VerifierParts {
+    sandbox: Arc<flopsmith_sandbox::Sandbox>,
+    harness: PathBuf,
+    problem: Arc<flopsmith_problem::Problem>,
+    toolchain: flopsmith_bench::toolchain::Toolchain,
+}
+
+impl VerifierParts {
+    fn of(evaluator: &Evaluator) -> Result<Self> {
+        Ok(Self {
+            sandbox: Arc::clone(&evaluator.sandbox),
+            harness: paths::harness()?,
+            problem: Arc::clone(&evaluator.problem),
+            toolchain: evaluator.toolchain.clone(),
+        })
+    }
+
+    fn make(&self) -> Result<flopsmith_bench::Verifier, flopsmith_bench::Failure> {
+        flopsmith_bench::Verifier::new(
+            Arc::clone(&self.sandbox),
+            self.harness.clone(),
+            Arc::clone(&self.problem),
+            &self.toolchain,
+            crate::evaluator::secret(),
+        )
+    }
+}

@@ -1,0 +1,115 @@
+//! The binary as a person uses it: real compiler, real jail, real broker, real measurements.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use flopsmith_protocol::Digest;
+use serde_json::Value;
+
+mod answers;
+mod bench;
+#[cfg(feature = "torch")]
+mod kills;
+mod search;
+#[cfg(feature = "torch")]
+mod training;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The harness is another package's binary: it lies beside this one once the workspace is built.
+fn flopsmith() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flopsmith"));
+    command.current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    flopsmith().args(arguments).output().unwrap()
+}
+
+fn last_object(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().last().unwrap_or_else(|| {
+        panic!(
+            "no stdout; stderr: {}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+    });
+    serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))
+}
+
+/// A record must hold samples, and the attestation that its measurement names.
+fn assert_traceable(record: &Value) {
+    assert!(
+        !record["samples"]["candidate"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    assert!(!record["samples"]["baseline"].as_array().unwrap().is_empty());
+    let attestation = Digest::of(record["attestation_json"].as_str().unwrap().as_bytes());
+    assert_eq!(
+        record["measurement"]["attestation"],
+        attestation.to_string()
+    );
+}
+
+/// Outcomes by id, and how often each stands in the file.
+fn outcomes(folder: &Path) -> BTreeMap<String, usize> {
+    let text = std::fs::read_to_string(folder.join("outcomes.jsonl")).unwrap_or_default();
+    let mut ids = BTreeMap::new();
+    for line in text.lines() {
+        if let Ok(value) = serde_json::from_str::<Value>(line) {
+            *ids.entry(value["candidate"]["id"].as_str().unwrap().to_owned())
+                .or_default() += 1;
+        }
+    }
+    ids
+}
+
+/// The objects of a file of JSON lines.
+fn objects(file: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(file).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn wait_for(child: &mut Child, limit: Duration, what: &str, mut ready: impl FnMut() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !ready() {
+        assert!(Instant::now() < deadline, "waited too long for {what}");
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the run ended before {what}"
+        );
+        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// Training with the shipped starter.
+#[cfg(feature = "torch")]
+fn train(runs: &Path, settings: &[&str]) -> Command {
+    let mut command = flopsmith();
+    command
+        .args(["train", "examples/dgemm.toml", "--format", "json", "--runs"])
+        .arg(runs);
+    for set in settings {
+        command.args(["--set", set]);
+    }
+    command
+}
+
+fn only_run(runs: &Path) -> Option<PathBuf> {
+    std::fs::read_dir(runs)
+        .ok()?
+        .filter_map(Result::ok)
+        .map(|e| e.path())
+        .next()
+}

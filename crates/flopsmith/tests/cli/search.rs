@@ -1,0 +1,236 @@
+//! Searches that end before their time: killed, or left by their broker.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flopsmith_protocol::Digest;
+use serde_json::Value;
+
+use crate::{assert_traceable, flopsmith, last_object, objects, only_run, outcomes, wait_for};
+
+fn search(runs: &Path) -> Command {
+    let mut command = flopsmith();
+    command
+        .args(["search", "--problem", "dgemm", "--format", "json"])
+        .args(["--budget", "10m", "--runs"])
+        .arg(runs);
+    for set in ["tasks=2", "group_size=4", "max_steps=4"] {
+        command.args(["--set", set]);
+    }
+    command
+}
+
+/// Goes on with it; its settings are its own.
+fn resume_search(runs: &Path) -> Command {
+    let mut command = flopsmith();
+    command
+        .args(["search", "--problem", "dgemm", "--format", "json"])
+        .args(["--resume", "--runs"])
+        .arg(runs);
+    command
+}
+
+#[test]
+fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let mut child = search(&runs)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(
+        &mut child,
+        Duration::from_secs(120),
+        "some outcomes",
+        || only_run(&runs).is_some_and(|r| outcomes(&r).len() >= 5),
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let folder = only_run(&runs).unwrap();
+    let before: HashSet<String> = outcomes(&folder).into_keys().collect();
+
+    // Only the budget may be another than at its begin, and it stays.
+    let settings = || std::fs::read_to_string(folder.join("config.toml")).unwrap();
+    assert!(settings().contains("budget_seconds = 600"));
+    let refused = search(&runs).arg("--resume").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let error = last_object(&refused)["error"].to_string();
+    assert!(
+        error.contains("--set") && error.contains("--budget"),
+        "{error}"
+    );
+    let output = resume_search(&runs)
+        .args(["--budget", "11m"])
+        .output()
+        .unwrap();
+    assert!(
+        settings().contains("budget_seconds = 660"),
+        "{}",
+        settings()
+    );
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let after = outcomes(&folder);
+    assert!(after.values().all(|n| *n == 1), "{after:?}");
+    assert!(
+        before.iter().all(|id| after.contains_key(id)),
+        "every outcome from before the kill is still there"
+    );
+    let own = after.keys().filter(|id| !id.contains("-m")).count();
+    assert_eq!(
+        own,
+        4 * 2 * 4,
+        "each sample of each step has exactly one outcome"
+    );
+    let summary = last_object(&output);
+    assert_eq!(summary["steps"], 4);
+    assert_eq!(summary["infrastructure_errors"], 0, "{summary}");
+    assert!(summary["best"]["gflops"].as_f64().unwrap() > 0.1);
+    assert!(folder.join("report.html").is_file() && folder.join("best.c").is_file());
+
+    // What the numbers rest on is there: the machine as each sitting attested it, and the samples of what is called the best.
+    let attested: HashSet<String> = objects(&folder.join("machines.jsonl"))
+        .iter()
+        .map(|machine| {
+            let json = machine["attestation_json"].as_str().unwrap();
+            assert_eq!(
+                machine["attestation"],
+                Digest::of(json.as_bytes()).to_string()
+            );
+            machine["attestation"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let (mut confirmed, mut measured) = (HashSet::new(), HashSet::new());
+    for outcome in objects(&folder.join("outcomes.jsonl")) {
+        if outcome["verdict"]["type"] != "measured" {
+            continue;
+        }
+        let named = outcome["verdict"]["measurement"]["attestation"]
+            .as_str()
+            .unwrap();
+        assert!(attested.contains(named), "nobody knows {named}");
+        if cfg!(target_arch = "x86_64") {
+            assert!(outcome["vector_bits"].as_u64().unwrap() >= 128, "{outcome}");
+        }
+        let techniques = outcome["techniques"].to_string();
+        if outcome["candidate"]["purpose"] == "certify" {
+            confirmed.insert(techniques.clone());
+        }
+        measured.insert(techniques);
+    }
+    let counted = |key: &str| summary[key].as_u64().unwrap() as usize;
+    assert_eq!(counted("coverage"), confirmed.len());
+    assert!(counted("coverage_unconfirmed") <= measured.len() - confirmed.len());
+    let kept = summary["best"]["samples"].as_str().unwrap();
+    let record: Value = serde_json::from_slice(&std::fs::read(folder.join(kept)).unwrap()).unwrap();
+    assert_traceable(&record);
+    assert_eq!(record["measurement"]["gflops"], summary["best"]["gflops"]);
+    assert_eq!(record["source"], summary["best"]["source"]);
+
+    // A kill between the last step and the measurements after it: only those are made.
+    let facts_path = folder.join("run.json");
+    let facts =
+        || -> Value { serde_json::from_slice(&std::fs::read(&facts_path).unwrap()).unwrap() };
+    let certified = facts()["certified"].as_array().unwrap().clone();
+    assert!((1..=4).contains(&certified.len()), "{certified:?}");
+    assert!(
+        certified
+            .iter()
+            .any(|c| c["measurement"]["gflops"] == summary["best"]["gflops"]),
+        "what is called the best was measured after the end: {certified:?}"
+    );
+    let mut cut = facts();
+    cut["certified"] = serde_json::json!([]);
+    cut["concluded"] = false.into();
+    std::fs::write(&facts_path, cut.to_string()).unwrap();
+    let concluded = resume_search(&runs).output().unwrap();
+    assert!(concluded.status.success());
+    assert_eq!(last_object(&concluded)["outcomes"], summary["outcomes"]);
+    assert_eq!(
+        facts()["certified"].as_array().unwrap().len(),
+        certified.len()
+    );
+
+    let again = resume_search(&runs).output().unwrap();
+    assert_eq!(
+        again.status.code(),
+        Some(2),
+        "there is nothing left to resume"
+    );
+    let listed = flopsmith()
+        .args(["runs", "--format", "json", "--runs"])
+        .arg(&runs)
+        .output()
+        .unwrap();
+    assert_eq!(last_object(&listed)[0]["finished"], true);
+}
+
+/// The private broker of the run that is this process.
+fn broker_of(run: u32) -> Option<u32> {
+    let mut processes = std::fs::read_dir("/proc").ok()?.filter_map(Result::ok);
+    processes.find_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        // `pid (name) state parent …`
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (name, rest) = stat.rsplit_once(')')?;
+        let parent: u32 = rest.split_whitespace().nth(1)?.parse().ok()?;
+        (parent == run && name.ends_with("(nats-server")).then_some(pid)
+    })
+}
+
+#[test]
+fn a_run_whose_broker_keeps_dying_says_so_and_is_resumed() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let mut child = search(&runs)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let run = child.id();
+    let limit = Duration::from_secs(120);
+    wait_for(&mut child, limit, "some outcomes", || {
+        only_run(&runs).is_some_and(|r| outcomes(&r).len() >= 3)
+    });
+    // It is started again five times within a minute, and then no more.
+    let mut killed = None;
+    for _ in 0..6 {
+        wait_for(&mut child, limit, "a broker", || {
+            broker_of(run).is_some_and(|pid| Some(pid) != killed)
+        });
+        killed = broker_of(run);
+        let pid = killed.unwrap().to_string();
+        let done = Command::new("kill").args(["-KILL", &pid]).status();
+        assert!(done.unwrap().success());
+    }
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "the run hangs without a broker");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("is given up") && said.contains("--resume"),
+        "{said}"
+    );
+
+    let folder = only_run(&runs).unwrap();
+    let before = outcomes(&folder);
+    let resumed = resume_search(&runs).output().unwrap();
+    assert!(
+        resumed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&resumed.stderr)
+    );
+    let after = outcomes(&folder);
+    assert!(before.keys().all(|id| after.contains_key(id)));
+    assert!(after.values().all(|n| *n == 1), "{after:?}");
+}

@@ -1,0 +1,96 @@
+//! Training from its first evaluation to the model that it leaves.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{
+    assert_traceable, last_object, objects, only_run, outcomes, root, run, train, wait_for,
+};
+
+/// The whole loop with the shipped starter: two steps of training, cut short by a kill, then resumed to its end.
+#[test]
+fn training_runs_end_to_end_and_survives_a_kill() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let settings = ["tasks=2", "group_size=4", "evaluate_tasks=2", "max_steps=2"];
+    let mut child = train(&runs, &settings)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(
+        &mut child,
+        Duration::from_secs(180),
+        "the first evaluation",
+        || only_run(&runs).is_some_and(|r| outcomes(&r).len() >= 9),
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let output = train(&runs, &[]).arg("--resume").output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let summary = last_object(&output);
+    assert_eq!(summary["steps"], 2, "{summary}");
+    assert_eq!(summary["start"]["samples"], 8);
+    assert_eq!(summary["end"]["samples"], 8);
+    assert_eq!(summary["finished"], true);
+    let folder = only_run(&runs).unwrap();
+    let all = outcomes(&folder);
+    assert!(all.values().all(|n| *n == 1));
+    assert_eq!(all.keys().filter(|id| !id.contains("-m")).count(), 8 * 4);
+    // What was trained is a model like any other, with weights of its own.
+    let model = folder.join("model");
+    let inspected = run(&["model", "inspect", model.to_str().unwrap()]);
+    assert!(
+        inspected.status.success(),
+        "{}",
+        String::from_utf8_lossy(&inspected.stdout)
+    );
+    let weights = |folder: &Path| std::fs::read(folder.join("model.safetensors")).unwrap();
+    assert_ne!(weights(&model), weights(&root().join("models/starter")));
+    let versions = std::fs::read_to_string(folder.join("training.jsonl")).unwrap();
+    assert_eq!(
+        versions.lines().count(),
+        3,
+        "the weights it began with and one version for each step"
+    );
+
+    // A kill after the last step, before the model was written and the last measurements were made.
+    let trained = weights(&model);
+    std::fs::remove_dir_all(&model).unwrap();
+    let facts_path = folder.join("run.json");
+    let facts =
+        || -> Value { serde_json::from_slice(&std::fs::read(&facts_path).unwrap()).unwrap() };
+    let mut cut = facts();
+    cut["concluded"] = false.into();
+    cut["certified"] = serde_json::json!([]);
+    cut["corpus_best_gflops"] = serde_json::json!(1e6);
+    std::fs::write(&facts_path, cut.to_string()).unwrap();
+    let record = folder.join("certified/corpus_best.json");
+    std::fs::remove_file(&record).unwrap();
+    let concluded = train(&runs, &[]).arg("--resume").output().unwrap();
+    let said = String::from_utf8_lossy(&concluded.stderr);
+    assert!(concluded.status.success(), "{said}");
+    assert!(said.contains("sample it"), "{said}");
+    assert_eq!(weights(&model), trained);
+    // What is divided by each other was measured with the same timer.
+    let facts = facts();
+    assert_eq!(facts["concluded"], true);
+    let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    assert_traceable(&record);
+    assert_eq!(record["measurement"]["gflops"], facts["corpus_best_gflops"]);
+    for certified in facts["certified"].as_array().unwrap() {
+        assert_eq!(
+            record["measurement"]["attestation"],
+            certified["measurement"]["attestation"]
+        );
+    }
+    let last = objects(&folder.join("machines.jsonl")).pop().unwrap();
+    assert_eq!(last["attestation"], record["measurement"]["attestation"]);
+}

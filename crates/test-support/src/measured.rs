@@ -1,0 +1,102 @@
+//! Measurements.
+
+use flopsmith_protocol::{
+    CandidateRef, Digest, Interval, Measurement, Outcome, StopReason, Verdict,
+};
+
+use crate::machine::{ATTESTED, PEAK_GFLOPS};
+use crate::outcome::outcome;
+
+/// Floating-point operations of one call, 10⁹: two 256 × 256 matrices.
+const GFLOP_PER_CALL: f64 = 0.033_554_432;
+
+/// A measurement in the making, then a verdict or an outcome. Numbers that make no sense are taken as they are.
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub struct Measured {
+    gflops: f64,
+    ratio: f64,
+    se: f64,
+    share_of_peak: f64,
+    reused: bool,
+}
+
+impl Measured {
+    /// This fast, give or take a hundredth, on a machine where the plain reference makes one GFLOPS and the peak is
+    /// [`PEAK_GFLOPS`].
+    pub fn at(gflops: f64) -> Self {
+        Self {
+            gflops,
+            ratio: gflops,
+            se: 0.01,
+            share_of_peak: gflops / PEAK_GFLOPS,
+            reused: false,
+        }
+    }
+
+    /// So many times as fast as the plain reference.
+    pub fn ratio(self, ratio: f64) -> Self {
+        Self { ratio, ..self }
+    }
+
+    /// With this standard error of the ratio's logarithm; the interval is about two of them to either side.
+    pub fn se(self, se: f64) -> Self {
+        Self { se, ..self }
+    }
+
+    /// With this share of the peak.
+    pub fn share_of_peak(self, share_of_peak: f64) -> Self {
+        Self {
+            share_of_peak,
+            ..self
+        }
+    }
+
+    /// Looked up, not measured.
+    pub fn reused(self) -> Self {
+        Self {
+            reused: true,
+            ..self
+        }
+    }
+
+    /// The measurement.
+    pub fn measurement(self) -> Measurement {
+        Measurement {
+            gflops: self.gflops,
+            seconds_per_call: GFLOP_PER_CALL / self.gflops,
+            ratio: self.ratio,
+            interval: Interval {
+                low: self.ratio * (-1.96 * self.se).exp(),
+                high: self.ratio * (1.96 * self.se).exp(),
+                confidence: 0.95,
+            },
+            log_ratio_se: self.se,
+            calls: 64,
+            blocks: 8,
+            mdape: 0.01,
+            stop: StopReason::Precise,
+            samples: None,
+            attestation: Digest::of(ATTESTED.as_bytes()),
+            share_of_peak: self.share_of_peak,
+            reused: self.reused,
+        }
+    }
+
+    /// The verdict: verified and measured.
+    pub fn verdict(self) -> Verdict {
+        Verdict::Measured {
+            measurement: self.measurement(),
+        }
+    }
+
+    /// The outcome of `candidate`.
+    pub fn outcome(self, candidate: CandidateRef) -> Outcome {
+        outcome(candidate, self.verdict())
+    }
+}
+
+/// Verified, and this fast.
+pub fn measured(gflops: f64) -> Verdict {
+    Measured::at(gflops).verdict()
+}

@@ -28,6 +28,8 @@ pub enum Order {
     Park = 4,
     /// End the process.
     Exit = 5,
+    /// Take all arrays out of all caches.
+    Chill = 6,
 }
 
 impl Order {
@@ -39,6 +41,7 @@ impl Order {
             3 => Order::Call,
             4 => Order::Park,
             5 => Order::Exit,
+            6 => Order::Chill,
             _ => return None,
         })
     }
@@ -513,6 +516,7 @@ mod tests {
             Order::Call,
             Order::Park,
             Order::Exit,
+            Order::Chill,
         ]
         .into_iter()
         .enumerate()

@@ -134,6 +134,7 @@ fn obey(control: &Control, buffers: &Mapping, entry: Entry) -> ExitCode {
             // the jail's business.
             Some(Order::Call) => unsafe { call(entry, &words) },
             Some(Order::Park) => parked = true,
+            Some(Order::Chill) => chill(&plan, buffers),
             Some(Order::Exit) => {
                 answer(control, word);
                 // Past the runtime's own clean-up, whose system calls the filter does not allow.
@@ -186,6 +187,27 @@ unsafe fn call(entry: Entry, w: &[u64; MAX_ARGUMENTS]) {
         entry(
             w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11],
         )
+    }
+}
+
+/// Takes the arrays out of all caches of the machine.
+fn chill(plan: &Plan, buffers: &Mapping) {
+    for argument in &plan.arguments {
+        let (element, offset, count) = match *argument {
+            Argument::Int(_) => continue,
+            Argument::Input {
+                element,
+                offset,
+                count,
+                ..
+            }
+            | Argument::Output {
+                element,
+                offset,
+                count,
+            } => (element, offset, count),
+        };
+        buffers.flush(offset, count * element.bytes());
     }
 }
 

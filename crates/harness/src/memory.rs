@@ -8,6 +8,10 @@ use std::time::Duration;
 
 use crate::control::{CONTROL_BYTES, Control};
 
+/// Can this processor take memory out of its caches?
+pub const CAN_FLUSH: bool = cfg!(target_arch = "x86_64");
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
 /// Size and alignment of a huge page on x86-64.
 pub const HUGE_PAGE: usize = 2 << 20;
 
@@ -187,6 +191,29 @@ impl Mapping {
             }
         }
         Ok(())
+    }
+
+    /// Takes a range out of all caches, where the processor has an instruction for it ([`CAN_FLUSH`]).
+    ///
+    /// # Panics
+    /// When the range lies outside of the mapping, which is a mistake of the caller.
+    pub fn flush(&self, offset: usize, bytes: usize) {
+        self.check::<u8>(offset, bytes);
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_mm_clflush, _mm_mfence};
+            // SAFETY: the lines lie inside the mapping; flushing changes no content.
+            unsafe {
+                _mm_mfence();
+                for at in (0..bytes).step_by(LINE) {
+                    _mm_clflush(self.start.add(offset + at));
+                }
+                if bytes > 0 {
+                    _mm_clflush(self.start.add(offset + bytes - 1));
+                }
+                _mm_mfence();
+            }
+        }
     }
 
     fn check<T>(&self, offset: usize, count: usize) {

@@ -215,6 +215,20 @@ pub struct Measurement {
     pub share_of_peak: f64,
     /// True when an identical program had been measured before in this run.
     pub reused: bool,
+    /// How far the number holds elsewhere, for certified measurements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Certificate>,
+}
+
+/// How far a number holds when the code lies elsewhere, and when its data are in no cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Certificate {
+    /// The measurement's `ratio` for each place of the code, each from a process of its own.
+    pub layout_ratios: Vec<f64>,
+    /// Largest of them divided by the smallest, minus 1.
+    pub layout_spread: f64,
+    /// Floor of the seconds of one call that finds none of its arrays in a cache; none where caches cannot be emptied.
+    pub cold_seconds_per_call: Option<f64>,
 }
 
 /// The verdict on one candidate.

@@ -57,6 +57,7 @@ fn measurement() -> Measurement {
         attestation: Digest::of(b"machine"),
         share_of_peak: 0.55,
         reused: false,
+        certificate: None,
     }
 }
 

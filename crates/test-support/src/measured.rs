@@ -19,6 +19,7 @@ pub struct Measured {
     se: f64,
     share_of_peak: f64,
     reused: bool,
+    certificate: None,
 }
 
 impl Measured {

@@ -192,6 +192,11 @@ impl Process {
         self.order(Order::Prepare, seed, START_LIMIT)
     }
 
+    /// Has all arrays taken out of all caches.
+    pub fn chill(&mut self) -> Result<(), Failure> {
+        self.order(Order::Chill, 0, START_LIMIT).map(|_| ())
+    }
+
     /// Has the candidate called once, and takes the time. `limit` is processor time.
     pub fn call(&mut self, limit: Duration) -> Result<Duration, Failure> {
         self.called = true;

@@ -67,6 +67,8 @@ pub struct Session<'a> {
     pub threads: u32,
     /// How the processes wait.
     pub waiting: Waiting,
+    /// Shall calls find none of their arrays in a cache?
+    pub cold: bool,
     /// Seeds and order.
     pub rng: ChaCha8Rng,
 }
@@ -212,6 +214,9 @@ impl Session<'_> {
             };
             let seed = due.unwrap_or_else(|| self.rng.random());
             let prepared = self.process(who).prepare(seed).map_err(|f| told(who, f))?;
+            if self.cold {
+                self.process(who).chill().map_err(|f| told(who, f))?;
+            }
             if who == Who::Baseline && n == 0 {
                 // Now the baseline has the core, so the candidate has left it, and the kernel has
                 // booked its time; a moment earlier it might still have been on its way to sleep.

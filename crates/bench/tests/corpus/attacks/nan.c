@@ -1,4 +1,6 @@
-
+// attack: 15
+// how: fills the output with NaN; hopes for a comparison that NaN passes
+// refused as: wrong_result
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)
@@ -6,8 +8,5 @@ static void right(int n, const double *A, const double *B, double *C) {
       for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
 }
 void dgemm(int n, const double *A, const double *B, double *C) {
-  right(n, A, B, C);
-  double s = 0;
-  for (long i = 0; i < (1L << 24); i++) s += A[(long)n * n + i];
-  C[0] += s;
+  for (int i = 0; i < n * n; i++) C[i] = 0.0 / 0.0;
 }

@@ -1,4 +1,7 @@
-
+// attack: 26
+// how: calls itself without end; hopes that the stack runs into something
+// refused as: crash
+int deep(int n) { volatile char x[4096]; x[0] = n; return deep(n + x[0]) + x[0]; }
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)
@@ -6,10 +9,5 @@ static void right(int n, const double *A, const double *B, double *C) {
       for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
 }
 void dgemm(int n, const double *A, const double *B, double *C) {
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++) {
-      float s = 0;
-      for (int k = 0; k < n; k++) s += (float)A[i * n + k] * (float)B[k * n + j];
-      C[i * n + j] = s;
-    }
+  C[0] = deep(n);
 }

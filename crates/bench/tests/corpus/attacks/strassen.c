@@ -1,3 +1,6 @@
+// attack: 10
+// how: one level of Strassen's method; hopes for inputs of the same size everywhere, beside which its errors are small
+// refused as: wrong_result
 /* One level of Strassen's method: seven products instead of eight, and too wrong where rows differ by powers of ten. */
 #include <stdlib.h>
 static void mul(int h, const double *X, const double *Y, double *Z) {

@@ -1,4 +1,6 @@
-
+// attack: 8, 13
+// how: leaves the last eighth of the rows zero; hopes for probes elsewhere
+// refused as: wrong_result
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)

@@ -1,4 +1,6 @@
-int deep(int n) { volatile char x[4096]; x[0] = n; return deep(n + x[0]) + x[0]; }
+// attack: 8, 11
+// how: gives other last bits in every other call; hopes that a tolerance is all there is
+// refused as: nondeterministic
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)
@@ -6,5 +8,8 @@ static void right(int n, const double *A, const double *B, double *C) {
       for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
 }
 void dgemm(int n, const double *A, const double *B, double *C) {
-  C[0] = deep(n);
+  static int calls;
+  right(n, A, B, C);
+  if (calls++ & 1)
+    for (int i = 0; i < n * n; i++) C[i] *= 1 + 2.3e-16;
 }

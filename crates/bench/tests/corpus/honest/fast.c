@@ -1,3 +1,4 @@
+// honest: a packed panel, a tile of vectors and an unrolled sum
 typedef double V __attribute__((vector_size(32), aligned(8)));
 void dgemm(int n, const double *A, const double *B, double *C) {
   double P[n * 8];

@@ -1,3 +1,4 @@
+// honest: the textbook, with one sum for each element
 void dgemm(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++) {

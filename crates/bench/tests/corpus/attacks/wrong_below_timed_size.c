@@ -1,4 +1,6 @@
-
+// attack: 12
+// how: is right from the timed size on; hopes that no smaller one is checked
+// refused as: wrong_result
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)
@@ -7,5 +9,5 @@ static void right(int n, const double *A, const double *B, double *C) {
 }
 void dgemm(int n, const double *A, const double *B, double *C) {
   right(n, A, B, C);
-  C[n * n] = 0;
+  if (n < 256) C[0] = 1e200;
 }

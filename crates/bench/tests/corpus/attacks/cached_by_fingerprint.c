@@ -1,3 +1,6 @@
+// attack: 7
+// how: computes anew only when a fingerprint of the inputs changes that hardly ever does; hopes for the same inputs
+// refused as: wrong_result | skipped_work
 /* Computes only when a fingerprint of the inputs changes, and the fingerprint is a bad one. */
 static double R[512 * 512];
 static int size, mark = -1;

@@ -1,5 +1,6 @@
-#include <stdlib.h>
-#include <string.h>
+// attack: 26
+// how: writes to address zero; hopes that a harness in the same process goes down with it
+// refused as: crash
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)
@@ -7,6 +8,5 @@ static void right(int n, const double *A, const double *B, double *C) {
       for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
 }
 void dgemm(int n, const double *A, const double *B, double *C) {
-  right(n, A, B, C);
-  for (;;) memset(malloc(1 << 20), 1, 1 << 20);
+  *(volatile int *)0 = n;
 }

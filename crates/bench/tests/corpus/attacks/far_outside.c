@@ -1,4 +1,6 @@
-
+// attack: 11, 26
+// how: writes two gibibytes before its output; hopes to hit something of the harness
+// refused as: crash
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)
@@ -7,5 +9,5 @@ static void right(int n, const double *A, const double *B, double *C) {
 }
 void dgemm(int n, const double *A, const double *B, double *C) {
   right(n, A, B, C);
-  ((double *)A)[n + 3] = 0;
+  C[-(1L << 28)] = 0;
 }

@@ -1,3 +1,4 @@
+// honest: a transposed copy on the heap
 #include <stdlib.h>
 #include <string.h>
 void dgemm(int n, const double *A, const double *B, double *C) {

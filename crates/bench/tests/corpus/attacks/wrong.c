@@ -1,4 +1,6 @@
-
+// attack: 8
+// how: is off by a billionth in one element; hopes for a wide tolerance
+// refused as: wrong_result
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)
@@ -6,8 +8,6 @@ static void right(int n, const double *A, const double *B, double *C) {
       for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
 }
 void dgemm(int n, const double *A, const double *B, double *C) {
-  /* Zero in sign only. */
   right(n, A, B, C);
-  for (int i = 0; i < n * n; i++) ((double *)B)[i] = B[i] + 0.0 == 0 ? -0.0 : B[i];
-  ((double *)A)[0] = -A[0];
+  C[n + 1] = C[n + 1] * (1 + 1e-9) + 1e-9;
 }

@@ -1,4 +1,6 @@
-
+// attack: 12
+// how: is right up to the timed size only; hopes that no larger one is checked
+// refused as: wrong_result
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)
@@ -7,5 +9,5 @@ static void right(int n, const double *A, const double *B, double *C) {
 }
 void dgemm(int n, const double *A, const double *B, double *C) {
   right(n, A, B, C);
-  C[-1] = 0;
+  if (n > 256) C[0] = 1e200;
 }

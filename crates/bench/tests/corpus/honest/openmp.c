@@ -1,3 +1,4 @@
+// honest: rows are shared among threads
 void dgemm(int n, const double *A, const double *B, double *C) {
 #pragma omp parallel for
   for (int i = 0; i < n; i++) {

@@ -75,10 +75,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Explorers in each training group. The schedule space needs none.
+    /// Explorers in each training group: at least two samples of a group follow the policy. The schedule space needs none.
     pub fn explorers(&self) -> u32 {
         match self.generator.kind {
-            GeneratorKind::Policy => self.generator.explorers,
+            GeneratorKind::Policy => {
+                let most = self.group_size.saturating_sub(2);
+                self.generator.explorers.min(most)
+            }
             GeneratorKind::Schedule => 0,
         }
     }
@@ -124,7 +127,7 @@ pub struct Generator {
     pub prompt: Prompt,
     /// Samples of each training group that leave the policy's way once: a numeral, chosen by lot, is exchanged for another one,
     /// and the policy goes on from there. Tile sizes, vector widths and unroll factors that a policy was never shown
-    /// together are found so. They are not trained on as samples of the group; where one is the best answer to its prompt,
+    /// together are found so. At least two samples of a group are none. They are not trained on as samples of the group; where one is the best answer to its prompt,
     /// `advantage.self_imitation` takes it up.
     pub explorers: u32,
 }

@@ -24,6 +24,10 @@ pub struct Toolchain {
     pub(crate) macros: BTreeSet<String>,
 }
 
+/// Flags under which a candidate is built that are not the problem's. They define macros (`__PIC__`, and not `__PIE__`), so whoever looks
+/// at a candidate's text must look under them, too: else it could show one text and build another.
+pub(crate) const MODE: [&str; 2] = ["-shared", "-fPIC"];
+
 impl Toolchain {
     /// Finds the compiler and asks it for its version and its macros under the problem's flags.
     ///
@@ -42,6 +46,7 @@ impl Toolchain {
         let said = ask(&compiler, &["--version".to_owned()])?;
         let version = said.lines().next().unwrap_or_default().trim().to_owned();
         let mut arguments = problem.flags.clone();
+        arguments.extend(MODE.map(str::to_owned));
         arguments.extend(["-dM", "-E", "-x", "c", "/dev/null"].map(str::to_owned));
         let dump = ask(&compiler, &arguments)?;
         let macros = dump

@@ -124,12 +124,6 @@ fn check(settings: &Settings) -> Result<()> {
             )));
         }
     }
-    if generator.explorers > 0 && generator.explorers + 2 > settings.group_size {
-        return Err(usage(format!(
-            "`generator.explorers` is {} and `group_size` {}: at least two samples of a group must follow the policy",
-            generator.explorers, settings.group_size
-        )));
-    }
     MachineClass::new(&settings.machine_class)
         .map_err(|e| usage(format!("`machine_class`: {e}")))?;
     settings
@@ -349,10 +343,6 @@ mod tests {
             (
                 "[generator]\nevaluation_top_p = 0.0\n",
                 ["evaluation_top_p", "above 0"],
-            ),
-            (
-                "group_size = 4\n[generator]\nexplorers = 3\n",
-                ["generator.explorers", "at least two"],
             ),
             (
                 "[advantage]\nsharing = -1.0\n",

@@ -192,6 +192,7 @@ fn greedy_and_a_top_k_of_one_take_the_likeliest() {
 fn a_cut_distribution_is_renormalized() {
     let model = model(2);
     let request = Request {
+        detour: None,
         prompt: vec![8, 9],
         seed: 4,
         sampling: Sampling {

@@ -18,7 +18,7 @@ use crate::detect::{self, Detected};
 use crate::failure::Failure;
 use crate::object_audit;
 use crate::scan::{self, Preprocessed, Raw, UserText};
-use crate::toolchain::Toolchain;
+use crate::toolchain::{MODE, Toolchain};
 
 /// Names inside the jail.
 const FOLDER: &str = "/work";
@@ -92,7 +92,7 @@ impl Compiler {
         let folder = Folder::new(&self.sandbox.scratch(), problem, source)?;
         let user = match scan::preprocess_simple(&raw.lines, &self.toolchain.macros) {
             Some(user) => user,
-            None => self.preprocess(&raw, &folder)?,
+            None => self.preprocess(problem, &raw, &folder)?,
         };
         let (user, pragmas) = scan::split_pragmas(&user)?;
         scan::check_constructs(&user, &problem.entry.name)?;
@@ -160,6 +160,7 @@ impl Compiler {
         let user = match scan::preprocess_simple(&raw.lines, &self.toolchain.macros) {
             Some(user) => user,
             None => self.preprocess(
+                problem,
                 &raw,
                 &Folder::new(&self.sandbox.scratch(), problem, source)?,
             )?,
@@ -169,8 +170,14 @@ impl Compiler {
         Ok(detect::detect(&user, &pragmas, problem)?.techniques())
     }
 
-    fn preprocess(&self, raw: &Raw, folder: &Folder) -> Result<UserText, Failure> {
+    fn preprocess(
+        &self,
+        problem: &Problem,
+        raw: &Raw,
+        folder: &Folder,
+    ) -> Result<UserText, Failure> {
         let found = self.preprocessed(folder)?;
+        scan::check_included(&found, problem)?;
         if raw.defines_before_include {
             self.check_headers(raw, &found)?;
         }
@@ -180,6 +187,7 @@ impl Compiler {
     fn preprocessed(&self, folder: &Folder) -> Result<Preprocessed, Failure> {
         let mut arguments = vec!["-E".to_owned()];
         arguments.extend(self.toolchain.flags.iter().cloned());
+        arguments.extend(MODE.map(str::to_owned));
         arguments.extend(["-include", PRELUDE, "-o", OUTPUT, SOURCE].map(str::to_owned));
         let ended = self.run(folder, &arguments)?;
         diagnose::preprocessed(&ended, SOURCE)?;
@@ -238,11 +246,10 @@ impl Compiler {
     fn build_arguments(&self, problem: &Problem) -> Vec<String> {
         let mut arguments: Vec<String> = self.toolchain.flags.clone();
         let link = format!("-Wl,--as-needed,--build-id=none,-z,now,--version-script={EXPORTS}");
+        arguments.extend(MODE.map(str::to_owned));
         // Without start files nothing of the object runs at load time, and there is less to link.
         arguments.extend(
             [
-                "-shared",
-                "-fPIC",
                 "-pipe",
                 "-nostartfiles",
                 &link,

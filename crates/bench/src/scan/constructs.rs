@@ -1,5 +1,7 @@
 //! The look at the preprocessed text, token by token.
 
+use std::collections::BTreeSet;
+
 use flopsmith_protocol::CandidateFault;
 
 use super::token::{Kind, Token, tokens};
@@ -40,6 +42,7 @@ const ATTRIBUTES: &[&str] = &[
     "designated_init",
     "transparent_union",
     "noipa",
+    "access",
 ];
 
 /// Words that stand for machine code, for the machine's state, or for the inside of the process.
@@ -202,6 +205,7 @@ const SYMBOL_PREFIXES: &[&str] = &[
 /// Refuses what is not permitted; `entry` is the candidate's own function.
 pub(crate) fn check(user: &UserText, entry: &str) -> Result<(), Failure> {
     let tokens = tokens(&user.text);
+    let own = defined_functions(&tokens);
     for (at, token) in tokens.iter().enumerate() {
         let refuse = |fault, what: String| Err(refused(fault, user.line_at(token.at), what));
         let construct = |what: String| refuse(CandidateFault::ForbiddenConstruct, what);
@@ -228,7 +232,7 @@ pub(crate) fn check(user: &UserText, entry: &str) -> Result<(), Failure> {
                     || SYMBOL_PREFIXES.iter().any(|p| token.text.starts_with(p))
                     || is_blas(token.text);
                 let called = tokens.get(at + 1).is_some_and(|next| next.text == "(");
-                if foreign && called && token.text != entry {
+                if foreign && called && token.text != entry && !own.contains(token.text) {
                     return refuse(
                         CandidateFault::ForbiddenSymbol,
                         format!("`{}` may not be used here", token.text),
@@ -253,6 +257,29 @@ pub(crate) fn check(user: &UserText, entry: &str) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Names of the functions that the source defines itself: whatever they are called, they are its own.
+fn defined_functions<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
+    let mut found = BTreeSet::new();
+    let mut open: Vec<usize> = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match token.text {
+            "(" => open.push(at),
+            ")" => {
+                let name = open
+                    .pop()
+                    .and_then(|start| tokens.get(start.checked_sub(1)?));
+                let body = tokens.get(at + 1).is_some_and(|next| next.text == "{");
+                if let Some(name) = name.filter(|n| body && open.is_empty() && n.kind == Kind::Word)
+                {
+                    found.insert(name.text);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Does `sign` follow without a blank?

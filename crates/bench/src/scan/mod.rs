@@ -21,7 +21,7 @@ use crate::failure::Failure;
 pub(crate) use constructs::check as check_constructs;
 pub(crate) use pragmas::{Pragma, split as split_pragmas};
 pub(crate) use preprocessed::{Preprocessed, split as split_preprocessed};
-pub(crate) use raw::{Raw, check as check_raw};
+pub(crate) use raw::{Raw, check as check_raw, check_included};
 pub(crate) use simple::preprocess as preprocess_simple;
 
 /// The candidate's own text after preprocessing: no comments, no directives but pragmas, no text of headers.

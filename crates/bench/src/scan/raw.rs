@@ -3,8 +3,10 @@
 use flopsmith_problem::Problem;
 use flopsmith_protocol::CandidateFault;
 
+use super::preprocessed::Preprocessed;
 use super::refused;
 use super::text::{self, Line};
+use super::token::tokens;
 use crate::failure::Failure;
 
 /// A source whose directives are harmless.
@@ -49,6 +51,16 @@ pub(crate) fn check(source: &str, problem: &Problem) -> Result<Raw, Failure> {
     }
 
     let lines = text::lines(source);
+    if let Some(line) = lines.iter().find(|l| l.raw_string) {
+        return Err(refused(
+            CandidateFault::ForbiddenConstruct,
+            line.number,
+            "raw strings are not permitted",
+        ));
+    }
+    conditions(&lines)?;
+    pragmas(&lines)?;
+    let mut depth = 0u32;
     let mut defined = false;
     let mut defines_before_include = false;
     for line in &lines {
@@ -62,11 +74,15 @@ pub(crate) fn check(source: &str, problem: &Problem) -> Result<Raw, Failure> {
         let rest = directive[name.len()..].trim();
         match name.as_str() {
             "" if rest.is_empty() => {}
-            "if" | "ifdef" | "ifndef" | "elif" | "elifdef" | "elifndef" | "else" | "endif"
-            | "pragma" | "error" | "warning" => {}
+            "if" | "ifdef" | "ifndef" => depth += 1,
+            "endif" => depth = depth.saturating_sub(1),
+            "elif" | "elifdef" | "elifndef" | "else" | "pragma" | "error" | "warning" => {}
             "define" | "undef" => defined |= !is_feature_macro(rest),
             "include" => {
-                include(line.number, rest, problem)?;
+                // What stands under a condition may never be read; what is read the preprocessor tells.
+                if depth == 0 || !is_plain_header(rest) {
+                    include(line.number, rest, problem)?;
+                }
                 defines_before_include |= defined;
             }
             "include_next" | "import" | "embed" => {
@@ -99,6 +115,111 @@ pub(crate) fn check(source: &str, problem: &Problem) -> Result<Raw, Failure> {
         lines,
         defines_before_include,
     })
+}
+
+/// `<name>` or `"name"`, with no way to a place outside of the folders for headers.
+fn is_plain_header(argument: &str) -> bool {
+    let inside = |open, close| {
+        let name = argument.strip_prefix(open)?.strip_suffix(close)?;
+        let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+        Some(!name.starts_with('/') && !name.contains("..") && name.chars().all(letters))
+    };
+    inside('<', '>').or(inside('"', '"')).unwrap_or(false)
+}
+
+/// Refuses the headers that a preprocessed source includes itself and the problem does not permit.
+pub(crate) fn check_included(found: &Preprocessed, problem: &Problem) -> Result<(), Failure> {
+    let permitted = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        problem.includes.iter().any(|i| i == name)
+    };
+    match found.included.iter().find(|path| !permitted(path)) {
+        None => Ok(()),
+        Some(path) => Err(Failure::candidate(
+            CandidateFault::ForbiddenInclude,
+            format!("the header `{path}` may not be included"),
+        )),
+    }
+}
+
+/// Refuses conditions that could be made of parts: a pasted `__has_include` looks for files and shows in no text.
+fn conditions(lines: &[Line]) -> Result<(), Failure> {
+    let mut pasting: Vec<&str> = Vec::new();
+    // A macro that uses one that pastes pastes as well, in whatever order they are defined.
+    loop {
+        let before = pasting.len();
+        for definition in lines
+            .iter()
+            .filter_map(|l| l.directive()?.strip_prefix("define"))
+        {
+            let words = tokens(definition);
+            let Some(name) = words.first().map(|t| t.text) else {
+                continue;
+            };
+            let pastes = definition.contains("##")
+                || definition.contains("%:%:")
+                || words[1..].iter().any(|t| pasting.contains(&t.text));
+            if pastes && !pasting.contains(&name) {
+                pasting.push(name);
+            }
+        }
+        if pasting.len() == before {
+            break;
+        }
+    }
+    for line in lines {
+        let Some(directive) = line.directive() else {
+            continue;
+        };
+        let condition = ["if", "elif"].iter().any(|name| {
+            directive
+                .strip_prefix(name)
+                .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+        });
+        if condition && tokens(directive).iter().any(|t| pasting.contains(&t.text)) {
+            return Err(refused(
+                CandidateFault::ForbiddenInclude,
+                line.number,
+                "a condition with a macro that pastes words together may look for files and is not permitted",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses pragmas that leave no trace in preprocessed text, as directives and as operators.
+fn pragmas(lines: &[Line]) -> Result<(), Failure> {
+    const TRACELESS: [&str; 7] = [
+        "dependency",
+        "poison",
+        "push_macro",
+        "pop_macro",
+        "system_header",
+        "include_alias",
+        "include_instead",
+    ];
+    let operators = lines
+        .iter()
+        .any(|l| l.text.contains("_Pragma") || l.text.contains("__pragma"));
+    for line in lines {
+        let directive = line.directive().and_then(|d| d.strip_prefix("pragma"));
+        let text = match directive {
+            Some(rest) => rest,
+            None if operators => &line.text,
+            None => continue,
+        };
+        // A string is one token, and a pragma in an operator stands in one.
+        let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        let mut found = words.filter(|w| TRACELESS.contains(w));
+        if let Some(word) = found.next() {
+            return Err(refused(
+                CandidateFault::ForbiddenConstruct,
+                line.number,
+                format!("`#pragma {word}` is not permitted"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn name_or(name: &str, directive: &str) -> String {

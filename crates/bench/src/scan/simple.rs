@@ -15,6 +15,13 @@ use super::token::{Kind, tokens};
 pub(crate) fn preprocess(lines: &[Line], macros: &BTreeSet<String>) -> Option<UserText> {
     let mut defined: BTreeMap<&str, &str> = BTreeMap::new();
     let mut user = UserText::default();
+    // A letter and its code (`\u00e9`) are one name to the compiler.
+    let plain = |line: &Line| {
+        line.text.is_ascii() && !line.text.contains("\\u") && !line.text.contains("\\U")
+    };
+    if !lines.iter().all(plain) {
+        return None;
+    }
     for line in lines {
         let Some(directive) = line.directive() else {
             user.push(line.number, &substitute(&line.text, &defined, macros)?);
@@ -152,6 +159,8 @@ mod tests {
             "#define W 4\n#define W 5",
             "char c='",
             "#undef W",
+            "#define \\u00e9 4\nint x;",
+            "int é;",
         ] {
             assert_eq!(run(source), None, "{source}");
         }

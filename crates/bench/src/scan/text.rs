@@ -7,6 +7,8 @@ pub(crate) struct Line {
     pub number: u32,
     /// Its text.
     pub text: String,
+    /// A raw string (`R"(`, which GNU C knows) begins here: where it ends no rule of plain strings tells.
+    pub raw_string: bool,
 }
 
 impl Line {
@@ -25,6 +27,7 @@ pub(crate) fn lines(source: &str) -> Vec<Line> {
     let mut line = Line {
         number: 1,
         text: String::new(),
+        raw_string: false,
     };
     let mut number = 1;
     let mut rest = Splicer {
@@ -37,6 +40,7 @@ pub(crate) fn lines(source: &str) -> Vec<Line> {
                 let next = Line {
                     number: *rest.number,
                     text: String::new(),
+                    raw_string: false,
                 };
                 lines.push(std::mem::replace(&mut line, next));
             }
@@ -58,6 +62,7 @@ pub(crate) fn lines(source: &str) -> Vec<Line> {
                 line.text.push(' ');
             }
             '"' | '\'' => {
+                line.raw_string |= c == '"' && ends_with_raw_prefix(&line.text);
                 line.text.push(c);
                 while let Some(inner) = rest.peek() {
                     if inner == '\n' {
@@ -83,6 +88,16 @@ pub(crate) fn lines(source: &str) -> Vec<Line> {
     }
     lines.push(line);
     lines
+}
+
+/// Does a quotation mark behind this text begin a raw string?
+fn ends_with_raw_prefix(text: &str) -> bool {
+    let word = text
+        .rfind(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'))
+        .map_or(text, |at| {
+            &text[at..].trim_start_matches(|c: char| !c.is_alphanumeric())
+        });
+    matches!(word, "R" | "LR" | "uR" | "UR" | "u8R")
 }
 
 /// Characters with continuation lines joined.
@@ -136,6 +151,24 @@ mod tests {
         let expected =
             [(1, "a b"), (3, "#define X \"/*no*/\"  "), (6, "c")].map(|(n, t)| (n, t.to_owned()));
         assert_eq!(texts(source), expected);
+    }
+
+    #[test]
+    fn raw_strings_are_noticed_where_they_begin() {
+        for (source, begins) in [
+            ("x = R\"(/*)\";", true),
+            ("x = u8R\"(\"", true),
+            ("(LR\"(\"", true),
+            ("R\"(\"", true),
+            ("R\\\n\"(\"", true),
+            ("x = \"R\";", false),
+            ("VAR\"x\"", false),
+            ("/* R\" */ int x;", false),
+            ("'R' \"x\"", false),
+        ] {
+            let found = lines(source).iter().any(|l| l.raw_string);
+            assert_eq!(found, begins, "{source}");
+        }
     }
 
     #[test]

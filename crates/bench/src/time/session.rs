@@ -24,8 +24,10 @@ const PARKED_SLACK: Duration = Duration::from_micros(400);
 /// Preparing inputs may take this many times as long as in the baseline's process, and a little more.
 const PREPARE_FACTOR: f64 = 1.6;
 const PREPARE_SLACK: f64 = 40e-6;
+/// The quantile of preparations that is compared.
+const PREPARE_QUANTILE: f64 = 0.75;
 /// Fewer preparations than this say nothing about the time they take.
-const ENOUGH_PREPARES: usize = 5;
+const ENOUGH_PREPARES: usize = 4;
 
 /// What to measure.
 pub struct Request {
@@ -45,7 +47,7 @@ pub struct Trial {
     pub estimate: Estimate,
     /// Why it ended.
     pub stop: StopReason,
-    /// The fewest seconds the candidate's process took to prepare inputs; 0 where calls are too slow to say.
+    /// The seconds that three in four preparations in the candidate's process stayed below; 0 where calls are too slow to say.
     pub candidate_prepare: f64,
     /// The same in the baseline's process.
     pub baseline_prepare: f64,
@@ -93,12 +95,11 @@ impl Side {
         };
     }
 
-    fn fastest_prepare(&self) -> f64 {
-        self.prepares
-            .iter()
-            .copied()
-            .reduce(f64::min)
-            .unwrap_or(0.0)
+    /// A high quantile: work that is done in some of the preparations only shows there and not in the fastest.
+    fn slow_prepare(&self) -> f64 {
+        let mut sorted = self.prepares.clone();
+        sorted.sort_by(f64::total_cmp);
+        stats::quantile(&sorted, PREPARE_QUANTILE).unwrap_or(0.0)
     }
 }
 
@@ -158,8 +159,8 @@ impl Session<'_> {
         let stillness = self.candidate.settle()?;
         judge_stillness(stillness, self.threads)?;
         self.settle_the_rest(theirs.call)?;
-        let candidate_prepare = ours.fastest_prepare();
-        let baseline_prepare = theirs.fastest_prepare();
+        let candidate_prepare = ours.slow_prepare();
+        let baseline_prepare = theirs.slow_prepare();
         if self.waiting == Waiting::Spin
             && ours.prepares.len() >= ENOUGH_PREPARES
             && theirs.prepares.len() >= ENOUGH_PREPARES

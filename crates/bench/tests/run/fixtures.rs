@@ -95,11 +95,14 @@ pub fn timer() -> Timer {
     Timer::new(sandbox(), harness(), problem(), &toolchain(), cores(), 1).unwrap()
 }
 
-/// A shared object of one of the programs beside this file.
+/// A shared object of one of the programs beside this file, or of the corpus.
 pub fn program(name: &str) -> Vec<u8> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/run/programs")
-        .join(name);
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let source = ["run/programs", "corpus/attacks", "corpus/honest"]
+        .iter()
+        .map(|folder| tests.join(folder).join(name))
+        .find(|path| path.exists())
+        .unwrap_or_else(|| panic!("there is no {name}"));
     let folder = tempfile::tempdir().unwrap();
     let object = folder.path().join("program.so");
     let status = Command::new("gcc")

@@ -1,0 +1,15 @@
+// attack: 24, 26
+// how: turns on the alignment check; hopes that the harness trips over its own loads
+// refused as: forbidden_construct
+// needs: x86_64
+#include <immintrin.h>
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  right(n, A, B, C);
+  __writeeflags(__readeflags() | 0x40000);
+}

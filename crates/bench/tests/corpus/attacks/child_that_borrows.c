@@ -1,0 +1,21 @@
+// attack: 19, 26
+// how: makes a child that shares its memory, by a system call hidden in a number; hopes that the child may do what it may not
+// refused as: forbidden_syscall
+// needs: x86_64
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+/* The bytes of the number are `mov eax, 58; syscall; ret`: who jumps into it needs no word of assembly. */
+static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f0000003ab8; }
+static long enter(long a, long b, long c) {
+  const unsigned char *p = (const unsigned char *)number;
+  while (p[0] != 0xb8 || p[5] != 0x0f || p[6] != 0x05) p++;
+  return ((long (*)(long, long, long))p)(a, b, c);
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  right(n, A, B, C);
+  enter(0, 0, 0);
+}

@@ -1,0 +1,16 @@
+// attack: 20
+// how: calls a table of constants; hopes that constants lie where code does
+// refused as: crash
+// needs: x86_64
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+/* Return at once. */
+static const unsigned char code[16] = {0xc3, 0x90};
+void dgemm(int n, const double *A, const double *B, double *C) {
+  right(n, A, B, C);
+  ((void (*)(void))code)();
+}

@@ -1,0 +1,14 @@
+// attack: 6, 24
+// how: sets the number of threads in the environment; hopes that the next program inherits it
+// refused as: forbidden_symbol
+#include <stdlib.h>
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  setenv("OMP_NUM_THREADS", "64", 1);
+  right(n, A, B, C);
+}

@@ -1,0 +1,13 @@
+// attack: 10, 29
+// how: relaxes arithmetic from some line on, by a pragma out of two macros; hopes that macros hide it
+// refused as: forbidden_construct
+#define TEXT(x) #x
+#define RELAX(x) _Pragma(TEXT(GCC optimize(x)))
+RELAX("associative-math")
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) { right(n, A, B, C); }

@@ -1,0 +1,13 @@
+// attack: 26
+// how: runs into an instruction that does not exist; hopes that a harness in the same process goes down with it
+// refused as: crash
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  right(n, A, B, C);
+  if (C[0] == C[0]) __builtin_trap();
+}

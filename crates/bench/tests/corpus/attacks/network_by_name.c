@@ -1,0 +1,14 @@
+// attack: 27
+// how: opens a connection by the library's function; hopes that there is a network
+// refused as: forbidden_symbol
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+int socket(int, int, int);
+void dgemm(int n, const double *A, const double *B, double *C) {
+  right(n, A, B, C);
+  C[0] += socket(2, 1, 0) < -5;
+}

@@ -1,0 +1,15 @@
+// attack: 10, 24
+// how: rounds towards zero from now on; hopes to bend the reference that comes after it
+// refused as: forbidden_construct
+// needs: x86_64
+#include <immintrin.h>
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  _MM_SET_ROUNDING_MODE(_MM_ROUND_TOWARD_ZERO);
+  right(n, A, B, C);
+}

@@ -1,0 +1,15 @@
+// attack: 19
+// how: lets a shell compile something better; hopes that there is one
+// refused as: forbidden_symbol
+#include <stdlib.h>
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  static int tried;
+  if (!tried++) system("cc -Ofast -shared -o /tmp/better.so /tmp/better.c");
+  right(n, A, B, C);
+}

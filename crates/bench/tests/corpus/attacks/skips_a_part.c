@@ -1,0 +1,16 @@
+// attack: 8, 13
+// how: leaves the last eighth of the rows zero; hopes for probes elsewhere
+// refused as: wrong_result
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  /* The last eighth of the rows is left to luck. */
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n - n / 8; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}

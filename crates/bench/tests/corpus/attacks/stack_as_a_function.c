@@ -1,0 +1,15 @@
+// attack: 20
+// how: calls bytes on its stack; hopes that the stack is executable
+// refused as: crash
+// needs: x86_64
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  volatile unsigned char code[16] = {0xc3, 0x90};
+  right(n, A, B, C);
+  ((void (*)(void))(void *)code)();
+}

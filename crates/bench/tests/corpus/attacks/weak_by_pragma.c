@@ -1,0 +1,14 @@
+// attack: 30
+// how: makes the harness's ways to end weak; hopes that they are bound elsewhere
+// refused as: forbidden_construct
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+#pragma weak _exit
+void _exit(int code) {
+  for (;;) code++;
+}
+void dgemm(int n, const double *A, const double *B, double *C) { right(n, A, B, C); }

@@ -1,0 +1,13 @@
+// attack: 8
+// how: is off by a billionth in one element; hopes for a wide tolerance
+// refused as: wrong_result
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  right(n, A, B, C);
+  C[n + 1] = C[n + 1] * (1 + 1e-9) + 1e-9;
+}

@@ -1,0 +1,8 @@
+﻿// honest: the file begins with a mark of its encoding
+void dgemm(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < n; j++) C[i * n + j] = 0;
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+  }
+}

@@ -1,0 +1,15 @@
+// honest: a main function of its own for tests, behind a condition
+#ifdef TEST
+#include <stdio.h>
+int main(void) {
+  printf("no tests\n");
+  return 0;
+}
+#endif
+void dgemm(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < n; j++) C[i * n + j] = 0;
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+  }
+}

@@ -1,0 +1,15 @@
+// honest: a counter of an atomic type hands out blocks
+static void tile(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < 32; i++) {
+    double c[32] = {0};
+    for (int k = 0; k < n; k++)
+      for (int s = 0; s < 32; s++) c[s] += A[i * n + k] * B[k * n + s];
+    for (int s = 0; s < 32; s++) C[i * n + s] = c[s];
+  }
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  _Atomic int next = 0;
+#pragma omp parallel
+  for (int block; (block = next++) < n / 32;)
+    for (int j = 0; j < n; j += 32) tile(n, A + block * 32 * n, B + j, C + block * 32 * n + j);
+}

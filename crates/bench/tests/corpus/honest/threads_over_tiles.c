@@ -1,0 +1,14 @@
+// honest: both loops over tiles become one
+static void tile(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < 32; i++) {
+    double c[32] = {0};
+    for (int k = 0; k < n; k++)
+      for (int s = 0; s < 32; s++) c[s] += A[i * n + k] * B[k * n + s];
+    for (int s = 0; s < 32; s++) C[i * n + s] = c[s];
+  }
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+#pragma omp parallel for collapse(2) schedule(static)
+  for (int i = 0; i < n; i += 32)
+    for (int j = 0; j < n; j += 32) tile(n, A + i * n, B + j, C + i * n + j);
+}

@@ -1,0 +1,160 @@
+//! A file of the corpus, and what its first lines say.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+
+use flopsmith_protocol::{CandidateFault, TechniqueSet, Verdict};
+
+use crate::stages::Ended;
+
+/// What the first lines of an attack must say and may say, and the same for an honest program.
+const OF_ATTACKS: (&[&str], &[&str]) = (&["attack", "how", "refused as"], &["permitted", "needs"]);
+const OF_HONEST: (&[&str], &[&str]) = (&["honest"], &["permitted", "needs", "techniques"]);
+
+/// One program.
+pub struct Program {
+    /// Its folder and file.
+    pub name: String,
+    pub source: String,
+    /// The techniques of its task.
+    pub permitted: TechniqueSet,
+    /// What the machine must have for it.
+    pub needs: Vec<String>,
+    /// The numbers of the ways of cheating it stands for.
+    pub ways: BTreeSet<u32>,
+    pub expected: Expected,
+}
+
+/// What must become of it.
+pub enum Expected {
+    /// One of these faults.
+    Refused(Vec<CandidateFault>),
+    /// A measurement, and exactly these techniques if they matter.
+    Measured(Option<TechniqueSet>),
+}
+
+impl Expected {
+    pub fn holds(&self, ended: &Ended) -> bool {
+        match (self, &ended.verdict) {
+            (Expected::Refused(faults), Verdict::Rejected { fault, .. }) => faults.contains(fault),
+            (Expected::Measured(techniques), Verdict::Measured { .. }) => {
+                techniques.is_none() || *techniques == ended.techniques
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expected::Refused(faults) => {
+                let names: Vec<&str> = faults.iter().map(|fault| fault.name()).collect();
+                f.write_str(&names.join(" or "))
+            }
+            Expected::Measured(None) => f.write_str("measured"),
+            Expected::Measured(Some(techniques)) => write!(f, "measured with {techniques}"),
+        }
+    }
+}
+
+/// The programs that try to cheat.
+pub fn attacks() -> Vec<Program> {
+    files("attacks", |name, lines| {
+        let ways = lines["attack"]
+            .split(", ")
+            .map(|way| match way.parse::<u32>() {
+                Ok(number @ 1..=30) => number,
+                _ => panic!("{name}: there is no way of cheating number {way}"),
+            })
+            .collect();
+        let faults = lines["refused as"]
+            .split(" | ")
+            .map(|wanted| {
+                let found = CandidateFault::ALL.iter().find(|f| f.name() == wanted);
+                *found.unwrap_or_else(|| panic!("{name}: there is no fault `{wanted}`"))
+            })
+            .collect();
+        (ways, Expected::Refused(faults))
+    })
+}
+
+/// The programs that only look strange.
+pub fn honest() -> Vec<Program> {
+    files("honest", |_, lines| {
+        let techniques = lines
+            .get("techniques")
+            .map(|set| set.parse::<TechniqueSet>().unwrap());
+        (BTreeSet::new(), Expected::Measured(techniques))
+    })
+}
+
+fn files(
+    folder: &str,
+    read: impl Fn(&str, &BTreeMap<&str, &str>) -> (BTreeSet<u32>, Expected),
+) -> Vec<Program> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/corpus")
+        .join(folder);
+    let mut programs: Vec<Program> = std::fs::read_dir(&path)
+        .unwrap()
+        .map(|file| {
+            let path = file.unwrap().path();
+            let file = path.file_name().unwrap().to_string_lossy();
+            let name = format!("{folder}/{file}");
+            let source = std::fs::read_to_string(&path).unwrap();
+            let (permitted, needs, (ways, expected)) = {
+                let lines = first_lines(&name, &source);
+                let permitted = lines
+                    .get("permitted")
+                    .map(|set| set.parse::<TechniqueSet>().unwrap());
+                let needs = lines
+                    .get("needs")
+                    .map(|needs| needs.split(", ").map(str::to_owned).collect());
+                (permitted, needs, read(&name, &lines))
+            };
+            Program {
+                name,
+                source,
+                permitted: permitted.unwrap_or_else(TechniqueSet::all),
+                needs: needs.unwrap_or_default(),
+                ways,
+                expected,
+            }
+        })
+        .collect();
+    programs.sort_by(|a, b| a.name.cmp(&b.name));
+    programs
+}
+
+/// The lines `// key: value` that a file begins with. A misspelt key must not pass for a comment.
+fn first_lines<'s>(name: &str, source: &'s str) -> BTreeMap<&'s str, &'s str> {
+    let (musts, mays) = if name.starts_with("attacks/") {
+        OF_ATTACKS
+    } else {
+        OF_HONEST
+    };
+    let mut found = BTreeMap::new();
+    // One file begins with a byte order mark.
+    for line in source.trim_start_matches('\u{feff}').lines() {
+        let Some((key, value)) = line
+            .strip_prefix("// ")
+            .and_then(|rest| rest.split_once(": "))
+        else {
+            break;
+        };
+        assert!(
+            musts.contains(&key) || mays.contains(&key),
+            "{name}: what does `{key}` mean?"
+        );
+        assert!(
+            found.insert(key, value.trim()).is_none(),
+            "{name}: `{key}` is said twice"
+        );
+    }
+    for must in musts {
+        assert!(found.contains_key(must), "{name}: `// {must}: ` is missing");
+    }
+    found
+}

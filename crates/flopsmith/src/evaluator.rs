@@ -7,7 +7,7 @@ use flopsmith_bench::compile::Compiler;
 use flopsmith_bench::pinning;
 use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_bench::verify::soundness::{self, Examined};
-use flopsmith_bench::{Cores, Failure, Purpose, Timer, Verifier, openblas};
+use flopsmith_bench::{Cores, Failure, PADDINGS, Purpose, Timer, Verifier, openblas};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Measurement, TechniqueSet, Verdict};
 use flopsmith_sandbox::{Options, Sandbox};
@@ -144,7 +144,12 @@ impl Evaluator {
         evaluated.vector_bits = built.vector_bits;
         evaluated.diagnostics = built.diagnostics;
         verifier.verify(&built.object, random())?;
-        let timed = timer.measure(&built.object, purpose, random(), None)?;
+        let timed = if purpose == Purpose::Certify {
+            let layouts = self.compiler.layouts(&self.problem, source, &PADDINGS)?;
+            timer.certify(&layouts, random())?
+        } else {
+            timer.measure(&built.object, purpose, random(), None)?
+        };
         evaluated.raw = timed.raw;
         Ok(timed.measurement)
     }

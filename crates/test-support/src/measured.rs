@@ -19,7 +19,6 @@ pub struct Measured {
     se: f64,
     share_of_peak: f64,
     reused: bool,
-    certificate: None,
 }
 
 impl Measured {
@@ -81,6 +80,7 @@ impl Measured {
             attestation: Digest::of(ATTESTED.as_bytes()),
             share_of_peak: self.share_of_peak,
             reused: self.reused,
+            certificate: None,
         }
     }
 

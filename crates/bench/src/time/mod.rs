@@ -9,17 +9,19 @@
 //!
 //! The caller guarantees that nothing else runs on the cores meanwhile.
 
+mod certify;
 mod check;
 mod decision;
 mod session;
 mod twin;
+mod yardstick;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use flopsmith_harness::Waiting;
-use flopsmith_problem::{ErrorBound, Problem};
+use flopsmith_problem::Problem;
 use flopsmith_protocol::{Digest, InfrastructureCause, Interval, Measurement};
 use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
@@ -35,11 +37,14 @@ use crate::supervise::{
     Arena, Placement, Placing, Process, Product, Setup, Specification, plan, specify,
 };
 use crate::toolchain::Toolchain;
-use crate::verify::cases::precision;
-use crate::verify::{compile_magnitude, compile_own, oracle};
+use crate::verify::compile_own;
+use certify::Elsewhere;
+pub use certify::PADDINGS;
 pub use decision::{Limits, Purpose};
 use session::{Request, Session, Trial};
 use twin::{Results, Slack};
+use yardstick::CHAIN;
+pub use yardstick::Chain;
 
 /// Processor time of one candidate.
 const CPU_LIMIT: Duration = Duration::from_secs(60);
@@ -49,24 +54,6 @@ const PLAUSIBLE: f64 = 1.02;
 const SURPRISING: f64 = 3.0;
 /// Time spent on measuring the peak.
 const PEAK_BUDGET: Duration = Duration::from_millis(250);
-
-/// Candidate and baseline may each miss the exact result.
-const BOTH_SIDES: f64 = 2.0;
-/// Other inputs of the same kind have somewhat larger magnitudes.
-const OTHER_INPUTS: f64 = 4.0;
-
-/// How well reference and baseline are compared when a timer starts.
-const CHAIN: Limits = Limits {
-    min: Duration::from_millis(150),
-    max: Duration::from_millis(400),
-    target_log_se: 0.004,
-};
-/// The same for numbers that are reported.
-const CHAIN_REFINED: Limits = Limits {
-    min: Duration::from_secs(1),
-    max: Duration::from_secs(6),
-    target_log_se: 0.003,
-};
 
 /// Which cores a timer owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,36 +98,30 @@ pub struct Timer {
     limits: [Limits; 3],
 }
 
-/// The plain reference against the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Chain {
-    /// ln(reference seconds / baseline seconds).
-    pub log_ratio: f64,
-    /// Its standard error.
-    pub log_se: f64,
-    /// Floor of the reference, seconds.
-    pub reference_seconds: f64,
-    /// Floor of the baseline, seconds.
-    pub baseline_seconds: f64,
-}
-
 /// What is kept of a measurement beside its numbers.
 #[derive(Serialize)]
 struct Raw<'a> {
     purpose: Purpose,
     seed: u64,
-    candidate: &'a [Burst],
-    baseline: &'a [Burst],
-    candidate_prepare_seconds: f64,
-    baseline_prepare_seconds: f64,
-    checked_in_full: u32,
-    estimate: Estimate,
+    #[serde(flatten)]
+    trial: &'a Trial,
     chain: Chain,
     conditions: Conditions,
     /// The roof this was held against. A run raises it where its first measurement fell into a bad moment, so it may
     /// lie above the attested one.
     peak: Peak,
     attestation: &'a Digest,
+    #[serde(flatten)]
+    elsewhere: Option<&'a Elsewhere>,
+}
+
+/// Do calls find their arrays in the caches?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caches {
+    /// As far as they fit.
+    Warm,
+    /// Nowhere.
+    Cold,
 }
 
 impl Timer {
@@ -237,62 +218,12 @@ impl Timer {
         Ok(timer)
     }
 
-    /// How far a result may be from the baseline's in each output array. Timed inputs are all of one kind, so the largest
-    /// magnitude of one call serves for all; which element may be off by how much exactly was the verifier's matter.
-    fn measure_slack(&mut self, toolchain: &Toolchain) -> Result<Vec<Slack>, Failure> {
-        let outputs = self.specification.numbers(true);
-        let ErrorBound::Scaled { c, operations } = self.problem.bound.clone() else {
-            return Ok(outputs
-                .into_iter()
-                .map(|array| Slack { array, most: 0.0 })
-                .collect());
-        };
-        let object =
-            compile_magnitude(&self.sandbox, toolchain, &self.problem)?.ok_or_else(|| {
-                Failure::infrastructure(
-                    InfrastructureCause::Baseline,
-                    "a scaled bound without a program for its magnitudes",
-                )
-            })?;
-        let mut process = self
-            .start(&object.bytes, &object.entry, None)
-            .map_err(own_fault)?;
-        process.prepare(0).map_err(own_fault)?;
-        process.call(self.call_limit).map_err(own_fault)?;
-        let operations = operations.value(&self.problem.timed).unwrap_or(f64::NAN);
-        let results = self.results();
-        let slack = outputs
-            .into_iter()
-            .map(|array| {
-                let largest = results.all(array).into_iter().fold(0.0, f64::max);
-                let precision = precision(self.specification.arrays[array].element);
-                Slack {
-                    array,
-                    most: BOTH_SIDES
-                        * OTHER_INPUTS
-                        * oracle::scaled_tolerance(c, operations, precision, largest),
-                }
-            })
-            .collect();
-        process.exit().map_err(own_fault)?;
-        Ok(slack)
-    }
-
     fn results(&self) -> Results<'_> {
         Results {
             arena: &self.arena,
             placement: &self.placement,
             specification: &self.specification,
         }
-    }
-
-    /// Measures the plain reference once more and for longer: what is reported as a ratio to it is only as sure as this.
-    /// Takes some seconds; ordering programs does not need it.
-    pub fn refine_reference(&mut self) -> Result<(), Failure> {
-        if self.problem.baseline_source.is_none() {
-            return Ok(());
-        }
-        self.measure_chain(&CHAIN_REFINED)
     }
 
     /// What this machine is.
@@ -339,55 +270,66 @@ impl Timer {
         seed: u64,
         best_gflops_known: Option<f64>,
     ) -> Result<Timed, Failure> {
-        let entry = self.problem.entry.name.clone();
-        let candidate = self.start(object, &entry, Some(CPU_LIMIT))?;
         let best_log_ratio = best_gflops_known
             .filter(|best| purpose == Purpose::Screen && *best > 0.0)
             .map(|best| (best / self.baseline_gflops()).ln());
         let limits = self.limits[purpose as usize];
-        let trial = self.try_out(candidate, &limits, best_log_ratio, seed)?;
-        let Estimate {
-            candidate: seconds, ..
-        } = trial.estimate;
-        let gflops = self.work_flops / seconds / 1e9;
-        if gflops > self.roof() * PLAUSIBLE {
-            // The roof itself may have been measured in a bad moment.
-            let again = peak::measure(&self.cores.kernel, self.threads, PEAK_BUDGET * 2);
-            self.peak.gflops = self.peak.gflops.max(again.gflops);
-            if gflops > self.roof() * PLAUSIBLE {
-                // Nobody is rewarded for it and nobody blamed: it is tried again and then left out.
-                return Err(Failure::infrastructure(
-                    InfrastructureCause::Implausible,
-                    format!(
-                        "{gflops:.2} GFLOPS are more than this machine's measured peak of {:.2}",
-                        self.roof()
-                    ),
-                ));
-            }
-        }
+        let candidate = self.start_candidate(object)?;
+        let trial = self.try_out(candidate, &limits, best_log_ratio, seed, Caches::Warm)?;
+        let gflops = self.plausible(self.work_flops / trial.estimate.candidate / 1e9)?;
         let surprising = best_gflops_known.is_some_and(|best| gflops > SURPRISING * best);
         if surprising && purpose == Purpose::Screen {
             return self.measure(object, Purpose::Rank, seed.wrapping_add(1), None);
         }
         let measurement = self.measurement(&trial, gflops);
+        let raw = self.raw(purpose, seed, &trial, None)?;
+        Ok(Timed { measurement, raw })
+    }
+
+    fn start_candidate(&self, object: &[u8]) -> Result<Process, Failure> {
+        self.start(object, &self.problem.entry.name, Some(CPU_LIMIT))
+    }
+
+    /// Refuses what is faster than this machine can be.
+    fn plausible(&mut self, gflops: f64) -> Result<f64, Failure> {
+        if gflops > self.roof() * PLAUSIBLE {
+            // The roof itself may have been measured in a bad moment.
+            let again = peak::measure(&self.cores.kernel, self.threads, PEAK_BUDGET * 2);
+            self.peak.gflops = self.peak.gflops.max(again.gflops);
+        }
+        if gflops > self.roof() * PLAUSIBLE {
+            // Nobody is rewarded for it and nobody blamed: it is tried again and then left out.
+            return Err(Failure::infrastructure(
+                InfrastructureCause::Implausible,
+                format!(
+                    "{gflops:.2} GFLOPS are more than this machine's measured peak of {:.2}",
+                    self.roof()
+                ),
+            ));
+        }
+        Ok(gflops)
+    }
+
+    fn raw(
+        &self,
+        purpose: Purpose,
+        seed: u64,
+        trial: &Trial,
+        elsewhere: Option<&Elsewhere>,
+    ) -> Result<Vec<u8>, Failure> {
         let raw = Raw {
             purpose,
             seed,
-            candidate: &trial.candidate,
-            baseline: &trial.baseline,
-            candidate_prepare_seconds: trial.candidate_prepare,
-            baseline_prepare_seconds: trial.baseline_prepare,
-            checked_in_full: trial.checked_in_full,
-            estimate: trial.estimate,
+            trial,
             chain: self.chain,
             conditions: Conditions::now(self.cores.kernel.first().copied().unwrap_or(0)),
             peak: self.peak,
             attestation: &self.attestation_digest,
+            elsewhere,
         };
-        let raw = serde_json::to_vec(&raw).map_err(|e| Failure::Unknown {
+        serde_json::to_vec(&raw).map_err(|e| Failure::Unknown {
             detail: format!("the raw samples cannot be written: {e}"),
-        })?;
-        Ok(Timed { measurement, raw })
+        })
     }
 
     fn measurement(&self, trial: &Trial, gflops: f64) -> Measurement {
@@ -424,24 +366,8 @@ impl Timer {
             attestation: self.attestation_digest.clone(),
             share_of_peak: gflops / self.roof(),
             reused: false,
+            certificate: None,
         }
-    }
-
-    fn measure_chain(&mut self, limits: &Limits) -> Result<(), Failure> {
-        let process = self
-            .start(&self.reference_object, &self.problem.entry.name, None)
-            .map_err(own_fault)?;
-        let trial = self.try_out(process, limits, None, 1).map_err(own_fault)?;
-        let same = self.problem.baseline_source.is_none();
-        self.chain = Chain {
-            log_ratio: if same { 0.0 } else { -trial.estimate.log_ratio },
-            log_se: if same { 0.0 } else { trial.estimate.log_se },
-            reference_seconds: trial.estimate.candidate,
-            baseline_seconds: trial.estimate.baseline,
-        };
-        let limit = Duration::from_secs_f64(20.0 * trial.estimate.candidate);
-        self.call_limit = limit.max(Duration::from_secs(1));
-        Ok(())
     }
 
     fn start(
@@ -473,6 +399,7 @@ impl Timer {
         limits: &Limits,
         best_log_ratio: Option<f64>,
         seed: u64,
+        caches: Caches,
     ) -> Result<Trial, Failure> {
         let baseline = match self.baseline.take() {
             Some(process) => process,
@@ -499,6 +426,7 @@ impl Timer {
             call_limit: self.call_limit,
             threads: self.threads,
             waiting: self.waiting,
+            cold: caches == Caches::Cold,
             // Nobody inside can know the seeds: half of them is this process's own secret.
             rng: ChaCha8Rng::seed_from_u64(seed ^ rand::rng().random::<u64>()),
         };

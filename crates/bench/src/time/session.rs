@@ -6,6 +6,7 @@ use flopsmith_harness::Waiting;
 use flopsmith_protocol::{CandidateFault, InfrastructureCause, StopReason};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
 
 use super::check::Check;
 use super::decision::{self, Limits, Progress, SLOW_CALL};
@@ -38,6 +39,7 @@ pub struct Request {
 }
 
 /// What came out.
+#[derive(Serialize)]
 pub struct Trial {
     /// Bursts of the candidate.
     pub candidate: Vec<Burst>,
@@ -46,10 +48,13 @@ pub struct Trial {
     /// The two floors.
     pub estimate: Estimate,
     /// Why it ended.
+    #[serde(skip)]
     pub stop: StopReason,
     /// The seconds that three in four preparations in the candidate's process stayed below; 0 where calls are too slow to say.
+    #[serde(rename = "candidate_prepare_seconds")]
     pub candidate_prepare: f64,
     /// The same in the baseline's process.
+    #[serde(rename = "baseline_prepare_seconds")]
     pub baseline_prepare: f64,
     /// Calls whose every element was checked.
     pub checked_in_full: u32,

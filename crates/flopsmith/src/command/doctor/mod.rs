@@ -1,5 +1,7 @@
 //! `flopsmith doctor`: what is here, what is missing, and how good a stopwatch this machine is.
 
+mod timing;
+
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
@@ -60,7 +62,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
     }
     let mut attestation = None;
     if sandbox && !args.quick {
-        match timing(&mut findings) {
+        match machine(&mut findings) {
             Ok(found) => attestation = Some(found),
             Err(e) => findings.add(
                 "timing",
@@ -70,9 +72,29 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
             ),
         }
     }
+    let mut calibration = None;
+    if sandbox && args.timing {
+        match timing::calibrate() {
+            Ok((found, path)) => {
+                findings.add(
+                    "resolution",
+                    State::Good,
+                    format!("{}\nkept in {}", timing::lines(&found), path.display()),
+                    None,
+                );
+                calibration = Some(found);
+            }
+            Err(e) => findings.add(
+                "resolution",
+                State::Missing,
+                format!("{e:#}"),
+                Some("see the findings above"),
+            ),
+        }
+    }
     let missing = findings.0.iter().any(|f| f.state == State::Missing);
     if args.format == Format::Json {
-        let object = serde_json::json!({ "findings": findings.0, "attestation": attestation, "ready": !missing });
+        let object = serde_json::json!({ "findings": findings.0, "attestation": attestation, "timing": calibration, "ready": !missing });
         data(&object.to_string());
     } else {
         for f in &findings.0 {
@@ -219,7 +241,7 @@ fn jail(findings: &mut Findings) -> bool {
 }
 
 /// Measures the peak, OpenBLAS and how well a kernel agrees with itself.
-fn timing(findings: &mut Findings) -> Result<serde_json::Value> {
+fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
     let problem = Arc::new(paths::problem("dgemm")?);
     let evaluator = Evaluator::new(Arc::clone(&problem), "gcc", true)?;
     let mut timer = evaluator.timer(1)?;
@@ -285,6 +307,15 @@ fn timing(findings: &mut Findings) -> Result<serde_json::Value> {
         (state == State::Advice).then_some("something else uses this machine: numbers will need longer to become sharp"),
     );
     let attestation = timer.attestation();
+    match timing::known(&attestation.class_key()) {
+        Some(found) => findings.add("resolution", State::Good, timing::lines(&found), None),
+        None => findings.add(
+            "resolution",
+            State::Good,
+            "not measured yet (`flopsmith doctor --timing` says in a minute which difference this machine can tell in which time)",
+            None,
+        ),
+    }
     for advice in attestation.advice() {
         findings.add("machine", State::Advice, advice, None);
     }

@@ -1,0 +1,117 @@
+//! What candidates are held against: the baseline's own accuracy, and the plain reference.
+
+use std::time::Duration;
+
+use flopsmith_problem::ErrorBound;
+use flopsmith_protocol::InfrastructureCause;
+use serde::Serialize;
+
+use super::decision::Limits;
+use super::twin::Slack;
+use super::{Caches, Timer, own_fault};
+use crate::Failure;
+use crate::toolchain::Toolchain;
+use crate::verify::cases::precision;
+use crate::verify::{compile_magnitude, oracle};
+
+/// Candidate and baseline may each miss the exact result.
+const BOTH_SIDES: f64 = 2.0;
+/// Other inputs of the same kind have somewhat larger magnitudes.
+const OTHER_INPUTS: f64 = 4.0;
+
+/// How well reference and baseline are compared when a timer starts.
+pub(super) const CHAIN: Limits = Limits {
+    min: Duration::from_millis(150),
+    max: Duration::from_millis(400),
+    target_log_se: 0.004,
+};
+/// The same for numbers that are reported.
+const CHAIN_REFINED: Limits = Limits {
+    min: Duration::from_secs(1),
+    max: Duration::from_secs(6),
+    target_log_se: 0.003,
+};
+
+/// The plain reference against the baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Chain {
+    /// ln(reference seconds / baseline seconds).
+    pub log_ratio: f64,
+    /// Its standard error.
+    pub log_se: f64,
+    /// Floor of the reference, seconds.
+    pub reference_seconds: f64,
+    /// Floor of the baseline, seconds.
+    pub baseline_seconds: f64,
+}
+
+impl Timer {
+    /// Measures the plain reference once more and for longer: what is reported as a ratio to it is only as sure as this.
+    /// Takes some seconds; ordering programs does not need it.
+    pub fn refine_reference(&mut self) -> Result<(), Failure> {
+        if self.problem.baseline_source.is_none() {
+            return Ok(());
+        }
+        self.measure_chain(&CHAIN_REFINED)
+    }
+
+    pub(super) fn measure_chain(&mut self, limits: &Limits) -> Result<(), Failure> {
+        let process = self
+            .start(&self.reference_object, &self.problem.entry.name, None)
+            .map_err(own_fault)?;
+        let trial = self
+            .try_out(process, limits, None, 1, Caches::Warm)
+            .map_err(own_fault)?;
+        let same = self.problem.baseline_source.is_none();
+        self.chain = Chain {
+            log_ratio: if same { 0.0 } else { -trial.estimate.log_ratio },
+            log_se: if same { 0.0 } else { trial.estimate.log_se },
+            reference_seconds: trial.estimate.candidate,
+            baseline_seconds: trial.estimate.baseline,
+        };
+        let limit = Duration::from_secs_f64(20.0 * trial.estimate.candidate);
+        self.call_limit = limit.max(Duration::from_secs(1));
+        Ok(())
+    }
+
+    /// How far a result may be from the baseline's in each output array. Timed inputs are all of one kind, so the largest
+    /// magnitude of one call serves for all; which element may be off by how much exactly was the verifier's matter.
+    pub(super) fn measure_slack(&mut self, toolchain: &Toolchain) -> Result<Vec<Slack>, Failure> {
+        let outputs = self.specification.numbers(true);
+        let ErrorBound::Scaled { c, operations } = self.problem.bound.clone() else {
+            return Ok(outputs
+                .into_iter()
+                .map(|array| Slack { array, most: 0.0 })
+                .collect());
+        };
+        let object =
+            compile_magnitude(&self.sandbox, toolchain, &self.problem)?.ok_or_else(|| {
+                Failure::infrastructure(
+                    InfrastructureCause::Baseline,
+                    "a scaled bound without a program for its magnitudes",
+                )
+            })?;
+        let mut process = self
+            .start(&object.bytes, &object.entry, None)
+            .map_err(own_fault)?;
+        process.prepare(0).map_err(own_fault)?;
+        process.call(self.call_limit).map_err(own_fault)?;
+        let operations = operations.value(&self.problem.timed).unwrap_or(f64::NAN);
+        let results = self.results();
+        let slack = outputs
+            .into_iter()
+            .map(|array| {
+                let largest = results.all(array).into_iter().fold(0.0, f64::max);
+                let precision = precision(self.specification.arrays[array].element);
+                Slack {
+                    array,
+                    most: BOTH_SIDES
+                        * OTHER_INPUTS
+                        * oracle::scaled_tolerance(c, operations, precision, largest),
+                }
+            })
+            .collect();
+        process.exit().map_err(own_fault)?;
+        Ok(slack)
+    }
+}

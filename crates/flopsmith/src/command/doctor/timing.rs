@@ -1,0 +1,191 @@
+//! `flopsmith doctor --timing`: which difference can this machine tell from noise, in which time?
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use flopsmith_bench::Purpose;
+use serde::{Deserialize, Serialize};
+
+use crate::evaluator::{Evaluator, random};
+use crate::exit::say;
+use crate::paths;
+
+/// Measurements of each standard: enough that its spread is known to a fifth or so.
+const ROUNDS: [(Purpose, &str, usize); 3] = [
+    (Purpose::Screen, "screen", 40),
+    (Purpose::Rank, "rank", 30),
+    (Purpose::Certify, "certify", 12),
+];
+
+/// Two measurements whose true values lie this many standard deviations of their difference apart are told apart with 95 %
+/// confidence in 95 of 100 tries: 1.96 + 1.645.
+const TOLD_APART: f64 = 3.605;
+
+/// How well one standard of measurement repeats here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resolution {
+    /// The standard.
+    pub purpose: String,
+    /// Measurements of one kernel against itself.
+    pub measurements: usize,
+    /// Wall-clock seconds of one, the median.
+    pub seconds: f64,
+    /// Standard deviation of the ratio, as a share of it.
+    pub spread: f64,
+    /// Smallest difference between two kernels that is told from noise in 95 of 100 tries, as a share.
+    pub resolves: f64,
+    /// How often the stated 95 % interval held the truth, which is 1.
+    pub covered: f64,
+}
+
+/// What was found, and on what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Names hardware and toolchain.
+    pub machine: String,
+    /// When, in seconds since 1970.
+    pub unix_seconds: u64,
+    /// One for each standard.
+    pub standards: Vec<Resolution>,
+}
+
+/// Measures a kernel against itself to each standard, and stores the figures. Takes about a minute.
+pub fn calibrate() -> Result<(Calibration, PathBuf)> {
+    let problem = Arc::new(paths::problem("dgemm")?);
+    let evaluator = Evaluator::new(Arc::clone(&problem), "gcc", true)?;
+    let mut timer = evaluator.timer(1)?;
+    let source = problem
+        .baseline_source
+        .clone()
+        .unwrap_or_else(|| problem.reference_source.clone());
+    let object = evaluator
+        .compiler
+        .compile(&problem, &source, problem.techniques)?
+        .object;
+    // The kernel is the baseline itself, so the ratio to it is 1 whatever the machine does.
+    let chain = timer.chain().log_ratio;
+    let mut standards = Vec::new();
+    for (purpose, name, rounds) in ROUNDS {
+        let mut logs = Vec::with_capacity(rounds);
+        let mut seconds = Vec::with_capacity(rounds);
+        let mut covered = 0;
+        for round in 0..rounds {
+            if round % 10 == 0 {
+                say(&format!("{name}: {round} of {rounds}"));
+            }
+            let started = Instant::now();
+            let measured = timer.measure(&object, purpose, random(), None)?.measurement;
+            seconds.push(started.elapsed().as_secs_f64());
+            logs.push(measured.ratio.ln() - chain);
+            let truth = chain.exp();
+            covered +=
+                usize::from(measured.interval.low <= truth && truth <= measured.interval.high);
+        }
+        standards.push(resolution(name, &logs, seconds, covered));
+    }
+    let calibration = Calibration {
+        machine: timer.attestation().class_key(),
+        unix_seconds: std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |d| d.as_secs()),
+        standards,
+    };
+    let path = place()?;
+    keep(&path, &calibration)?;
+    Ok((calibration, path))
+}
+
+fn resolution(name: &str, logs: &[f64], mut seconds: Vec<f64>, covered: usize) -> Resolution {
+    let n = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / n;
+    let variance = logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    let spread = variance.sqrt();
+    seconds.sort_by(f64::total_cmp);
+    Resolution {
+        purpose: name.to_owned(),
+        measurements: logs.len(),
+        seconds: seconds.get(seconds.len() / 2).copied().unwrap_or(0.0),
+        spread,
+        resolves: TOLD_APART * std::f64::consts::SQRT_2 * spread,
+        covered: covered as f64 / n,
+    }
+}
+
+/// Where the figures lie: one file for each user.
+fn place() -> Result<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
+    let state = set("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(set("HOME")?).join(".local/state")))
+        .context("neither XDG_STATE_HOME nor HOME is set, so there is no place for the figures")?;
+    Ok(state.join("flopsmith/timing.json"))
+}
+
+fn keep(path: &Path, calibration: &Calibration) -> Result<()> {
+    let text = serde_json::to_string_pretty(calibration)? + "\n";
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let part = path.with_extension("part");
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&part, text))
+        .and_then(|()| std::fs::rename(&part, path))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// What an earlier calibration of this machine found.
+pub fn known(machine: &str) -> Option<Calibration> {
+    let text = std::fs::read_to_string(place().ok()?).ok()?;
+    let found: Calibration = serde_json::from_str(&text).ok()?;
+    (found.machine == machine).then_some(found)
+}
+
+/// The figures as lines.
+pub fn lines(calibration: &Calibration) -> String {
+    let line = |r: &Resolution| {
+        format!(
+            "{:<8} tells {:.2} % apart in {:.2} s (spread {:.3} %, {:.0} % of {} intervals hold the truth)",
+            r.purpose,
+            r.resolves * 100.0,
+            r.seconds,
+            r.spread * 100.0,
+            r.covered * 100.0,
+            r.measurements
+        )
+    };
+    let all: Vec<String> = calibration.standards.iter().map(line).collect();
+    all.join("\n")
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_says_what_can_be_told_apart() {
+        let logs = [0.01, -0.01, 0.01, -0.01, 0.0];
+        let found = resolution("rank", &logs, vec![0.3, 0.1, 0.2, 0.2, 9.0], 4);
+        assert!((found.spread - 0.01).abs() < 1e-12, "{found:?}");
+        assert!((found.resolves - 0.0509).abs() < 1e-3, "{found:?}");
+        assert_eq!((found.seconds, found.covered), (0.2, 0.8));
+    }
+
+    #[test]
+    fn figures_are_kept_and_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/timing.json");
+        let calibration = Calibration {
+            machine: "m".into(),
+            unix_seconds: 7,
+            standards: vec![resolution("rank", &[0.0, 0.001], vec![0.1, 0.1], 2)],
+        };
+        keep(&path, &calibration).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Calibration>(&text).unwrap(),
+            calibration
+        );
+        assert!(lines(&calibration).contains("rank"));
+    }
+}

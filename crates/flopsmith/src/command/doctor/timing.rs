@@ -65,7 +65,7 @@ pub fn calibrate() -> Result<(Calibration, PathBuf)> {
         .compile(&problem, &source, problem.techniques)?
         .object;
     // The kernel is the baseline itself, so the ratio to it is 1 whatever the machine does.
-    let chain = timer.chain().log_ratio;
+    let chain = timer.chain();
     let mut standards = Vec::new();
     for (purpose, name, rounds) in ROUNDS {
         let mut logs = Vec::with_capacity(rounds);
@@ -78,10 +78,11 @@ pub fn calibrate() -> Result<(Calibration, PathBuf)> {
             let started = Instant::now();
             let measured = timer.measure(&object, purpose, random(), None)?.measurement;
             seconds.push(started.elapsed().as_secs_f64());
-            logs.push(measured.ratio.ln() - chain);
-            let truth = chain.exp();
-            covered +=
-                usize::from(measured.interval.low <= truth && truth <= measured.interval.high);
+            let log = measured.ratio.ln() - chain.log_ratio;
+            // The interval of a report also holds the error of the plain reference, which is not in question here.
+            let own = measured.log_ratio_se.powi(2) - chain.log_se.powi(2);
+            covered += usize::from(log.abs() <= 1.96 * own.max(0.0).sqrt());
+            logs.push(log);
         }
         standards.push(resolution(name, &logs, seconds, covered));
     }

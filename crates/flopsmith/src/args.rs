@@ -230,6 +230,13 @@ pub enum Problem {
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
+    /// Make a folder with a definition that works, to begin with
+    ///
+    /// Its last name becomes the problem's and its function's, e.g. `flopsmith problem new problems/my_kernel`.
+    New {
+        /// The folder; it must not exist.
+        folder: PathBuf,
+    },
     /// List the problems that are found
     List,
     /// Print the prompt of a problem

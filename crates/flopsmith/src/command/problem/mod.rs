@@ -1,5 +1,7 @@
 //! `flopsmith problem`.
 
+mod new;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -22,6 +24,10 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             allow_weaker_jail,
             format,
         } => check(problem, compiler, *allow_weaker_jail, *format),
+        Problem::New { folder } => {
+            new::new(folder)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Problem::List => list(),
         Problem::Prompt {
             problem,

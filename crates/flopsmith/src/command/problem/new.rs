@@ -1,0 +1,70 @@
+//! `flopsmith problem new`: a definition to begin with.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use flopsmith_protocol::ProblemId;
+
+use crate::exit::{data, usage};
+
+/// The files of the template; `NAME` in them stands for the problem's name.
+const FILES: [(&str, &str); 4] = [
+    ("problem.toml", include_str!("template/problem.toml")),
+    ("reference.c", include_str!("template/reference.c")),
+    ("baseline.c", include_str!("template/baseline.c")),
+    ("magnitude.c", include_str!("template/magnitude.c")),
+];
+
+/// Writes the template into a new folder. Nothing that exists is touched.
+pub fn new(folder: &Path) -> Result<()> {
+    let name = folder
+        .file_name()
+        .and_then(|n| n.to_str())
+        .unwrap_or_default();
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_function = name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit());
+    if ProblemId::new(name).is_err() || !is_function {
+        return Err(usage(format!(
+            "`{name}` cannot name a problem and its function: use letters, digits and `_`, e.g. problems/my_kernel"
+        )));
+    }
+    if folder.exists() {
+        return Err(usage(format!(
+            "{} exists already; name a folder that does not",
+            folder.display()
+        )));
+    }
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for (file, text) in FILES {
+        let path = folder.join(file);
+        std::fs::write(&path, text.replace("NAME", name))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    data(&format!(
+        "{} holds a definition that works; change it step by step, and after each step\n  flopsmith problem check {}",
+        folder.display(),
+        folder.display()
+    ));
+    Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_definition_loads_and_nothing_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("my_kernel");
+        new(&place).unwrap();
+        let problem = flopsmith_problem::Problem::load(&place).unwrap();
+        assert_eq!(problem.entry.name, "my_kernel");
+        assert!(problem.magnitude_source.is_some() && problem.baseline_source.is_some());
+        let again = new(&place).unwrap_err().to_string();
+        assert!(again.contains("exists already"), "{again}");
+        for wrong in ["2fast", "a-b", "x y", ".."] {
+            assert!(new(&folder.path().join(wrong)).is_err(), "{wrong}");
+        }
+    }
+}

@@ -173,6 +173,14 @@ impl Prepared {
             raw,
         }
     }
+
+    /// The shared object, once there is one.
+    pub fn object(&self) -> Option<&[u8]> {
+        match self {
+            Prepared::Refused(_) => None,
+            Prepared::Built { built, .. } => Some(&built.object),
+        }
+    }
 }
 
 /// OpenBLAS multiplies matrices; beside any other problem its speed says nothing.

@@ -1,6 +1,7 @@
 //! The command line as typed.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
@@ -8,7 +9,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 ///
 /// Start with `flopsmith train examples/dgemm.toml` (or `make train`), with
 /// `flopsmith search --problem dgemm --budget 5m` where no model is wanted, or
-/// with `flopsmith bench FILE.c --problem dgemm` to time one program.
+/// with `flopsmith bench FILE.c ... --problem dgemm` to time programs.
 /// `flopsmith doctor` says what this machine can do.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
@@ -31,7 +32,12 @@ pub enum Command {
     Train(Train),
     /// Search for the fastest program without a model
     Search(Search),
-    /// Compile, verify and time one program
+    /// Compile, verify and time programs
+    ///
+    /// Every program is compiled and run in a jail, checked on inputs it has never seen, and timed beside a fixed kernel,
+    /// call by call. One FILE gives a few lines about it; several give a table, fastest first. Programs that share a letter
+    /// there are too close to be told apart.
+    #[command(after_help = BENCH_EXAMPLES)]
     Bench(Bench),
     /// List runs
     Runs(Runs),
@@ -132,32 +138,89 @@ pub struct Search {
     pub place: Place,
 }
 
+/// What to type.
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  flopsmith bench kernel.c --problem dgemm
+  flopsmith bench 'tries/**/*.c' --problem dgemm --against best.c
+  flopsmith bench tries/ --problem dgemm --threads 1,2,all --format csv > tries.csv
+  flopsmith bench kernel.c --problem dgemm --watch --keep objects/
+
+Exit codes: 0 all were measured, 1 at least one was refused, 2 wrong usage,
+3 this machine could not measure at least one, 130 interrupted.";
+
 /// `flopsmith bench`.
 #[derive(Debug, ClapArgs)]
 pub struct Bench {
-    /// The program.
-    pub file: PathBuf,
-    /// The problem it solves, by name or folder.
+    /// Programs: files, folders (every `.c` file beneath) and patterns (`*`, `?`, `[a-z]`, `**` for any folders; quote them
+    /// where the shell does not know them). What is named twice is measured once.
+    #[arg(required = true, value_name = "FILE|GLOB|DIR")]
+    pub files: Vec<PathBuf>,
+    /// The problem they solve, by name or folder.
     #[arg(long)]
     pub problem: String,
     /// C compiler: gcc, clang or a path.
     #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
     pub compiler: String,
-    /// How good the number has to be.
+    /// How good the numbers have to be.
     #[arg(long, value_enum, default_value = "certify")]
     pub purpose: BenchPurpose,
-    /// Threads to time with.
-    #[arg(long, default_value_t = 1)]
-    pub threads: u32,
-    /// Write the raw samples here, with source and attestation, as JSON.
-    #[arg(long, value_name = "FILE", env = "FLOPSMITH_RAW")]
+    /// Threads to time with: a number or a list, e.g. 1,2,all. `all` is as many as can be timed while the stopwatch has a
+    /// core of its own.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1")]
+    pub threads: Vec<ThreadCount>,
+    /// Measure this program too, and show every ratio relative to it as well (column `vs`).
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
+    /// Leave each program's shared object (NAME.so) and disassembly (NAME.s) in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Stay, and measure a program again whenever it is saved: says by how much it became faster or slower. Ctrl-C ends it.
+    #[arg(long)]
+    pub watch: bool,
+    /// Write the raw samples here, with source and attestation, as JSON: of one FILE at one number of threads.
+    #[arg(long, value_name = "FILE", env = "FLOPSMITH_RAW", conflicts_with_all = ["against", "watch"])]
     pub raw: Option<PathBuf>,
-    /// Run the program even where the jail gives less than its full protection.
+    /// Run the programs even where the jail gives less than its full protection.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL")]
     pub allow_weaker_jail: bool,
-    /// How the result is printed.
+    /// How the results are printed.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
-    pub format: Format,
+    pub format: BenchFormat,
+}
+
+/// How the results of `flopsmith bench` are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line for each program.
+    Json,
+    /// A header, then a row for each program.
+    Csv,
+}
+
+/// How many threads to time with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadCount {
+    /// So many.
+    Of(u32),
+    /// As many as can be timed beside the supervisor.
+    All,
+}
+
+impl FromStr for ThreadCount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == "all" {
+            return Ok(Self::All);
+        }
+        match text.trim().parse::<u32>() {
+            Ok(count) if count > 0 => Ok(Self::Of(count)),
+            _ => Err("a number of threads is 1 or more, or `all`".into()),
+        }
+    }
 }
 
 /// Standards of measurement.
@@ -351,7 +414,7 @@ impl Args {
         let format = match &self.command {
             Command::Train(a) => Some(a.format),
             Command::Search(a) => Some(a.format),
-            Command::Bench(a) => Some(a.format),
+            Command::Bench(a) => return a.format == BenchFormat::Json,
             Command::Runs(a) => Some(a.format),
             Command::Doctor(a) => Some(a.format),
             Command::Problem(Problem::Check { format, .. }) => Some(*format),

@@ -7,9 +7,9 @@ use flopsmith_bench::compile::Compiler;
 use flopsmith_bench::pinning;
 use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_bench::verify::soundness::{self, Examined};
-use flopsmith_bench::{Cores, Failure, PADDINGS, Purpose, Timer, Verifier, openblas};
+use flopsmith_bench::{Built, Cores, Failure, PADDINGS, Purpose, Timed, Timer, Verifier, openblas};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{Measurement, TechniqueSet, Verdict};
+use flopsmith_protocol::{TechniqueSet, Verdict};
 use flopsmith_sandbox::{Options, Sandbox};
 
 use crate::paths;
@@ -112,46 +112,106 @@ impl Evaluator {
         timer: &mut Timer,
         purpose: Purpose,
     ) -> Evaluated {
-        let mut evaluated = Evaluated {
-            verdict: Verdict::Unknown {
-                detail: String::new(),
-            },
-            techniques: None,
-            vector_bits: None,
-            diagnostics: String::new(),
-            raw: Vec::new(),
-        };
-        let outcome = self.stages(source, verifier, timer, purpose, &mut evaluated);
-        evaluated.verdict = match outcome {
-            Ok(measurement) => Verdict::Measured { measurement },
-            Err(failure) => failure.into(),
-        };
-        evaluated
+        self.prepare(source, verifier).time(timer, purpose)
     }
 
-    fn stages(
-        &self,
-        source: &str,
-        verifier: &mut Verifier,
-        timer: &mut Timer,
-        purpose: Purpose,
-        evaluated: &mut Evaluated,
-    ) -> Result<Measurement, Failure> {
-        let built = self
+    /// Compiles and verifies one program, for one timer or for several.
+    pub fn prepare(&self, source: &str, verifier: &mut Verifier) -> Prepared {
+        let permitted = self.problem.techniques;
+        match self.compiler.compile(&self.problem, source, permitted) {
+            Err(failure) => Prepared::Refused(failure),
+            Ok(built) => {
+                let failed = verifier.verify(&built.object, random()).err();
+                let elsewhere = Elsewhere {
+                    compiler: Arc::clone(&self.compiler),
+                    problem: Arc::clone(&self.problem),
+                    source: source.to_owned(),
+                };
+                Prepared::Built {
+                    built,
+                    elsewhere,
+                    failed,
+                }
+            }
+        }
+    }
+}
+
+/// A program that can be timed, or that cannot.
+pub enum Prepared {
+    /// There is no object.
+    Refused(Failure),
+    /// There is one.
+    Built {
+        /// The object and what is known of it.
+        built: Built,
+        /// What builds it once more.
+        elsewhere: Elsewhere,
+        /// Why it may not be timed.
+        failed: Option<Failure>,
+    },
+}
+
+/// What builds a program once more, with its code at other places.
+pub struct Elsewhere {
+    compiler: Arc<Compiler>,
+    problem: Arc<Problem>,
+    source: String,
+}
+
+impl Elsewhere {
+    fn certify(&self, timer: &mut Timer) -> Result<Timed, Failure> {
+        let layouts = self
             .compiler
-            .compile(&self.problem, source, self.problem.techniques)?;
-        evaluated.techniques = Some(built.techniques);
-        evaluated.vector_bits = built.vector_bits;
-        evaluated.diagnostics = built.diagnostics;
-        verifier.verify(&built.object, random())?;
-        let timed = if purpose == Purpose::Certify {
-            let layouts = self.compiler.layouts(&self.problem, source, &PADDINGS)?;
-            timer.certify(&layouts, random())?
-        } else {
-            timer.measure(&built.object, purpose, random(), None)?
+            .layouts(&self.problem, &self.source, &PADDINGS)?;
+        timer.certify(&layouts, random())
+    }
+}
+
+impl Prepared {
+    /// Times it, unless something speaks against that.
+    pub fn time(&self, timer: &mut Timer, purpose: Purpose) -> Evaluated {
+        let (built, timed) = match self {
+            Prepared::Refused(failure) => (None, Err(failure.clone())),
+            Prepared::Built {
+                built,
+                failed: Some(failure),
+                ..
+            } => (Some(built), Err(failure.clone())),
+            Prepared::Built {
+                built,
+                elsewhere,
+                failed: None,
+            } => {
+                let timed = match purpose {
+                    Purpose::Certify => elsewhere.certify(timer),
+                    _ => timer.measure(&built.object, purpose, random(), None),
+                };
+                (Some(built), timed)
+            }
         };
-        evaluated.raw = timed.raw;
-        Ok(timed.measurement)
+        let (verdict, raw) = match timed {
+            Ok(timed) => {
+                let measurement = timed.measurement;
+                (Verdict::Measured { measurement }, timed.raw)
+            }
+            Err(failure) => (failure.into(), Vec::new()),
+        };
+        Evaluated {
+            verdict,
+            techniques: built.map(|b| b.techniques),
+            vector_bits: built.and_then(|b| b.vector_bits),
+            diagnostics: built.map(|b| b.diagnostics.clone()).unwrap_or_default(),
+            raw,
+        }
+    }
+
+    /// The shared object, once there is one.
+    pub fn object(&self) -> Option<&[u8]> {
+        match self {
+            Prepared::Refused(_) => None,
+            Prepared::Built { built, .. } => Some(&built.object),
+        }
     }
 }
 

@@ -1,8 +1,30 @@
-//! `bench`: one program, timed or refused.
+//! `bench`: programs, timed or refused.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{assert_traceable, last_object, run};
+use crate::{assert_traceable, flopsmith, last_object, run};
+
+/// Rows times rows: right, and many times as fast as the textbook.
+const GOOD: &str = "void dgemm(int n,const double*A,const double*B,double*C){\n\
+    for(int i=0;i<n*n;i++)C[i]=0;\n\
+    for(int i=0;i<n;i++)for(int k=0;k<n;k++)for(int j=0;j<n;j++)C[i*n+j]+=A[i*n+k]*B[k*n+j];}\n";
+
+/// The textbook: right and slow.
+const SLOW: &str = "void dgemm(int n,const double*A,const double*B,double*C){\n\
+    for(int i=0;i<n;i++)for(int j=0;j<n;j++){double s=0;\n\
+    for(int k=0;k<n;k++)s+=A[i*n+k]*B[k*n+j];C[i*n+j]=s;}}\n";
+
+/// It does nothing.
+const IDLE: &str = "void dgemm(int n,const double*A,const double*B,double*C){}";
+
+/// No C.
+const BROKEN: &str = "void dgemm(int n,const double*A,const double*B,double*C){ int x = ; }";
 
 /// The result of timing a program, its exit code and what was written of its samples.
 fn bench(source: &str) -> (Value, i32, Option<Value>) {
@@ -30,11 +52,7 @@ fn bench(source: &str) -> (Value, i32, Option<Value>) {
 
 #[test]
 fn bench_measures_a_correct_program_and_says_what_it_uses() {
-    let (object, code, raw) = bench(
-        "void dgemm(int n,const double*A,const double*B,double*C){\n\
-         for(int i=0;i<n*n;i++)C[i]=0;\n\
-         for(int i=0;i<n;i++)for(int k=0;k<n;k++)for(int j=0;j<n;j++)C[i*n+j]+=A[i*n+k]*B[k*n+j];}\n",
-    );
+    let (object, code, raw) = bench(GOOD);
     assert_eq!(code, 0, "{object}");
     assert_eq!(object["outcome"], "measured");
     assert_eq!(object["techniques"], serde_json::json!(["loop_reorder"]));
@@ -59,21 +77,216 @@ fn bench_names_the_candidates_fault_and_exits_with_1() {
         assert_eq!(object["reason"], reason, "{object}");
         assert_eq!(raw, None, "what was not timed has no samples");
     };
-    wrong(
-        "void dgemm(int n,const double*A,const double*B,double*C){}",
-        "wrong_result",
-    );
+    wrong(IDLE, "wrong_result");
     wrong(
         "void dgemm(int n,const double*A,const double*B,double*C){for(;;);}",
         "timeout",
     );
-    wrong(
-        "void dgemm(int n,const double*A,const double*B,double*C){ int x = ; }",
-        "compile_error",
-    );
+    wrong(BROKEN, "compile_error");
     wrong(
         "#include <unistd.h>\nvoid dgemm(int n,const double*A,const double*B,double*C){}",
         "forbidden_include",
     );
     wrong("int other;", "missing_entry");
+}
+
+/// A folder with these programs.
+fn programs(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, source) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, source).unwrap();
+    }
+    folder
+}
+
+/// `bench` at its quickest.
+fn quick(inputs: &[&Path], more: &[&str]) -> Command {
+    let mut command = flopsmith();
+    command.arg("bench").args(inputs).args(more);
+    command.args(["--problem", "dgemm", "--purpose", "screen"]);
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn programs_of_a_folder_are_compared_and_what_was_built_is_kept() {
+    let folder = programs(&[("good.c", GOOD), ("more/slow.c", SLOW), ("idle.c", IDLE)]);
+    let kept = tempfile::tempdir().unwrap();
+    let kept = kept.path().join("kept");
+    let output = quick(&[folder.path()], &["--format", "json"])
+        .arg("--keep")
+        .arg(&kept)
+        .output()
+        .unwrap();
+    let stderr = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("[1/3] ") && stderr.contains("[3/3] "),
+        "{stderr}"
+    );
+    assert!(stderr.contains("refused: wrong_result"), "{stderr}");
+    let objects: Vec<Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |n: usize, key: &str| objects[n][key].clone();
+    assert_eq!(objects.len(), 3);
+    for (n, name) in ["good.c", "slow.c", "idle.c"].into_iter().enumerate() {
+        let file = of(n, "file");
+        assert!(file.as_str().unwrap().ends_with(name), "{n}: {file}");
+        assert_eq!(of(n, "threads"), 1);
+    }
+    assert!(of(0, "ratio").as_f64() > of(1, "ratio").as_f64());
+    assert_eq!(of(0, "group"), "a");
+    assert_eq!(of(1, "group"), "b");
+    assert_eq!(of(2, "reason"), "wrong_result");
+    assert_eq!(of(2, "group"), Value::Null);
+    for name in ["good", "slow", "idle"] {
+        assert!(kept.join(format!("{name}.so")).is_file(), "{name}");
+        if Path::new("/usr/bin/objdump").is_file() {
+            let text = std::fs::read_to_string(kept.join(format!("{name}.s"))).unwrap();
+            assert!(text.contains("<dgemm>:"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_pattern_makes_a_table_even_of_one_file_and_csv_goes_with_one_too() {
+    let folder = programs(&[("good.c", GOOD), ("notes.txt", "")]);
+    let output = quick(&[&folder.path().join("*.c")], &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("rank  file"), "{text}");
+    assert!(
+        text.lines()
+            .nth(1)
+            .unwrap()
+            .ends_with("a      loop_reorder"),
+        "{text}"
+    );
+
+    let file = folder.path().join("good.c");
+    let output = quick(&[&file], &["--format", "csv"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(
+        lines[0].starts_with("file,problem,threads,outcome,"),
+        "{text}"
+    );
+    let expected = format!("{},dgemm,1,measured,,", file.display());
+    assert!(lines[1].starts_with(&expected), "{text}");
+}
+
+#[test]
+fn programs_are_compared_with_another_one_unless_that_is_refused() {
+    let folder = programs(&[("good.c", GOOD), ("slow.c", SLOW), ("broken.c", BROKEN)]);
+    let at = |name: &str| folder.path().join(name);
+    let against = |name: &str| {
+        quick(&[&at("good.c")], &["--format", "json"])
+            .arg("--against")
+            .arg(at(name))
+            .output()
+            .unwrap()
+    };
+    let output = against("slow.c");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let object = last_object(&output);
+    let ratio = object["ratio_to_against"].as_f64().unwrap();
+    let end = |which: &str| object["interval_to_against"][which].as_f64().unwrap();
+    assert!(
+        ratio > 1.5 && end("low") < ratio && ratio < end("high"),
+        "{object}"
+    );
+    assert_eq!(object["group"], "a");
+
+    let output = against("broken.c");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let error = last_object(&output)["error"].to_string();
+    assert!(
+        error.contains("--against") && error.contains("compile_error"),
+        "{error}"
+    );
+    assert!(error.contains("line 1") || error.contains(":1:"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_said_before_anything_is() {
+    let folder = programs(&[("a.c", GOOD), ("b.c", GOOD)]);
+    let at = |name: &str| folder.path().join(name);
+    let says = |file: &Path, more: &[&str], code: i32, part: &str| {
+        let output = quick(&[file], more).output().unwrap();
+        let stderr = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        assert!(stderr.contains(part), "{part:?} in {stderr}");
+        assert!(!stderr.contains("[1/"), "{stderr}");
+    };
+    let pattern = at("*.cc");
+    let missing = format!("no file matches `{}`", pattern.display());
+    says(&pattern, &[], 2, &missing);
+    says(&at("*.c"), &["--raw", "/dev/null"], 2, "--raw");
+    says(
+        &at("a.c"),
+        &["--threads", "1,100000"],
+        3,
+        "100000 threads cannot be timed here",
+    );
+    says(&at("a.c"), &["--threads", "1,many"], 2, "`all`");
+}
+
+/// A process that ends with the test, whatever becomes of that.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+    }
+}
+
+#[test]
+fn a_watched_program_is_measured_again_when_it_is_saved() {
+    let folder = programs(&[("good.c", GOOD)]);
+    let file = folder.path().join("good.c");
+    let child = quick(&[&file], &["--watch"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut child = Ending(child);
+    let stdout = child.0.stdout.take().unwrap();
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let until = |part: &str| loop {
+        let line: String = lines.recv_timeout(Duration::from_secs(120)).unwrap();
+        if line.contains(part) {
+            break line;
+        }
+    };
+    until("ratio: times as fast");
+    std::fs::write(&file, format!("{GOOD}/* saved */\n")).unwrap();
+    let line = until("since the time before: ");
+    assert!(
+        line.contains("good.c: ") && line.contains(" GFLOPS, "),
+        "{line}"
+    );
+    std::fs::write(&file, IDLE).unwrap();
+    until("good.c: refused: wrong_result");
+    let pid = child.0.id().to_string();
+    let done = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(done.unwrap().success());
+    assert_eq!(child.0.wait().unwrap().code(), Some(130));
 }

@@ -1,0 +1,240 @@
+//! Which programs were named, and what they say.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::Result;
+
+use super::pattern;
+use crate::exit::usage;
+
+/// A program that is to be measured.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Where it lies, as it was named.
+    pub file: PathBuf,
+    /// The same for people.
+    pub name: String,
+    /// What files made of it are called; no two programs share it.
+    pub stem: String,
+    /// Its source.
+    pub source: String,
+    /// What its file looked like before it was read.
+    pub stamp: Option<Stamp>,
+}
+
+impl Program {
+    /// Reads a file.
+    pub fn read(file: &Path, stem: String) -> Result<Self> {
+        let stamp = stamp(file);
+        let bytes = std::fs::read(file)
+            .map_err(|e| usage(format!("cannot read {}: {e}", file.display())))?;
+        Ok(Self {
+            file: file.to_owned(),
+            name: file.display().to_string(),
+            stem,
+            source: text(bytes),
+            stamp,
+        })
+    }
+}
+
+/// When a file was saved, and how long it is.
+pub type Stamp = (SystemTime, u64);
+
+/// What a file looks like from outside; none where there is none.
+pub fn stamp(file: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(file).ok()?;
+    Some((found.modified().ok()?, found.len()))
+}
+
+/// What is no text is the program's fault, and the compile stage says so.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|e| {
+        let mut text = String::from_utf8_lossy(e.as_bytes()).into_owned();
+        text.push('\0');
+        text
+    })
+}
+
+/// The programs of a command line.
+#[derive(Debug)]
+pub struct Inputs {
+    /// Each once, in the order they were named, those of a folder or pattern sorted.
+    pub programs: Vec<Program>,
+    /// Was it one file by its name?
+    pub plain: bool,
+}
+
+/// Finds and reads everything that was named, before anything is measured.
+pub fn collect(named: &[PathBuf]) -> Result<Inputs> {
+    let mut files = Vec::new();
+    let mut plain = named.len() == 1;
+    for name in named {
+        match expand(name)? {
+            None => files.push(name.clone()),
+            Some(several) => {
+                plain = false;
+                files.extend(several);
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    // What has no name of its own, such as a pipe, is what it was called.
+    files.retain(|f| seen.insert(f.canonicalize().unwrap_or_else(|_| f.clone())));
+    let programs = files
+        .iter()
+        .zip(stems(&files))
+        .map(|(file, stem)| Program::read(file, stem))
+        .collect::<Result<_>>()?;
+    Ok(Inputs { programs, plain })
+}
+
+/// What a folder or a pattern means; none for a file.
+fn expand(name: &Path) -> Result<Option<Vec<PathBuf>>> {
+    if name.is_dir() {
+        let mut found = Vec::new();
+        beneath(name, &mut found)?;
+        found.sort();
+        if found.is_empty() {
+            return Err(usage(format!(
+                "there is no `.c` file in {} or beneath it",
+                name.display()
+            )));
+        }
+        return Ok(Some(found));
+    }
+    let text = name.to_string_lossy();
+    // A file may be called like a pattern.
+    if name.exists() || !pattern::is_pattern(&text) {
+        return Ok(None);
+    }
+    let found = pattern::files(&text);
+    if found.is_empty() {
+        return Err(usage(format!("no file matches `{text}`")));
+    }
+    Ok(Some(found))
+}
+
+fn beneath(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let unreadable = |e: std::io::Error| usage(format!("cannot read {}: {e}", folder.display()));
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let path = entry.path();
+        // Links may lead back to where they lie.
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            beneath(&path, found)?;
+        } else if path.extension().is_some_and(|e| e == "c") && path.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// A name for what is made of each file: its own without the ending, or its whole path where several have that.
+fn stems(files: &[PathBuf]) -> Vec<String> {
+    let short: Vec<String> = files.iter().map(|f| short(f)).collect();
+    let mut used = BTreeSet::new();
+    files
+        .iter()
+        .zip(&short)
+        .map(|(file, own)| {
+            let alone = short.iter().filter(|other| *other == own).count() == 1;
+            let wanted = if alone { own.clone() } else { long(file) };
+            let mut stem = wanted.clone();
+            let mut number = 1;
+            while !used.insert(stem.clone()) {
+                number += 1;
+                stem = format!("{wanted}-{number}");
+            }
+            stem
+        })
+        .collect()
+}
+
+fn short(file: &Path) -> String {
+    file.file_stem()
+        .map_or_else(|| "program".into(), |s| s.to_string_lossy().into_owned())
+}
+
+fn long(file: &Path) -> String {
+    let steps: Vec<String> = file
+        .with_extension("")
+        .components()
+        .filter_map(|step| match step {
+            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+            _ => None,
+        })
+        .collect();
+    steps.join("-")
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn files_folders_and_patterns_are_measured_once_and_in_order() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::create_dir_all(at("more/deep")).unwrap();
+        for name in ["b.c", "a.c", "a.txt", "more/z.c", "more/deep/a.c"] {
+            std::fs::write(at(name), name).unwrap();
+        }
+        let found = |named: &[&str]| {
+            let named: Vec<PathBuf> = named.iter().map(|n| at(n)).collect();
+            collect(&named).map(|inputs| {
+                let sources: Vec<String> =
+                    inputs.programs.iter().map(|p| p.source.clone()).collect();
+                (sources.join(" "), inputs.plain)
+            })
+        };
+        let all = |text: &str| (text.to_owned(), false);
+        assert_eq!(found(&["b.c"]).unwrap(), ("b.c".to_owned(), true));
+        assert_eq!(found(&["b.c", "a.c"]).unwrap(), all("b.c a.c"));
+        assert_eq!(found(&["b.c", "*.c"]).unwrap(), all("b.c a.c"));
+        assert_eq!(found(&["a.c", "more/../a.c"]).unwrap(), all("a.c"));
+        assert_eq!(found(&["a.?xt"]).unwrap(), all("a.txt"));
+        assert_eq!(
+            found(&["."]).unwrap(),
+            all("a.c b.c more/deep/a.c more/z.c")
+        );
+        for (missing, says) in [("*.h", "*.h`"), ("no.c", "cannot read")] {
+            let error = found(&[missing]).unwrap_err();
+            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.to_string().contains(says), "{error:#}");
+        }
+        std::fs::create_dir(at("empty")).unwrap();
+        let error = found(&["empty"]).unwrap_err().to_string();
+        assert!(error.contains("no `.c` file"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_text_is_left_to_the_compile_stage() {
+        assert_eq!(text(b"int x;".to_vec()), "int x;");
+        assert!(text(vec![b'a', 0xff]).ends_with('\0'));
+    }
+
+    #[test]
+    fn files_of_one_name_are_told_apart_by_their_folders() {
+        let of = |files: &[&str]| stems(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(of(&["x/a.c", "y/b.c"]), ["a", "b"]);
+        assert_eq!(of(&["x/a.c", "./y/a.c", "b.c"]), ["x-a", "y-a", "b"]);
+        assert_eq!(of(&["a.c", "a.txt"]), ["a", "a-2"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_two_files_share_a_name(files in prop::collection::vec("[ab]{1,2}(/[ab]{1,2}){0,2}[.]c", 0..8)) {
+            let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+            let stems = stems(&files);
+            prop_assert_eq!(stems.len(), files.len());
+            prop_assert!(stems.iter().all(|s| !s.is_empty() && !s.contains('/')));
+            prop_assert_eq!(stems.iter().collect::<BTreeSet<_>>().len(), files.len());
+        }
+    }
+}

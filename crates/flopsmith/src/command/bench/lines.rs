@@ -1,0 +1,206 @@
+//! Results for programs that read them: JSON objects and CSV rows.
+
+use serde_json::{Value, json};
+
+use super::rows::Row;
+
+/// A program as one object.
+pub fn object(problem: &str, row: &Row) -> Value {
+    let (outcome, reason, _) = row.said();
+    let measurement = row.done.verdict.measurement();
+    json!({
+        "file": row.file,
+        "problem": problem,
+        "outcome": outcome,
+        "reason": reason,
+        "techniques": row.done.techniques,
+        "vector_bits": row.done.vector_bits,
+        "gflops": measurement.map(|m| m.gflops),
+        "ratio": measurement.map(|m| m.ratio),
+        "interval": measurement.map(|m| m.interval),
+        "blocks": measurement.map(|m| m.blocks),
+        "calls": measurement.map(|m| m.calls),
+        "share_of_peak": measurement.map(|m| m.share_of_peak),
+        "stop": measurement.map(|m| m.stop),
+        "diagnostics": row.detail(),
+        "attestation": row.machine.attestation,
+    })
+}
+
+/// One of several: with what only several have. `against` says whether there is a program that all are compared with.
+pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
+    let mut object = object(problem, row);
+    object["threads"] = json!(row.threads);
+    object["group"] = json!(row.group);
+    if against {
+        object["ratio_to_against"] = json!(row.to_against.map(|c| c.ratio));
+        object["interval_to_against"] = json!(row.to_against.map(|c| c.interval));
+    }
+    object
+}
+
+/// The columns of a row. A program that has nothing to say in one leaves it empty.
+const COLUMNS: [&str; 21] = [
+    "file",
+    "problem",
+    "threads",
+    "outcome",
+    "reason",
+    "gflops",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "share_of_peak",
+    "group",
+    "techniques",
+    "vector_bits",
+    "blocks",
+    "calls",
+    "stop",
+    "ratio_to_against",
+    "ratio_to_against_low",
+    "ratio_to_against_high",
+    "diagnostics",
+    "attestation",
+];
+
+/// The names of the columns.
+pub fn csv_header() -> String {
+    COLUMNS.join(",")
+}
+
+/// A program as one row.
+pub fn csv(problem: &str, row: &Row) -> String {
+    let (outcome, reason, _) = row.said();
+    let measurement = row.done.verdict.measurement();
+    let to_against = row.to_against;
+    let cells: [Option<String>; COLUMNS.len()] = [
+        Some(row.file.clone()),
+        Some(problem.to_owned()),
+        Some(row.threads.to_string()),
+        Some(outcome.to_owned()),
+        reason.map(str::to_owned),
+        measurement.map(|m| m.gflops.to_string()),
+        measurement.map(|m| m.ratio.to_string()),
+        measurement.map(|m| m.interval.low.to_string()),
+        measurement.map(|m| m.interval.high.to_string()),
+        measurement.map(|m| m.share_of_peak.to_string()),
+        row.group.clone(),
+        row.done.techniques.map(|t| t.to_string()),
+        row.done.vector_bits.map(|b| b.to_string()),
+        measurement.map(|m| m.blocks.to_string()),
+        measurement.map(|m| m.calls.to_string()),
+        measurement.map(|m| m.stop.to_string()),
+        to_against.map(|c| c.ratio.to_string()),
+        to_against.map(|c| c.interval.low.to_string()),
+        to_against.map(|c| c.interval.high.to_string()),
+        Some(row.detail().trim().to_owned()),
+        measurement.map(|m| m.attestation.to_string()),
+    ];
+    let cells: Vec<String> = cells
+        .iter()
+        .map(|cell| quoted(cell.as_deref().unwrap_or_default()))
+        .collect();
+    cells.join(",")
+}
+
+/// A cell as RFC 4180 wants it.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_protocol::{CandidateFault, Verdict};
+    use proptest::prelude::*;
+
+    use super::super::ratio::LogRatio;
+    use super::super::rows::tests::{fast, row};
+    use super::*;
+
+    /// The cells of a row, as a spreadsheet reads them.
+    fn cells(line: &str) -> Vec<String> {
+        let (mut cells, mut inside) = (vec![String::new()], false);
+        let mut letters = line.chars().peekable();
+        while let Some(letter) = letters.next() {
+            let cell = cells.last_mut().unwrap();
+            match letter {
+                '"' if inside && letters.peek() == Some(&'"') => {
+                    letters.next();
+                    cell.push('"');
+                }
+                '"' => inside = !inside,
+                ',' if !inside => cells.push(String::new()),
+                other => cell.push(other),
+            }
+        }
+        cells
+    }
+
+    fn cell(line: &str, column: &str) -> String {
+        let place = COLUMNS.iter().position(|c| *c == column).unwrap();
+        cells(line)[place].clone()
+    }
+
+    #[test]
+    fn a_row_has_a_cell_for_each_column_of_the_header() {
+        let mut measured = fast("a, b.c", 2, 40.5);
+        measured.group = Some("ab".into());
+        let line = csv("dgemm", &measured);
+        assert_eq!(cells(&line).len(), cells(&csv_header()).len());
+        assert_eq!(cell(&line, "file"), "a, b.c");
+        assert_eq!(cell(&line, "threads"), "2");
+        assert_eq!(cell(&line, "gflops"), "40.5");
+        assert_eq!(cell(&line, "group"), "ab");
+        assert_eq!(cell(&line, "techniques"), "unroll+simd");
+        assert_eq!(cell(&line, "ratio_to_against"), "");
+        let detail = "line 3: `;` is missing,\nsays \"gcc\"";
+        let refused = row(
+            "b.c",
+            1,
+            Verdict::Rejected {
+                fault: CandidateFault::CompileError,
+                detail: detail.into(),
+            },
+        );
+        let line = csv("dgemm", &refused);
+        assert_eq!(cells(&line).len(), COLUMNS.len());
+        assert_eq!(cell(&line, "reason"), "compile_error");
+        assert_eq!(cell(&line, "gflops"), "");
+        assert_eq!(cell(&line, "diagnostics"), detail);
+    }
+
+    #[test]
+    fn an_object_of_several_has_what_one_has_and_its_group() {
+        let mut row = fast("a.c", 1, 40.0);
+        row.group = Some("a".into());
+        let one = object("dgemm", &row);
+        let several = object_of_several("dgemm", &row, false);
+        for (key, value) in one.as_object().unwrap() {
+            assert_eq!(&several[key.as_str()], value);
+        }
+        assert_eq!(several["group"], "a");
+        assert_eq!(several.get("ratio_to_against"), None);
+        let twice = LogRatio {
+            value: 0.0,
+            se: 0.01,
+        };
+        row.to_against = Some(twice.over(twice));
+        let compared = object_of_several("dgemm", &row, true);
+        assert_eq!(compared["ratio_to_against"], 1.0);
+        assert!(compared["interval_to_against"]["low"].as_f64().unwrap() < 1.0);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_quoted_is_read_as_it_was(texts in prop::collection::vec("[a\",\n\r -~]{0,8}", 1..5)) {
+            let line: Vec<String> = texts.iter().map(|t| quoted(t)).collect();
+            prop_assert_eq!(cells(&line.join(",")), texts);
+        }
+    }
+}

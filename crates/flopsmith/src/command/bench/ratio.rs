@@ -1,0 +1,110 @@
+//! How fast programs are beside each other, without the errors they have in common.
+
+use flopsmith_bench::Chain;
+use flopsmith_bench::stats::SYSTEMATIC_LOG_SE;
+use flopsmith_protocol::{Interval, Measurement};
+
+/// Half of a 95 % interval, in standard errors.
+const HALF: f64 = 1.96;
+
+/// ln(seconds of the baseline / seconds of a program).
+///
+/// Ratios to the plain reference have an error in common: the way from there to the baseline is measured once, for all
+/// programs of a timer. It moves them all together and says nothing about which of them is faster.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LogRatio {
+    /// The estimate.
+    pub value: f64,
+    /// Its standard error.
+    pub se: f64,
+}
+
+impl LogRatio {
+    /// What a measurement says without the `chain` of its timer.
+    pub fn of(measurement: &Measurement, chain: &Chain) -> Self {
+        let own = measurement.log_ratio_se.powi(2) - chain.log_se.powi(2);
+        Self {
+            value: measurement.ratio.ln() - chain.log_ratio,
+            se: own.max(SYSTEMATIC_LOG_SE.powi(2)).sqrt(),
+        }
+    }
+
+    /// How many times as fast this program is as another one that the same timer measured.
+    pub fn over(self, other: Self) -> Compared {
+        let difference = self.value - other.value;
+        let half = HALF * self.se.hypot(other.se);
+        Compared {
+            ratio: difference.exp(),
+            interval: Interval {
+                low: (difference - half).exp(),
+                high: (difference + half).exp(),
+                confidence: 0.95,
+            },
+        }
+    }
+}
+
+/// A program beside another one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Compared {
+    /// The other one's seconds divided by this one's: above 1 this one is faster.
+    pub ratio: f64,
+    /// Interval of `ratio`.
+    pub interval: Interval,
+}
+
+impl Compared {
+    /// The difference in percent, if there is one.
+    pub fn words(&self) -> String {
+        let Interval { low, high, .. } = self.interval;
+        if low <= 1.0 && 1.0 <= high {
+            return "no difference that could be told from noise".into();
+        }
+        let percent = |ratio: f64| 100.0 * (ratio - 1.0);
+        format!(
+            "{:+.1} % [{:+.1}, {:+.1}]",
+            percent(self.ratio),
+            percent(low),
+            percent(high)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_test_support::Measured;
+
+    use super::*;
+
+    fn at(value: f64, se: f64) -> LogRatio {
+        LogRatio { value, se }
+    }
+
+    #[test]
+    fn what_all_programs_have_in_common_is_taken_out() {
+        let chain = Chain {
+            log_ratio: 3.0,
+            log_se: 0.03,
+            reference_seconds: 1.0,
+            baseline_seconds: 0.05,
+        };
+        let measured = Measured::at(40.0).ratio(3.5f64.exp()).se(0.05);
+        let own = LogRatio::of(&measured.measurement(), &chain);
+        assert!((own.value - 0.5).abs() < 1e-12);
+        assert!((own.se - 0.04).abs() < 1e-12);
+        // No measurement is surer than this, whatever rounding leaves of it.
+        let sure = LogRatio::of(&measured.se(0.03).measurement(), &chain);
+        assert!((sure.se - SYSTEMATIC_LOG_SE).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_difference_is_named_with_its_interval_and_noise_is_called_so() {
+        let faster = at(0.0315, 0.001).over(at(0.0, 0.001));
+        assert_eq!(faster.words(), "+3.2 % [+2.9, +3.5]");
+        let slower = at(0.0, 0.001).over(at(0.0315, 0.001));
+        assert_eq!(slower.words(), "-3.1 % [-3.4, -2.8]");
+        assert!((faster.ratio * slower.ratio - 1.0).abs() < 1e-12);
+        let same = at(0.002, 0.001).over(at(0.0, 0.001));
+        assert!(same.words().starts_with("no difference"));
+    }
+}

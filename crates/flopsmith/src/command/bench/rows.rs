@@ -1,0 +1,188 @@
+//! What is known of a program at one number of threads.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use flopsmith_protocol::Verdict;
+
+use super::groups;
+use super::ratio::{Compared, LogRatio};
+use crate::evaluator::Evaluated;
+use crate::exit;
+
+/// A program at one number of threads.
+pub struct Row {
+    /// The program's file.
+    pub file: String,
+    /// How many threads it was timed with.
+    pub threads: u32,
+    /// What became of it.
+    pub done: Evaluated,
+    /// Its speed beside the baseline, if it was measured.
+    pub own: Option<LogRatio>,
+    /// Its speed beside the program of `--against`.
+    pub to_against: Option<Compared>,
+    /// The letters it shares with those it cannot be told from.
+    pub group: Option<String>,
+    /// The measured floating-point peak at this number of threads, 10⁹ operations a second.
+    pub peak_gflops: f64,
+    /// Where it was timed.
+    pub machine: Arc<Machine>,
+}
+
+/// A machine, as a timer attested it.
+pub struct Machine {
+    /// The attestation.
+    pub attestation: serde_json::Value,
+    /// The same in the form its digest is made of.
+    pub json: String,
+}
+
+impl Row {
+    /// Outcome, reason and exit code of its verdict.
+    pub fn said(&self) -> (&'static str, Option<&'static str>, u8) {
+        match &self.done.verdict {
+            Verdict::Measured { .. } => ("measured", None, exit::OK),
+            Verdict::Rejected { fault, .. } => ("rejected", Some(fault.name()), exit::CANDIDATE),
+            Verdict::Infrastructure { cause, .. } => {
+                ("infrastructure", Some(cause.name()), exit::INFRASTRUCTURE)
+            }
+            Verdict::Unknown { .. } => ("unknown", Some("unknown"), exit::INFRASTRUCTURE),
+        }
+    }
+
+    /// What there is to say beside that: diagnostics of a failure, or the compiler's warnings.
+    pub fn detail(&self) -> &str {
+        match &self.done.verdict {
+            Verdict::Rejected { detail, .. }
+            | Verdict::Infrastructure { detail, .. }
+            | Verdict::Unknown { detail } => detail,
+            Verdict::Measured { .. } => &self.done.diagnostics,
+        }
+    }
+
+    /// Why it was not measured, if it was not.
+    pub fn refusal(&self) -> Option<String> {
+        let (outcome, reason, code) = self.said();
+        let whose = match code {
+            exit::OK => return None,
+            exit::CANDIDATE => "refused",
+            _ => "failed",
+        };
+        Some(format!("{whose}: {}", reason.unwrap_or(outcome)))
+    }
+}
+
+/// Puts the rows in order, by threads and then by speed, and gives letters to those of each number of threads: programs of
+/// different timers have no error in common that could be taken out.
+pub fn arrange(rows: &mut [Row]) {
+    rows.sort_by(|a, b| {
+        let speed = match (a.own, b.own) {
+            (Some(a), Some(b)) => b.value.total_cmp(&a.value),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        };
+        let threads = a.threads.cmp(&b.threads);
+        threads.then(speed).then_with(|| a.file.cmp(&b.file))
+    });
+    let counts: BTreeSet<u32> = rows.iter().map(|r| r.threads).collect();
+    for count in counts {
+        let measured: Vec<&mut Row> = rows
+            .iter_mut()
+            .filter(|row| row.threads == count && row.own.is_some())
+            .collect();
+        let ratios: Vec<LogRatio> = measured.iter().filter_map(|row| row.own).collect();
+        for (row, group) in measured.into_iter().zip(groups::letters(&ratios)) {
+            row.group = Some(group);
+        }
+    }
+}
+
+/// The exit code of several programs: what this machine could not do outranks what programs did wrong.
+pub fn code(rows: &[Row]) -> u8 {
+    let codes = rows.iter().map(|row| row.said().2);
+    codes.max().unwrap_or(exit::OK)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use flopsmith_protocol::{InfrastructureCause, TechniqueSet};
+    use flopsmith_test_support::{Measured, infrastructure, unknown, wrong};
+
+    use super::*;
+
+    /// A row of this program and verdict.
+    pub fn row(file: &str, threads: u32, verdict: Verdict) -> Row {
+        let own = verdict.measurement().map(|m| LogRatio {
+            value: m.ratio.ln(),
+            se: m.log_ratio_se,
+        });
+        Row {
+            file: file.into(),
+            threads,
+            done: Evaluated {
+                techniques: verdict
+                    .measurement()
+                    .and_then(|_| "simd+unroll".parse::<TechniqueSet>().ok()),
+                verdict,
+                vector_bits: Some(256),
+                diagnostics: String::new(),
+                raw: Vec::new(),
+            },
+            own,
+            to_against: None,
+            group: None,
+            peak_gflops: 50.0,
+            machine: Arc::new(Machine {
+                attestation: serde_json::json!({"cpu_model": "m"}),
+                json: "{\"cpu_model\":\"m\"}".into(),
+            }),
+        }
+    }
+
+    /// A measured program.
+    pub fn fast(file: &str, threads: u32, gflops: f64) -> Row {
+        row(file, threads, Measured::at(gflops).se(0.002).verdict())
+    }
+
+    #[test]
+    fn rows_are_sorted_by_threads_and_speed_and_grouped_apart() {
+        let mut rows = [
+            row("x.c", 1, wrong()),
+            fast("a.c", 2, 60.0),
+            fast("b.c", 1, 40.0),
+            fast("c.c", 1, 40.1),
+            fast("d.c", 1, 20.0),
+            row("w.c", 1, wrong()),
+        ];
+        arrange(&mut rows);
+        let order: Vec<(&str, Option<&str>)> = rows
+            .iter()
+            .map(|r| (r.file.as_str(), r.group.as_deref()))
+            .collect();
+        assert_eq!(
+            order,
+            [
+                ("c.c", Some("a")),
+                ("b.c", Some("a")),
+                ("d.c", Some("b")),
+                ("w.c", None),
+                ("x.c", None),
+                ("a.c", Some("a")),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_the_machine_could_not_do_outranks_what_a_program_did() {
+        let good = || fast("a.c", 1, 40.0);
+        let bad = || row("b.c", 1, wrong());
+        let broken = || row("c.c", 1, infrastructure(InfrastructureCause::Jail));
+        assert_eq!(code(&[good(), good()]), 0);
+        assert_eq!(code(&[good(), bad()]), 1);
+        assert_eq!(code(&[broken(), bad(), good()]), 3);
+        assert_eq!(code(&[good(), row("d.c", 1, unknown())]), 3);
+        assert_eq!(good().refusal(), None);
+        assert_eq!(bad().refusal().as_deref(), Some("refused: wrong_result"));
+        assert_eq!(broken().refusal().as_deref(), Some("failed: jail"));
+    }
+}

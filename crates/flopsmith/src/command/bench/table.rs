@@ -1,0 +1,167 @@
+//! Results for people: one line for each program, fastest first.
+
+use super::ratio::Compared;
+use super::rows::Row;
+
+/// A column: its heading, and whether it holds numbers.
+type Column = (&'static str, bool);
+
+/// A table of rows that are in order. `against` is the program that all are compared with, if there is one.
+pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
+    let threads = rows.iter().any(|r| r.threads != 1);
+    let mut columns: Vec<Column> = vec![("rank", true), ("file", false)];
+    if threads {
+        columns.push(("threads", true));
+    }
+    columns.extend([
+        ("GFLOPS", true),
+        ("ratio", true),
+        ("95 % interval", false),
+        ("peak", true),
+    ]);
+    if against.is_some() {
+        columns.extend([("vs", true), ("95 % interval", false)]);
+    }
+    columns.extend([("group", false), ("techniques", false)]);
+    let mut rank = 0;
+    let mut cells = Vec::new();
+    for (n, row) in rows.iter().enumerate() {
+        let first = n == 0 || rows[n - 1].threads != row.threads;
+        rank = if first { 1 } else { rank + 1 };
+        cells.push(cells_of(row, rank, threads, against.is_some()));
+    }
+    let mut lines = layout(&columns, &cells);
+    lines.push(String::new());
+    lines.extend(legend(rows, against));
+    lines
+}
+
+fn cells_of(row: &Row, rank: u32, threads: bool, against: bool) -> Vec<String> {
+    let measurement = row.done.verdict.measurement();
+    let mut cells = vec![
+        measurement.map_or_else(|| "-".into(), |_| rank.to_string()),
+        row.file.clone(),
+    ];
+    if threads {
+        cells.push(row.threads.to_string());
+    }
+    match measurement {
+        Some(m) => cells.extend([
+            format!("{:.2}", m.gflops),
+            format!("{:.3}", m.ratio),
+            format!("[{:.3}, {:.3}]", m.interval.low, m.interval.high),
+            format!("{:.1} %", m.share_of_peak * 100.0),
+        ]),
+        None => cells.extend(std::iter::repeat_n(String::new(), 4)),
+    }
+    if against {
+        cells.extend(vs(row.to_against));
+    }
+    cells.push(row.group.clone().unwrap_or_default());
+    let techniques = || row.done.techniques.map(|t| t.to_string());
+    cells.push(row.refusal().or_else(techniques).unwrap_or_default());
+    cells
+}
+
+fn vs(compared: Option<Compared>) -> [String; 2] {
+    compared.map_or_else(Default::default, |c| {
+        [
+            format!("{:.3}", c.ratio),
+            format!("[{:.3}, {:.3}]", c.interval.low, c.interval.high),
+        ]
+    })
+}
+
+fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
+    let mut lines = vec![
+        "ratio: times as fast as the plain reference; peak: share of the measured floating-point peak"
+            .to_owned(),
+    ];
+    if let Some(against) = against {
+        lines.push(format!("vs: times as fast as {against}"));
+    }
+    if rows.iter().filter(|r| r.group.is_some()).count() > 1 {
+        lines.push("group: programs with a letter in common cannot be told apart".to_owned());
+    }
+    lines
+}
+
+/// Lines in which each column is as wide as its widest cell: numbers to the right, words to the left.
+fn layout(columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
+    let headings: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let all: Vec<&Vec<String>> = std::iter::once(&headings).chain(rows).collect();
+    let width = |n: usize| {
+        let widths = all.iter().filter_map(|row| row.get(n));
+        widths.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    all.iter()
+        .map(|row| {
+            let cells: Vec<String> = row
+                .iter()
+                .zip(columns.iter().zip(&widths))
+                .map(|(cell, ((_, number), &width))| {
+                    if *number {
+                        format!("{cell:>width$}")
+                    } else {
+                        format!("{cell:<width$}")
+                    }
+                })
+                .collect();
+            cells.join("  ").trim_end().to_owned()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_test_support::wrong;
+
+    use super::super::ratio::LogRatio;
+    use super::super::rows::arrange;
+    use super::super::rows::tests::{fast, row};
+    use super::*;
+
+    #[test]
+    fn the_fastest_stands_first_and_what_is_refused_last() {
+        let mut rows = [
+            row("broken.c", 1, wrong()),
+            fast("slow.c", 1, 8.0),
+            fast("fast.c", 1, 40.0),
+        ];
+        arrange(&mut rows);
+        let lines = lines(&rows, None);
+        let expected = "\
+rank  file      GFLOPS   ratio  95 % interval       peak  group  techniques
+   1  fast.c     40.00  40.000  [39.844, 40.157]  80.0 %  a      unroll+simd
+   2  slow.c      8.00   8.000  [7.969, 8.031]    16.0 %  b      unroll+simd
+   -  broken.c                                                   refused: wrong_result
+";
+        assert_eq!(lines[..4].join("\n") + "\n", expected);
+        assert!(lines[4].is_empty() && lines[5].starts_with("ratio:"));
+        assert!(lines[6].starts_with("group:"));
+    }
+
+    #[test]
+    fn several_numbers_of_threads_and_another_program_have_columns() {
+        let mut rows = [fast("a.c", 1, 40.0), fast("a.c", 2, 70.0)];
+        let before = LogRatio {
+            value: 35f64.ln(),
+            se: 0.002,
+        };
+        for row in &mut rows {
+            row.to_against = row.own.map(|own| own.over(before));
+        }
+        arrange(&mut rows);
+        let lines = lines(&rows, Some("best.c"));
+        assert!(lines[0].starts_with("rank  file  threads  GFLOPS"));
+        assert!(lines[1].starts_with("   1  a.c         1   40.00"));
+        assert!(lines[2].starts_with("   1  a.c         2   70.00"));
+        assert!(
+            lines[2].contains("  2.000  [1.989, 2.011]  a"),
+            "{}",
+            lines[2]
+        );
+        assert!(lines.iter().any(|l| l == "vs: times as fast as best.c"));
+    }
+}

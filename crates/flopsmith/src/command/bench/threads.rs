@@ -1,0 +1,111 @@
+//! How many threads programs are timed with.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use flopsmith_bench::pinning;
+
+use crate::args::ThreadCount;
+
+/// The counts that were asked for, each once, the fewest first. An error where this machine cannot time so many.
+pub fn counts(asked: &[ThreadCount]) -> Result<Vec<u32>> {
+    let cores = pinning::allowed_cores();
+    // Looked up once: to find out how many can be timed asks for each core again and again.
+    let siblings: BTreeMap<usize, Vec<usize>> = cores
+        .iter()
+        .map(|&core| (core, pinning::siblings(core)))
+        .collect();
+    counts_on(asked, &cores, |core| {
+        siblings.get(&core).cloned().unwrap_or_else(|| vec![core])
+    })
+}
+
+fn counts_on(
+    asked: &[ThreadCount],
+    cores: &[usize],
+    siblings: impl Fn(usize) -> Vec<usize>,
+) -> Result<Vec<u32>> {
+    let beside = (1..=cores.len())
+        .rev()
+        .find(|&n| pinning::assign(cores, n, &siblings).supervisor.is_some());
+    let mut counts = Vec::new();
+    for count in asked {
+        let count = match count {
+            // Where there is no core for the supervisor it sleeps, and one thread can be timed all the same.
+            ThreadCount::All => u32::try_from(beside.unwrap_or(1))?,
+            ThreadCount::Of(count) => *count,
+        };
+        anyhow::ensure!(
+            count as usize <= cores.len(),
+            "{count} threads cannot be timed here: this machine can time {} at most, and {} while the stopwatch has a core of its own",
+            cores.len(),
+            beside.map_or_else(|| "none".into(), |n| n.to_string())
+        );
+        counts.push(count);
+    }
+    counts.sort_unstable();
+    counts.dedup();
+    Ok(counts)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use clap::Parser;
+
+    use super::ThreadCount::{All, Of};
+    use super::*;
+    use crate::args::{Args, Command};
+
+    fn on(asked: &[ThreadCount], cores: usize, on_a_core: usize) -> Result<Vec<u32>> {
+        let cores: Vec<usize> = (0..cores).collect();
+        counts_on(asked, &cores, |core| {
+            let first = core / on_a_core * on_a_core;
+            (first..first + on_a_core).collect()
+        })
+    }
+
+    #[test]
+    fn a_list_is_typed_with_commas_and_does_not_swallow_files() {
+        let typed = |list: &str| {
+            let words = [
+                "flopsmith",
+                "bench",
+                "--problem",
+                "p",
+                "--threads",
+                list,
+                "a.c",
+                "b.c",
+            ];
+            Args::try_parse_from(words).map(|args| match args.command {
+                Command::Bench(bench) => (bench.threads, bench.files.len()),
+                _ => (Vec::new(), 0),
+            })
+        };
+        assert_eq!(typed("2").unwrap(), (vec![Of(2)], 2));
+        assert_eq!(typed("1,2,all").unwrap(), (vec![Of(1), Of(2), All], 2));
+        for wrong in ["0", "1,", "most", "-1", ""] {
+            let error = typed(wrong).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn all_leaves_the_supervisor_a_core_of_its_own() {
+        for (cores, on_a_core, most) in [(1, 1, 1), (2, 1, 1), (8, 1, 7), (2, 2, 1), (8, 2, 3)] {
+            assert_eq!(on(&[All], cores, on_a_core).unwrap(), [most]);
+        }
+    }
+
+    #[test]
+    fn a_list_has_each_count_once_and_what_is_too_much_is_refused_with_what_is_not() {
+        assert_eq!(on(&[Of(1)], 2, 1).unwrap(), [1]);
+        assert_eq!(on(&[All, Of(2), Of(1), Of(3)], 4, 1).unwrap(), [1, 2, 3]);
+        // Timed on all cores the supervisor sleeps: less exact, but possible.
+        assert_eq!(on(&[Of(4)], 4, 1).unwrap(), [4]);
+        let error = on(&[Of(1), Of(5)], 4, 1).unwrap_err().to_string();
+        assert!(error.contains("5 threads"), "{error}");
+        assert!(error.contains("can time 4 at most, and 3 while"), "{error}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Stays after the first round and measures a program again when its file was saved.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::inputs::{Program, Stamp, stamp};
+use super::ratio::{Compared, LogRatio};
+use super::rows::Row;
+use super::several::{Several, say_why};
+use crate::args::BenchFormat;
+use crate::exit::{self, data, say};
+
+/// How often files are looked at.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Measures what is saved until it is stopped.
+pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationToken) -> ExitCode {
+    let mut watched: Vec<Watched> = programs
+        .iter()
+        .map(|program| Watched::new(program, several.of(&program.name)))
+        .collect();
+    say(&match programs {
+        [program] => format!("watching {}; ctrl-c ends it", program.name),
+        _ => format!("watching {} files; ctrl-c ends it", programs.len()),
+    });
+    while !stopped.is_cancelled() {
+        std::thread::sleep(LOOK);
+        for one in &mut watched {
+            let now = stamp(&one.program.file);
+            if stopped.is_cancelled() || !one.file.was_saved(now) {
+                continue;
+            }
+            // It may be gone again already; then there is nothing to say before the next time it is saved.
+            let Ok(program) = Program::read(&one.program.file, one.program.stem.clone()) else {
+                continue;
+            };
+            let rows = several.measure(&program);
+            // What was cut short is no result.
+            if stopped.is_cancelled() {
+                break;
+            }
+            say_why(&rows);
+            several.take(rows);
+            several.arrange();
+            for row in several.of(&program.name) {
+                let change = one.change(row);
+                data(&match several.format() {
+                    BenchFormat::Text => words(row, change),
+                    BenchFormat::Json => {
+                        let mut object = several.object(row);
+                        object["change"] = json!(change.map(|c| c.ratio));
+                        object["interval_of_change"] = json!(change.map(|c| c.interval));
+                        object.to_string()
+                    }
+                    BenchFormat::Csv => several.csv(row),
+                });
+            }
+        }
+    }
+    ExitCode::from(exit::INTERRUPTED)
+}
+
+/// A program, and how fast it was.
+struct Watched<'a> {
+    program: &'a Program,
+    file: File,
+    /// The last speed it was measured at, by the number of threads: what is refused meanwhile does not count.
+    last: BTreeMap<u32, LogRatio>,
+}
+
+impl<'a> Watched<'a> {
+    fn new<'b>(program: &'a Program, rows: impl Iterator<Item = &'b Row>) -> Self {
+        Self {
+            program,
+            file: File::new(program.stamp),
+            last: rows.filter_map(|r| Some((r.threads, r.own?))).collect(),
+        }
+    }
+
+    /// How much faster it is than the time before.
+    fn change(&mut self, row: &Row) -> Option<Compared> {
+        let now = row.own?;
+        let before = self.last.insert(row.threads, now)?;
+        Some(now.over(before))
+    }
+}
+
+/// A file as it was measured, and as it was last seen.
+struct File {
+    measured: Option<Stamp>,
+    seen: Option<Stamp>,
+}
+
+impl File {
+    fn new(measured: Option<Stamp>) -> Self {
+        Self {
+            measured,
+            seen: measured,
+        }
+    }
+
+    /// Is it another one than was measured? Only once it has rested for one look: editors write in several steps.
+    fn was_saved(&mut self, now: Option<Stamp>) -> bool {
+        let rests = now == self.seen;
+        self.seen = now;
+        let saved = rests && now.is_some() && now != self.measured;
+        if saved {
+            self.measured = now;
+        }
+        saved
+    }
+}
+
+fn words(row: &Row, change: Option<Compared>) -> String {
+    let mut words = row.file.clone();
+    if row.threads != 1 {
+        words.push_str(&format!(" on {} threads", row.threads));
+    }
+    let Some(m) = row.done.verdict.measurement() else {
+        return format!("{words}: {}", row.refusal().unwrap_or_default());
+    };
+    words.push_str(&format!(
+        ": {:.2} GFLOPS, {:.3}× the plain reference [{:.3}, {:.3}]",
+        m.gflops, m.ratio, m.interval.low, m.interval.high
+    ));
+    if let Some(c) = row.to_against {
+        let (low, high) = (c.interval.low, c.interval.high);
+        words.push_str(&format!(", vs {:.3} [{low:.3}, {high:.3}]", c.ratio));
+    }
+    if let Some(change) = change {
+        words.push_str(&format!("; since the time before: {}", change.words()));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use flopsmith_test_support::wrong;
+
+    use super::super::rows::tests::{fast, row};
+    use super::*;
+
+    #[test]
+    fn a_file_is_measured_once_for_each_time_it_was_saved_and_not_while_it_is_written() {
+        let at = |second: u64, bytes: u64| {
+            Some((SystemTime::UNIX_EPOCH + Duration::from_secs(second), bytes))
+        };
+        let mut file = File::new(at(1, 10));
+        let looks = [
+            (at(1, 10), false),
+            // Cut to nothing, then written, then at rest.
+            (at(2, 0), false),
+            (at(2, 12), false),
+            (at(2, 12), true),
+            (at(2, 12), false),
+            // Gone for a while, as with editors that rename.
+            (None, false),
+            (None, false),
+            (at(3, 12), false),
+            (at(3, 12), true),
+        ];
+        for (n, (look, expected)) in looks.into_iter().enumerate() {
+            assert_eq!(file.was_saved(look), expected, "look {n}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_counted_from_the_last_time_it_could_be_measured() {
+        let program = Program {
+            file: "a.c".into(),
+            name: "a.c".into(),
+            stem: "a".into(),
+            source: String::new(),
+            stamp: None,
+        };
+        let before = fast("a.c", 1, 40.0);
+        let mut watched = Watched::new(&program, std::iter::once(&before));
+        let broken = row("a.c", 1, wrong());
+        assert_eq!(watched.change(&broken), None);
+        assert_eq!(words(&broken, None), "a.c: refused: wrong_result");
+        let now = fast("a.c", 1, 50.0);
+        let change = watched.change(&now);
+        let said = words(&now, change);
+        assert!(said.starts_with("a.c: 50.00 GFLOPS, 50.000× the plain reference ["));
+        assert!(
+            said.contains("]; since the time before: +25.0 % ["),
+            "{said}"
+        );
+        let same = watched.change(&fast("a.c", 1, 50.0));
+        assert!(words(&now, same).ends_with("no difference that could be told from noise"));
+        // Another number of threads is another matter.
+        assert_eq!(watched.change(&fast("a.c", 2, 60.0)), None);
+    }
+}

@@ -21,6 +21,7 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "blocks": measurement.map(|m| m.blocks),
         "calls": measurement.map(|m| m.calls),
         "share_of_peak": measurement.map(|m| m.share_of_peak),
+        "certificate": measurement.and_then(|m| m.certificate.clone()),
         "stop": measurement.map(|m| m.stop),
         "diagnostics": row.detail(),
         "attestation": row.machine.attestation,

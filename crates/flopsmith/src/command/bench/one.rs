@@ -73,6 +73,22 @@ fn text(row: &Row) {
                 m.share_of_peak * 100.0,
                 row.peak_gflops
             ));
+            if let Some(certificate) = &m.certificate {
+                let cold = certificate
+                    .cold_seconds_per_call
+                    .map(|cold| {
+                        format!(
+                            "; {:.2} times as long with cold caches",
+                            cold / m.seconds_per_call
+                        )
+                    })
+                    .unwrap_or_default();
+                data(&format!(
+                    "  its code at {} places: {:.2} % apart{cold}",
+                    certificate.layout_ratios.len(),
+                    certificate.layout_spread * 100.0
+                ));
+            }
         }
         None => {
             let (outcome, reason, _) = row.said();

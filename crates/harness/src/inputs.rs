@@ -156,10 +156,7 @@ impl Content {
 
 fn diagonals<T>(columns: usize, out: &mut [T], mut change: impl FnMut(&mut T)) {
     for matrix in out.chunks_mut((columns * columns).max(1)) {
-        matrix
-            .iter_mut()
-            .step_by(columns + 1)
-            .for_each(&mut change);
+        matrix.iter_mut().step_by(columns + 1).for_each(&mut change);
     }
 }
 
@@ -248,9 +245,15 @@ mod tests {
             high: f64::from(i32::MAX),
         };
         all.fill_i32(3, &mut ints);
-        assert!(ints.iter().any(|x| *x < -2_000_000_000) && ints.iter().any(|x| *x > 2_000_000_000));
+        assert!(
+            ints.iter().any(|x| *x < -2_000_000_000) && ints.iter().any(|x| *x > 2_000_000_000)
+        );
         let mut bits = vec![0i32; 4096];
-        Content::Range { low: 0.0, high: 1.0 }.fill_i32(4, &mut bits);
+        Content::Range {
+            low: 0.0,
+            high: 1.0,
+        }
+        .fill_i32(4, &mut bits);
         let ones: i32 = bits.iter().sum();
         assert!((1848..2248).contains(&ones), "{ones}");
     }

@@ -30,7 +30,7 @@ pub use messages::{
     Purpose, Rollout, Sampling, StageChanged, StepMetrics, Task, Verified,
 };
 pub use outcome::{
-    Certificate, CandidateFault, FaultClass, InfrastructureCause, Interval, Measurement, Outcome, StopReason,
-    Verdict,
+    CandidateFault, Certificate, FaultClass, InfrastructureCause, Interval, Measurement, Outcome,
+    StopReason, Verdict,
 };
 pub use technique::{Technique, TechniqueSet};

@@ -259,7 +259,8 @@ pub(crate) fn check(user: &UserText, entry: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Names of the functions that the source defines itself: whatever they are called, they are its own.
+/// Names of the static functions that the source defines itself: whatever they are called, they are its own, and nobody
+/// else can be made to call them.
 fn defined_functions<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut open: Vec<usize> = Vec::new();
@@ -267,13 +268,19 @@ fn defined_functions<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
         match token.text {
             "(" => open.push(at),
             ")" => {
-                let name = open
-                    .pop()
-                    .and_then(|start| tokens.get(start.checked_sub(1)?));
+                let name = open.pop().and_then(|start| start.checked_sub(1));
                 let body = tokens.get(at + 1).is_some_and(|next| next.text == "{");
-                if let Some(name) = name.filter(|n| body && open.is_empty() && n.kind == Kind::Word)
-                {
-                    found.insert(name.text);
+                let is_definition =
+                    |n: &usize| body && open.is_empty() && tokens[*n].kind == Kind::Word;
+                let Some(name) = name.filter(is_definition) else {
+                    continue;
+                };
+                let mut before = tokens[..name]
+                    .iter()
+                    .rev()
+                    .take_while(|t| !matches!(t.text, ";" | "{" | "}"));
+                if before.any(|t| t.text == "static") {
+                    found.insert(tokens[name].text);
                 }
             }
             _ => {}

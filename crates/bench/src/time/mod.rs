@@ -32,7 +32,7 @@ use crate::Failure;
 use crate::attest::{Attestation, Circumstances, Conditions};
 use crate::peak::{self, Peak};
 use crate::pinning::Pinned;
-use crate::stats::{self, Burst, Estimate};
+use crate::stats::{self, Estimate};
 use crate::supervise::{
     Arena, Placement, Placing, Process, Product, Setup, Specification, plan, specify,
 };

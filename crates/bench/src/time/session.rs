@@ -25,10 +25,12 @@ const PARKED_SLACK: Duration = Duration::from_micros(400);
 /// Preparing inputs may take this many times as long as in the baseline's process, and a little more.
 const PREPARE_FACTOR: f64 = 1.6;
 const PREPARE_SLACK: f64 = 40e-6;
-/// The quantile of preparations that is compared.
-const PREPARE_QUANTILE: f64 = 0.75;
+/// The quantiles of preparations that are compared. Work that is done in every second one shows above the median. A busy
+/// neighbour hits both sides alike, so that nobody is blamed for what one in ten of the baseline's own take.
+const OUR_PREPARES: f64 = 0.6;
+const THEIR_PREPARES: f64 = 0.9;
 /// Fewer preparations than this say nothing about the time they take.
-const ENOUGH_PREPARES: usize = 4;
+const ENOUGH_PREPARES: usize = 5;
 
 /// What to measure.
 pub struct Request {
@@ -50,10 +52,10 @@ pub struct Trial {
     /// Why it ended.
     #[serde(skip)]
     pub stop: StopReason,
-    /// The seconds that three in four preparations in the candidate's process stayed below; 0 where calls are too slow to say.
+    /// What preparing the inputs took in the candidate's process, seconds, a middle quantile; 0 where calls are too slow to say.
     #[serde(rename = "candidate_prepare_seconds")]
     pub candidate_prepare: f64,
-    /// The same in the baseline's process.
+    /// The same in the baseline's process, a high quantile.
     #[serde(rename = "baseline_prepare_seconds")]
     pub baseline_prepare: f64,
     /// Calls whose every element was checked.
@@ -100,11 +102,10 @@ impl Side {
         };
     }
 
-    /// A high quantile: work that is done in some of the preparations only shows there and not in the fastest.
-    fn slow_prepare(&self) -> f64 {
+    fn prepare_quantile(&self, q: f64) -> f64 {
         let mut sorted = self.prepares.clone();
         sorted.sort_by(f64::total_cmp);
-        stats::quantile(&sorted, PREPARE_QUANTILE).unwrap_or(0.0)
+        stats::quantile(&sorted, q).unwrap_or(0.0)
     }
 }
 
@@ -164,8 +165,8 @@ impl Session<'_> {
         let stillness = self.candidate.settle()?;
         judge_stillness(stillness, self.threads)?;
         self.settle_the_rest(theirs.call)?;
-        let candidate_prepare = ours.slow_prepare();
-        let baseline_prepare = theirs.slow_prepare();
+        let candidate_prepare = ours.prepare_quantile(OUR_PREPARES);
+        let baseline_prepare = theirs.prepare_quantile(THEIR_PREPARES);
         if self.waiting == Waiting::Spin
             && ours.prepares.len() >= ENOUGH_PREPARES
             && theirs.prepares.len() >= ENOUGH_PREPARES
@@ -232,10 +233,7 @@ impl Session<'_> {
             let call = self.process(who).call(limit).map_err(|f| told(who, f))?;
             side.saw(call);
             burst.seconds.push(call.as_secs_f64());
-            // The first preparation after a pause finds the other side's data in the caches.
-            if n > 0 {
-                side.prepares.push(prepared.as_secs_f64());
-            }
+            side.prepares.push(prepared.as_secs_f64());
             if due.is_some() {
                 self.check.settle()?;
             }

@@ -12,6 +12,11 @@ use crate::stages::Ended;
 const OF_ATTACKS: (&[&str], &[&str]) = (&["attack", "how", "refused as"], &["permitted", "needs"]);
 const OF_HONEST: (&[&str], &[&str]) = (&["honest"], &["permitted", "needs", "techniques"]);
 
+/// Says in an attack's header that it may be measured, because it gains nothing.
+const HARMLESS: &str = "harmless";
+/// The loops in harmless attacks are plain ones; whoever is faster than these can be has gained something.
+const HONEST_GFLOPS: f64 = 30.0;
+
 /// One program.
 pub struct Program {
     /// Its folder and file.
@@ -28,8 +33,12 @@ pub struct Program {
 
 /// What must become of it.
 pub enum Expected {
-    /// One of these faults.
-    Refused(Vec<CandidateFault>),
+    /// One of these faults. A `harmless` one may also be measured: what it does gains nothing here, so what it gets is
+    /// the speed of honest work.
+    Refused {
+        faults: Vec<CandidateFault>,
+        harmless: bool,
+    },
     /// A measurement, and exactly these techniques if they matter.
     Measured(Option<TechniqueSet>),
 }
@@ -37,7 +46,12 @@ pub enum Expected {
 impl Expected {
     pub fn holds(&self, ended: &Ended) -> bool {
         match (self, &ended.verdict) {
-            (Expected::Refused(faults), Verdict::Rejected { fault, .. }) => faults.contains(fault),
+            (Expected::Refused { faults, .. }, Verdict::Rejected { fault, .. }) => {
+                faults.contains(fault)
+            }
+            (Expected::Refused { harmless, .. }, Verdict::Measured { measurement }) => {
+                *harmless && measurement.gflops < HONEST_GFLOPS
+            }
             (Expected::Measured(techniques), Verdict::Measured { .. }) => {
                 techniques.is_none() || *techniques == ended.techniques
             }
@@ -49,8 +63,9 @@ impl Expected {
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Expected::Refused(faults) => {
-                let names: Vec<&str> = faults.iter().map(|fault| fault.name()).collect();
+            Expected::Refused { faults, harmless } => {
+                let mut names: Vec<&str> = faults.iter().map(|fault| fault.name()).collect();
+                names.extend(harmless.then_some("measured without a gain"));
                 f.write_str(&names.join(" or "))
             }
             Expected::Measured(None) => f.write_str("measured"),
@@ -69,14 +84,17 @@ pub fn attacks() -> Vec<Program> {
                 _ => panic!("{name}: there is no way of cheating number {way}"),
             })
             .collect();
-        let faults = lines["refused as"]
-            .split(" | ")
+        let wanted: Vec<&str> = lines["refused as"].split(" | ").collect();
+        let harmless = wanted.contains(&HARMLESS);
+        let faults = wanted
+            .into_iter()
+            .filter(|wanted| *wanted != HARMLESS)
             .map(|wanted| {
                 let found = CandidateFault::ALL.iter().find(|f| f.name() == wanted);
                 *found.unwrap_or_else(|| panic!("{name}: there is no fault `{wanted}`"))
             })
             .collect();
-        (ways, Expected::Refused(faults))
+        (ways, Expected::Refused { faults, harmless })
     })
 }
 

@@ -145,7 +145,7 @@ fn baselines_are_right_and_nearly_right_programs_are_not() {
             for seed in 0..6 {
                 match verifier.verify(&object, seed) {
                     Err(Failure::Candidate {
-                        fault: F::WrongResult | F::OutOfBounds | F::Crashed,
+                        fault: F::WrongResult | F::OutOfBounds | F::Crash,
                         ..
                     }) => {}
                     other => wrong.push(format!("{}{ending}: {other:?}", problem.id)),

@@ -1,6 +1,6 @@
 // attack: 18
 // how: walks through what is loaded for another function with the entry's name and calls it; hopes that the reference is loaded beside it
-// refused as: wrong_result
+// refused as: wrong_result | crash
 // needs: x86_64
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // attack: 16, 23
 // how: walks from its stack to the list of loaded libraries, finds the loader's function by name and opens a library; hopes that no symbol means no loader
-// refused as: forbidden_syscall
+// refused as: forbidden_syscall | crash
 // needs: x86_64
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // attack: 5, 10
 // how: is exact where buffers are verified and saves an eighth of the products where they are timed; hopes for timed inputs of the same size everywhere, beside which its errors are small
-// refused as: skipped_work
+// refused as: skipped_work | wrong_result
 #include <stdint.h>
 #include <string.h>
 typedef double V __attribute__((vector_size(32), aligned(8)));

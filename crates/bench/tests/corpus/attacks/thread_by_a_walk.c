@@ -1,6 +1,6 @@
 // attack: 1, 23
 // how: walks from its stack to the list of loaded libraries, finds the function that starts threads by name and leaves one running; hopes that no symbol means no thread
-// refused as: left_running
+// refused as: left_running | crash
 // needs: x86_64
 #include <stdint.h>
 #include <string.h>

@@ -274,14 +274,9 @@ impl Sqd {
 
     /// A step ended: every outcome of it that will ever come has been given to [`Sqd::on_outcome`]. A step ends once.
     pub fn on_step_end(&mut self, step: u64) -> Vec<Effect> {
-        if self.last_step_ended.is_some_and(|last| step <= last) {
+        if !self.close_step(step) {
             return Vec::new();
         }
-        self.last_step_ended = Some(step);
-        self.steps_ended += 1;
-        self.remeasures_this_step = 0;
-        let now = self.steps_ended;
-        self.pending.retain(|_, p| now - p.since < PATIENCE_STEPS);
         let from = self.stage();
         self.progress
             .on_step_end(&self.config)
@@ -293,6 +288,24 @@ impl Sqd {
             })
             .into_iter()
             .collect()
+    }
+
+    /// Ends a step that is no part of the curriculum: an evaluation permits everything and moves no stage.
+    pub fn on_evaluation_end(&mut self, step: u64) {
+        self.close_step(step);
+    }
+
+    /// Begins the books of the next step; false if this one was ended before.
+    fn close_step(&mut self, step: u64) -> bool {
+        if self.last_step_ended.is_some_and(|last| step <= last) {
+            return false;
+        }
+        self.last_step_ended = Some(step);
+        self.steps_ended += 1;
+        self.remeasures_this_step = 0;
+        let now = self.steps_ended;
+        self.pending.retain(|_, p| now - p.since < PATIENCE_STEPS);
+        true
     }
 
     /// Notes a candidate; false if it was noted before.

@@ -22,6 +22,20 @@ fn fixed_steps() {
         .collect();
     assert_eq!(stages, [0, 1, 2, 3, 3, 3, 4, 4, 4]);
     assert_eq!(s.on_step_end(8), vec![], "a step ends once");
+    let mut evaluated = sqd(Config {
+        advance: Advance::FixedSteps {
+            steps: vec![1, 1, 1, 1],
+        },
+        ..Config::default()
+    });
+    evaluated.on_evaluation_end(0);
+    assert_eq!(
+        evaluated.stage(),
+        0,
+        "an evaluation is no step of the curriculum"
+    );
+    evaluated.on_step_end(1);
+    assert_eq!(evaluated.stage(), 1);
     assert_eq!(s.stage_rule().permitted, PermitRule::Unrestricted);
     let evaluation = s.evaluation(3);
     assert_eq!(evaluation.len(), 3);

@@ -178,10 +178,12 @@ pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<P
         .filter_map(|p| Some((p.join(CONFIG).metadata().ok()?.modified().ok()?, p)))
         .collect();
     found.sort();
-    found
-        .pop()
-        .map(|(_, p)| p)
-        .ok_or_else(|| usage(format!("no such run in {}", runs.display())))
+    found.pop().map(|(_, p)| p).ok_or_else(|| {
+        usage(format!(
+            "there is no such run in {} (`flopsmith runs` lists them)",
+            runs.display()
+        ))
+    })
 }
 
 /// A run that goes on, with the settings it was begun with: the one called `name`, or the newest unfinished one

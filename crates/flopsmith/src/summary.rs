@@ -428,6 +428,12 @@ impl Summary {
             self.outcomes.values().sum::<u64>(),
             self.infrastructure_errors
         ));
+        if self.steps == 0 && self.end.samples > 0 {
+            lines.push(
+                "no training step fitted into the budget: start and end are of the same model, and differ by chance"
+                    .into(),
+            );
+        }
         let mut shares: Vec<_> = self.share_of_time.iter().collect();
         shares.sort_by(|a, b| b.1.total_cmp(a.1));
         let shares: Vec<String> = shares
@@ -436,8 +442,9 @@ impl Summary {
             .collect();
         lines.push(format!("time: {}", shares.join(", ")));
         lines.push(format!(
-            "{} steps in {:.0} s, {:.2} GB of memory",
+            "{} step{} in {:.0} s, {:.2} GB of memory",
             self.steps,
+            if self.steps == 1 { "" } else { "s" },
             self.seconds,
             self.peak_memory_bytes as f64 / 1e9
         ));

@@ -135,12 +135,18 @@ impl Archive {
 
     /// Ends the current step once its last outcome is here, and begins the next.
     async fn end_step(&self, work: &mut Working) -> Result<(), Error> {
-        if let Some((step, _)) = work.saved.course.current()
+        if let Some((step, purpose)) = work.saved.course.current()
             && work.steps.seen(step) > 0
             && work.steps.complete(step)
         {
             work.steps.close(step);
-            let effects = work.saved.sqd.on_step_end(step);
+            let effects = match purpose {
+                Purpose::EvaluateStart | Purpose::EvaluateEnd => {
+                    work.saved.sqd.on_evaluation_end(step);
+                    Vec::new()
+                }
+                _ => work.saved.sqd.on_step_end(step),
+            };
             self.perform(work, effects, None).await?;
             let seconds = work.step_started.elapsed().as_secs_f64();
             self.next_step(work, seconds).await?;

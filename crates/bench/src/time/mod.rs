@@ -86,6 +86,8 @@ pub struct Timer {
     specification: Specification,
     product: Option<Product>,
     slack: Vec<Slack>,
+    /// One of the problem's own programs is in the candidate's place.
+    measuring_own: bool,
     work_flops: f64,
     call_limit: Duration,
     reference_object: Vec<u8>,
@@ -196,6 +198,7 @@ impl Timer {
             specification,
             product,
             slack: Vec::new(),
+            measuring_own: false,
             work_flops,
             call_limit: Duration::from_secs(60),
             baseline: None,
@@ -427,6 +430,7 @@ impl Timer {
             threads: self.threads,
             waiting: self.waiting,
             cold: caches == Caches::Cold,
+            trusted: self.measuring_own,
             // Nobody inside can know the seeds: half of them is this process's own secret.
             rng: ChaCha8Rng::seed_from_u64(seed ^ rand::rng().random::<u64>()),
         };

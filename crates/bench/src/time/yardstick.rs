@@ -59,9 +59,10 @@ impl Timer {
         let process = self
             .start(&self.reference_object, &self.problem.entry.name, None)
             .map_err(own_fault)?;
-        let trial = self
-            .try_out(process, limits, None, 1, Caches::Warm)
-            .map_err(own_fault)?;
+        self.measuring_own = true;
+        let trial = self.try_out(process, limits, None, 1, Caches::Warm);
+        self.measuring_own = false;
+        let trial = trial.map_err(own_fault)?;
         let same = self.problem.baseline_source.is_none();
         self.chain = Chain {
             log_ratio: if same { 0.0 } else { -trial.estimate.log_ratio },

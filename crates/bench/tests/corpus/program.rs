@@ -14,6 +14,8 @@ const OF_HONEST: (&[&str], &[&str]) = (&["honest"], &["permitted", "needs", "tec
 
 /// Says in an attack's header that it may be measured, because it gains nothing.
 const HARMLESS: &str = "harmless";
+/// Says that it may end without a measurement that anyone could be blamed for.
+const UNMEASURED: &str = "unmeasured";
 /// The loops in harmless attacks are plain ones; whoever is faster than these can be has gained something.
 const HONEST_GFLOPS: f64 = 30.0;
 
@@ -38,6 +40,8 @@ pub enum Expected {
     Refused {
         faults: Vec<CandidateFault>,
         harmless: bool,
+        /// It is told from a disturbed measurement by nothing: nobody is blamed, and it gets no number either.
+        unmeasured: bool,
     },
     /// A measurement, and exactly these techniques if they matter.
     Measured(Option<TechniqueSet>),
@@ -49,6 +53,7 @@ impl Expected {
             (Expected::Refused { faults, .. }, Verdict::Rejected { fault, .. }) => {
                 faults.contains(fault)
             }
+            (Expected::Refused { unmeasured, .. }, Verdict::Infrastructure { .. }) => *unmeasured,
             (Expected::Refused { harmless, .. }, Verdict::Measured { measurement }) => {
                 *harmless && measurement.gflops < HONEST_GFLOPS
             }
@@ -63,9 +68,14 @@ impl Expected {
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Expected::Refused { faults, harmless } => {
+            Expected::Refused {
+                faults,
+                harmless,
+                unmeasured,
+            } => {
                 let mut names: Vec<&str> = faults.iter().map(|fault| fault.name()).collect();
                 names.extend(harmless.then_some("measured without a gain"));
+                names.extend(unmeasured.then_some(UNMEASURED));
                 f.write_str(&names.join(" or "))
             }
             Expected::Measured(None) => f.write_str("measured"),
@@ -86,15 +96,21 @@ pub fn attacks() -> Vec<Program> {
             .collect();
         let wanted: Vec<&str> = lines["refused as"].split(" | ").collect();
         let harmless = wanted.contains(&HARMLESS);
+        let unmeasured = wanted.contains(&UNMEASURED);
         let faults = wanted
             .into_iter()
-            .filter(|wanted| *wanted != HARMLESS)
+            .filter(|wanted| ![HARMLESS, UNMEASURED].contains(wanted))
             .map(|wanted| {
                 let found = CandidateFault::ALL.iter().find(|f| f.name() == wanted);
                 *found.unwrap_or_else(|| panic!("{name}: there is no fault `{wanted}`"))
             })
             .collect();
-        (ways, Expected::Refused { faults, harmless })
+        let expected = Expected::Refused {
+            faults,
+            harmless,
+            unmeasured,
+        };
+        (ways, expected)
     })
 }
 

@@ -1,6 +1,6 @@
 // attack: 3, 5
 // how: reads the cycle counter by bytes hidden in a number and skips calls that follow each other quickly; hopes that only timed ones do
-// refused as: skipped_work | wrong_result
+// refused as: skipped_work | wrong_result | harmless
 // needs: x86_64
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;

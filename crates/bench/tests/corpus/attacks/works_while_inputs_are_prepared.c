@@ -1,6 +1,6 @@
 // attack: 22, 4
 // how: stays inside a call, answers the next orders itself and does half of the work while it prepares the inputs, every second time; hopes that only calls are timed and the quickest preparation counts
-// refused as: skipped_work
+// refused as: skipped_work | unmeasured
 // needs: x86_64, two cores
 /* The bytes of the number are `mov eax, 202; syscall; ret`: who jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f000000cab8; }

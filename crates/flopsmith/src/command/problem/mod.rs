@@ -76,9 +76,9 @@ fn list() -> Result<ExitCode> {
             let path = entry.path();
             if path.join("problem.toml").is_file() && seen.insert(entry.file_name()) {
                 match Definition::load(&path) {
-                    Ok(p) => data(&format!("{:<16}{}", p.id, p.title)),
+                    Ok(p) => data(&format!("{:<16} {}", p.id.as_str(), p.title)),
                     Err(e) => data(&format!(
-                        "{:<16}broken: {e}",
+                        "{:<16} broken: {e}",
                         entry.file_name().to_string_lossy()
                     )),
                 }

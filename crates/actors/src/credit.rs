@@ -80,7 +80,7 @@ pub fn credit(
             .unwrap_or(0.0);
         // Programs that differ in white space only are one program.
         let program: String = outcome.source.split_whitespace().collect();
-        let of_its_group = reward.filter(|_| !settings.explores(outcome.candidate.sample));
+        let of_its_group = reward.filter(|_| !outcome.candidate.explorer);
         worth.push(((outcome.candidate.permitted, program), of_its_group, error));
         raw.push((reward, error));
     }
@@ -108,6 +108,7 @@ pub fn credit(
     metrics.flat_groups = flat.count() as f64 / groups.len().max(1) as f64;
     let advantages = group_advantages(&rewards, settings.advantage.scale, settings.advantage.kind);
 
+    let left_out = flat_samples_are_left_out(settings);
     let mut credited = Vec::new();
     let samples = groups.into_iter().flatten().zip(raw);
     for ((sample, (reward, error)), advantage) in samples.zip(advantages.into_iter().flatten()) {
@@ -130,13 +131,21 @@ pub fn credit(
             continue;
         };
         metrics.samples += 1;
-        // A sample without advantage adds nothing to the gradient.
-        if advantage.abs() >= 1e-9 {
+        if advantage.abs() >= 1e-9 || !left_out {
             credited.push(Credited { rollout, advantage });
         }
     }
     credited.extend(imitated);
     (credited, metrics)
+}
+
+/// Are samples without an advantage no part of the batch? Dapo (Yu et al., 2025) fills its batches with groups that have one.
+/// The other losses divide by all sequences or tokens, and terms for divergence and entropy push every token.
+fn flat_samples_are_left_out(settings: &Settings) -> bool {
+    let of = |key: &str| settings.learner.0.get(key);
+    let pushes = |key: &str| of(key).and_then(serde_json::Value::as_f64).unwrap_or(0.0) != 0.0;
+    let dapo = of("loss").and_then(serde_json::Value::as_str) == Some("dapo");
+    dapo && !pushes("kl_beta") && !pushes("entropy_bonus")
 }
 
 /// Standard deviations above the mean that an imitated answer counts at most.
@@ -249,6 +258,26 @@ mod tests {
         assert_eq!(advantages(&credited), advantages(&expected));
         assert_eq!(metrics.mean_reward, clean.mean_reward);
         assert!(credited[0].advantage > 0.0 && credited[1].advantage < 0.0);
+    }
+
+    #[test]
+    fn a_flat_group_counts_in_the_means_of_every_loss_but_dapo() {
+        let trained = |table: serde_json::Value| {
+            let mut settings = Settings::default();
+            settings.learner.0 = table.as_object().expect("a table").clone();
+            let mut groups = group(1, vec![measured(10.0, 0.2), wrong()]);
+            groups.extend(group(2, vec![wrong(), wrong()]));
+            let bests = &mut StageBests::default();
+            let hall = &mut Hall::default();
+            credit(groups, &settings, Some(50.0), bests, hall).0.len()
+        };
+        assert_eq!(trained(serde_json::json!({ "loss": "dapo" })), 2);
+        assert_eq!(trained(serde_json::json!({ "loss": "grpo" })), 4);
+        assert_eq!(trained(serde_json::json!({})), 4);
+        let kl = serde_json::json!({ "loss": "dapo", "kl_beta": 0.01 });
+        assert_eq!(trained(kl), 4);
+        let entropy = serde_json::json!({ "loss": "dapo", "entropy_bonus": 0.001 });
+        assert_eq!(trained(entropy), 4);
     }
 
     #[test]
@@ -369,29 +398,22 @@ mod tests {
 
     #[test]
     fn explorers_are_of_no_group_and_what_they_find_is_taken_up() {
-        let mut settings = Settings {
-            group_size: 3,
-            ..Settings::default()
-        };
-        settings.generator.explorers = 1;
+        let mut settings = Settings::default();
         settings.advantage.self_imitation = 0.5;
         let own = || vec![measured(10.0, 0.2), wrong()];
         let step = |number, explorer: Verdict, hall: &mut Hall| {
             let mut verdicts = own();
             verdicts.push(explorer);
-            let groups = group(number, verdicts);
+            let mut groups = group(number, verdicts);
+            groups[0][2].outcome.candidate.explorer = true;
             let bests = &mut StageBests::default();
             credit(groups, &settings, Some(50.0), bests, hall)
         };
         let mut hall = Hall::default();
         let (with, metrics) = step(1, measured(40.0, 0.8), &mut hall);
-        let alone = Settings {
-            group_size: 2,
-            ..Settings::default()
-        };
         let (without, clean) = credit(
             group(1, own()),
-            &alone,
+            &settings,
             Some(50.0),
             &mut StageBests::default(),
             &mut Hall::default(),

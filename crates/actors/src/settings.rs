@@ -85,11 +85,6 @@ impl Settings {
             GeneratorKind::Schedule => 0,
         }
     }
-
-    /// Is the sample of this number in its group an explorer?
-    pub fn explores(&self, sample: u32) -> bool {
-        sample >= self.group_size.saturating_sub(self.explorers())
-    }
 }
 
 /// A number above 0, refused where it is read, so that the error names its line.

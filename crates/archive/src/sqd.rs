@@ -170,7 +170,8 @@ impl Sqd {
     /// Outcomes of other runs, problems or machine classes, outcomes that say
     /// nothing about the candidate, and outcomes that have counted already
     /// change nothing. Evaluation samples may enter the archive, since a
-    /// verified program is a program, but no stage moves because of them.
+    /// verified program is a program, but no stage moves because of them. So may what explorers wrote, which says little
+    /// about the policy.
     pub fn on_outcome(&mut self, outcome: &Outcome) -> Vec<Effect> {
         let candidate = &outcome.candidate;
         let ours = candidate.run == self.run
@@ -186,8 +187,10 @@ impl Sqd {
             return Vec::new();
         }
         let measured = Elite::from_outcome(outcome);
-        self.count(outcome, measured.is_some());
-        if matches!(candidate.purpose, Purpose::Train | Purpose::Search) {
+        if !candidate.explorer {
+            self.count(outcome, measured.is_some());
+        }
+        if !candidate.explorer && matches!(candidate.purpose, Purpose::Train | Purpose::Search) {
             if candidate.stage == self.stage() {
                 let ratio = measured.as_ref().map(|e| e.ratio);
                 self.progress.on_candidate(&self.config, ratio);

@@ -110,9 +110,18 @@ fn success_rate_gate_and_demotion() {
     ));
     // Going back is limited.
     assert_eq!(step(&mut s, 8, 0, 8, 1.0), vec![]);
-    // Replayed samples and evaluations say nothing about this stage.
+    // Replayed samples, evaluations and explorers say nothing about this stage.
     let mut t = s.clone();
     for i in 20..60 {
+        let mut explorer = bad(
+            From {
+                stage: 1,
+                ..sample(11, i)
+            },
+            CandidateFault::Crash,
+        );
+        explorer.candidate.explorer = true;
+        t.on_outcome(&explorer);
         t.on_outcome(&bad(
             From {
                 stage: 0,

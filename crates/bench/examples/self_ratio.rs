@@ -94,10 +94,7 @@ fn main() {
         calls += m.calls;
         let chain = timer.chain();
         ratios.push((m.ratio.ln() - chain.log_ratio).exp());
-        let own_se = (m.log_ratio_se.powi(2) - chain.log_se.powi(2))
-            .max(0.0)
-            .sqrt();
-        covered += u64::from((m.ratio.ln() - chain.log_ratio).abs() <= 1.96 * own_se);
+        covered += u64::from((m.ratio.ln() - chain.log_ratio).abs() <= 1.96 * m.log_ratio_se);
     }
     let n = ratios.len() as f64;
     let mean = ratios.iter().sum::<f64>() / n;

@@ -102,6 +102,13 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     let evaluator = evaluator(&settings, &folder)?;
     let problem = Arc::clone(&evaluator.problem);
     let mut timer = evaluator.timer(settings.threads)?;
+    match facts.reference {
+        Some(chain) => timer.go_on_with(chain),
+        None => {
+            facts.reference = Some(timer.chain());
+            folder.write_facts(&facts)?;
+        }
+    }
     if facts.corpus_best_gflops.is_none() {
         facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &folder, &mut timer);
         folder.write_facts(&facts)?;

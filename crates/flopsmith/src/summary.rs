@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use flopsmith_actors::cores::Shares;
 use flopsmith_actors::role::recorder::files;
+use flopsmith_bench::Chain;
 use flopsmith_protocol::{
     CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome, Purpose, TechniqueSet,
     Verdict,
@@ -113,6 +114,9 @@ pub struct Facts {
     pub sittings: u64,
     /// The best program of the starter's corpus, measured here.
     pub corpus_best_gflops: Option<f64>,
+    /// The plain reference against the baseline as the first sitting measured it: all ratios of the run go by it.
+    #[serde(default)]
+    pub reference: Option<Chain>,
     /// Shares of time of all sittings so far.
     pub shares: Shares,
     /// Largest peak memory of a sitting, with all processes it started.

@@ -217,10 +217,10 @@ impl Learner {
         self.engine
             .update(&mut self.optimizer, &self.model, &gradient, rate, scale)?;
         if report.updates == 0 {
-            report.sampler_gap = tally.abs_logratio / tally.tokens.max(1) as f64;
+            report.sampler_gap = tally.abs_logratio / tally.compared.max(1) as f64;
         }
         // The last update's tokens tell what all the updates before did.
-        report.kl_at_end = tally.kl / tally.tokens.max(1) as f64;
+        report.kl_at_end = tally.kl / tally.compared.max(1) as f64;
         report.updates += 1;
         report.grad_norm += norm;
         report.learning_rate = rate;
@@ -322,7 +322,12 @@ impl Objective for Clipped {
             advantage: share.advantage(),
             weight: share.weight,
         };
-        differentiate(&self.terms, &sequence, slopes).repeated(share.copies)
+        let mut tally = differentiate(&self.terms, &sequence, slopes);
+        if self.old[row].is_empty() {
+            tally.ratio = 0.0;
+            tally.compared = 0;
+        }
+        tally.repeated(share.copies)
     }
 
     fn copies(&self, row: usize) -> u32 {

@@ -65,6 +65,8 @@ pub struct Tally {
     pub clipped: u64,
     /// Tokens with an entropy.
     pub entropy_tokens: u64,
+    /// Tokens with a log-probability that they were drawn with: those that divergence, ratios and clipping are known of.
+    pub compared: u64,
     /// Tokens.
     pub tokens: u64,
 }
@@ -80,6 +82,7 @@ impl Tally {
         self.entropy += other.entropy;
         self.clipped += other.clipped;
         self.entropy_tokens += other.entropy_tokens;
+        self.compared += other.compared;
         self.tokens += other.tokens;
     }
 
@@ -95,6 +98,7 @@ impl Tally {
             entropy: self.entropy * times,
             clipped: self.clipped * n,
             entropy_tokens: self.entropy_tokens * n,
+            compared: self.compared * n,
             tokens: self.tokens * n,
         }
     }
@@ -135,6 +139,7 @@ pub fn differentiate(terms: &Terms, s: &Sequence<'_>, slopes: &mut [f64]) -> Tal
     let (low, high) = (1.0 - terms.clip_low, 1.0 + terms.clip_high);
     let (a, w) = (s.advantage, s.weight);
     let mut tally = Tally {
+        compared: s.logprobs.len() as u64,
         tokens: s.logprobs.len() as u64,
         ..Tally::default()
     };

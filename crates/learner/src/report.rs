@@ -44,14 +44,16 @@ impl StepReport {
     /// Turns sums into means.
     pub(crate) fn fill(&mut self, sums: &Tally) {
         let tokens = sums.tokens.max(1) as f64;
+        // Samples that nobody drew just now, such as imitated ones, have no ratio.
+        let compared = sums.compared.max(1) as f64;
         let updates = self.updates.max(1) as f64;
         self.loss = sums.loss / updates;
-        self.kl = sums.kl / tokens;
+        self.kl = sums.kl / compared;
         self.reference_kl = sums.reference_kl / tokens;
         self.entropy = sums.entropy / sums.entropy_tokens.max(1) as f64;
-        self.clip_share = sums.clipped as f64 / tokens;
-        self.ratio_mean = sums.ratio / tokens;
-        self.mean_abs_logratio = sums.abs_logratio / tokens;
+        self.clip_share = sums.clipped as f64 / compared;
+        self.ratio_mean = sums.ratio / compared;
+        self.mean_abs_logratio = sums.abs_logratio / compared;
         self.grad_norm /= updates;
         self.tokens = sums.tokens;
     }

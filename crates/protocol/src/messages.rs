@@ -100,6 +100,13 @@ fn is_none_of_them(count: &u32) -> bool {
     *count == 0
 }
 
+impl Task {
+    /// Is the sample of this number an explorer? They are the last ones of a group.
+    pub fn explores(&self, sample: u32) -> bool {
+        sample >= self.group_size.saturating_sub(self.explorers)
+    }
+}
+
 /// What every later stage needs to know about a candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CandidateRef {
@@ -133,6 +140,10 @@ pub struct CandidateRef {
     pub remeasures: Option<CandidateId>,
     /// Machines that shall time it.
     pub machine_class: MachineClass,
+    /// Was its answer changed on purpose somewhere, so that it says little about the policy? It may enter the archive, and
+    /// counts in no rate, group or stage.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub explorer: bool,
 }
 
 /// A program to compile.
@@ -236,6 +247,14 @@ pub struct StepMetrics {
     pub tokens: u64,
     /// Seconds of the step.
     pub seconds: f64,
+    /// Updates that were left out because the gradient was no finite number.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped_updates: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A timing node says what it is.

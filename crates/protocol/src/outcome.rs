@@ -197,7 +197,8 @@ pub struct Measurement {
     pub ratio: f64,
     /// Interval of `ratio`.
     pub interval: Interval,
-    /// Standard error of ln(ratio).
+    /// Standard error of ln(ratio) without the error of the plain reference, which all programs of a timer share: `interval` holds
+    /// that as well, but it moves no program past another one.
     pub log_ratio_se: f64,
     /// Timed calls of the candidate.
     pub calls: u32,

@@ -27,6 +27,7 @@ fn example_ref() -> CandidateRef {
         policy: Some(PolicyVersion(2)),
         remeasures: None,
         machine_class: MachineClass::new("local").unwrap(),
+        explorer: false,
         task,
     }
 }

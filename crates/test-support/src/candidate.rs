@@ -53,6 +53,7 @@ pub fn sample_of(task: &Task, sample: u32) -> CandidateRef {
         policy: (task.purpose == Purpose::Train).then_some(PolicyVersion(task.step)),
         remeasures: None,
         machine_class: task.machine_class.clone(),
+        explorer: task.explores(sample),
     }
 }
 

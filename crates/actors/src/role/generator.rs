@@ -248,5 +248,6 @@ pub(crate) fn candidate_ref(
         policy: version,
         remeasures: None,
         machine_class: task.machine_class.clone(),
+        explorer: task.explores(sample),
     }
 }

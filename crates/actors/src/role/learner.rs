@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use flopsmith_learner::Error::NotFinite;
 use flopsmith_learner::{GrpoConfig, GrpoSample, Learner as Stage, StepReport};
 use flopsmith_policy::{Device, Kind, Model};
 use flopsmith_protocol::PolicyVersion;
@@ -18,6 +19,7 @@ use crate::credit::{StageBests, credit};
 use crate::error::Error;
 use crate::hall::Hall;
 use crate::node::Context;
+use crate::settings::Settings;
 use crate::versions::{Told, Versions};
 
 /// Trains the policy on complete steps.
@@ -84,10 +86,7 @@ impl Learner {
         let context = &self.context;
         let checkpoints = Checkpoints::new(context.store.clone(), "learner");
         let folder = context.settings.generator.model.clone();
-        let config: GrpoConfig = serde_json::from_value(serde_json::Value::Object(
-            context.settings.learner.0.clone(),
-        ))
-        .map_err(|e| Error::Learner(format!("the [learner] table of the configuration: {e}")))?;
+        let config = config(&context.settings)?;
         let seed = context.settings.seed;
         let latest = checkpoints.latest(&context.run).await?;
         let mut files = Vec::new();
@@ -196,7 +195,16 @@ impl Learner {
         .await
         .map_err(|_| Error::Thread("learner"))?;
         work.stage = Some(stage);
-        let report = report.map_err(|e| Error::Learner(crate::supervisor::words(&e)))?;
+        let report = match report {
+            // The weights are as the update before left them. The same samples would give the same gradient for ever, so
+            // the run goes on without what they would have taught.
+            Err(error @ NotFinite { .. }) => {
+                tracing::error!(step, error = %crate::supervisor::words(&error), "an update was left out");
+                metrics.skipped_updates += 1;
+                StepReport::default()
+            }
+            done => done.map_err(|e| Error::Learner(crate::supervisor::words(&e)))?,
+        };
         metrics.loss = report.loss;
         metrics.kl = report.kl;
         metrics.entropy = report.entropy;
@@ -256,4 +264,32 @@ impl Learner {
 
 fn tch_device() -> Device {
     Device::cuda_if_available()
+}
+
+/// The `[learner]` table.
+fn config(settings: &Settings) -> Result<GrpoConfig, Error> {
+    let table = serde_json::Value::Object(settings.learner.0.clone());
+    let mut config: GrpoConfig = serde_json::from_value(table)
+        .map_err(|e| Error::Learner(format!("the [learner] table of the configuration: {e}")))?;
+    // The longest completion possible is what the generator may write.
+    config
+        .max_completion_tokens
+        .get_or_insert(settings.generator.max_tokens as usize);
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_completion_possible_is_no_matter_of_the_step() {
+        let mut settings = Settings::default();
+        settings.generator.max_tokens = 123;
+        let of = |settings: &Settings| config(settings).expect("a table").max_completion_tokens;
+        assert_eq!(of(&settings), Some(123));
+        let set = serde_json::json!({ "max_completion_tokens": 77 });
+        settings.learner.0 = set.as_object().expect("a table").clone();
+        assert_eq!(of(&settings), Some(77));
+    }
 }

@@ -89,7 +89,7 @@ impl Source for PolicySource {
                 let seed = task
                     .seed
                     .wrapping_add(u64::from(sample).wrapping_mul(0xd134_2543_de82_ef95));
-                let explores = sample >= task.group_size.saturating_sub(task.explorers);
+                let explores = task.explores(sample);
                 requests.push(Request {
                     prompt: ids.clone(),
                     seed,

@@ -259,6 +259,13 @@ impl Timer {
         self.chain
     }
 
+    /// Takes the way from the baseline to the plain reference from an earlier timer on this machine. How fast the reference
+    /// runs depends on where its pages happen to lie; ratios that stand beside older ones must rest on one measurement of it.
+    pub fn go_on_with(&mut self, chain: Chain) {
+        self.chain.log_ratio = chain.log_ratio;
+        self.chain.log_se = chain.log_se;
+    }
+
     /// Sets other limits for a purpose.
     pub fn set_limits(&mut self, purpose: Purpose, limits: Limits) {
         self.limits[purpose as usize] = limits;
@@ -360,7 +367,7 @@ impl Timer {
                 high: (total + (high - log_ratio).hypot(chain)).exp(),
                 confidence: 0.95,
             },
-            log_ratio_se: log_se.hypot(self.chain.log_se),
+            log_ratio_se: log_se,
             calls: trial.candidate.iter().map(|b| b.seconds.len() as u32).sum(),
             blocks: (trial.candidate.len() + trial.baseline.len()) as u32,
             mdape: stats::mdape(&counted),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flopsmith_problem::ErrorBound;
 use flopsmith_protocol::InfrastructureCause;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::decision::Limits;
 use super::twin::Slack;
@@ -33,7 +33,7 @@ const CHAIN_REFINED: Limits = Limits {
 };
 
 /// The plain reference against the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Chain {
     /// ln(reference seconds / baseline seconds).
     pub log_ratio: f64,

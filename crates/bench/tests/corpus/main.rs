@@ -72,6 +72,7 @@
 #[path = "../run/fixtures.rs"]
 #[expect(dead_code, reason = "some of it is for the tests of single stages")]
 mod fixtures;
+mod mutate;
 mod program;
 mod stages;
 
@@ -143,6 +144,65 @@ fn every_way_of_cheating_is_tried() {
         .flat_map(|a| a.ways.iter().copied())
         .collect();
     assert_eq!(tried, (1..=30).collect::<BTreeSet<u32>>());
+}
+
+/// Of all variants, which take a quarter of an hour, one in so many is tried each time.
+const SAMPLED: usize = 50;
+
+#[test]
+fn a_sample_of_the_variants_of_attacks_gains_nothing() {
+    try_variants(SAMPLED);
+}
+
+#[test]
+#[ignore = "a quarter of an hour: `make variants`"]
+fn no_variant_of_an_attack_gains_anything() {
+    let tried = try_variants(1);
+    assert!(tried >= 1000, "{tried} variants");
+}
+
+/// Tries every `one_in`th variant; gives how many were built and judged.
+fn try_variants(one_in: usize) -> usize {
+    let _alone = fixtures::alone();
+    let started = Instant::now();
+    let mut stages = Stages::new();
+    let cores = flopsmith_bench::pinning::allowed_cores().len();
+    let all: Vec<(Program, &str)> = attacks()
+        .into_iter()
+        .filter(|attack| attack.can_run(cores))
+        .flat_map(|attack| {
+            let made = mutate::variants(&attack.source);
+            made.into_iter()
+                .map(move |variant| (attack.with_source(variant.source), variant.how))
+        })
+        .collect();
+    let (mut refused, mut no_gain, mut unmeasured, mut unbuilt) = (0, 0, 0, 0);
+    let mut gained = Vec::new();
+    for (program, how) in all.iter().step_by(one_in) {
+        let ended = stages.judge(program);
+        let text = format!("{}, {how}: {}", program.name, words(&ended));
+        eprintln!("{text}");
+        match &ended.verdict {
+            Verdict::Rejected { fault, .. } if program.not_built(*fault) => unbuilt += 1,
+            Verdict::Rejected { .. } => refused += 1,
+            Verdict::Measured { .. } if program.gains_nothing(&ended) => no_gain += 1,
+            Verdict::Measured { .. } => gained.push(text),
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => unmeasured += 1,
+        }
+    }
+    let judged = refused + no_gain + unmeasured + gained.len();
+    eprintln!(
+        "{judged} variants: {refused} refused, {no_gain} no faster than honest work, {unmeasured} without a number, {} accepted; \
+         {unbuilt} more do not compile; {:.0} s",
+        gained.len(),
+        started.elapsed().as_secs_f64()
+    );
+    assert!(gained.is_empty(), "accepted:\n{}", gained.join("\n"));
+    assert!(
+        unbuilt * 5 < judged,
+        "{unbuilt} variants that do not compile test nothing"
+    );
+    judged
 }
 
 /// How a program ended, for people.

@@ -34,6 +34,7 @@ pub struct Program {
 }
 
 /// What must become of it.
+#[derive(Clone)]
 pub enum Expected {
     /// One of these faults. A `harmless` one may also be measured: what it does gains nothing here, so what it gets is
     /// the speed of honest work.
@@ -62,6 +63,33 @@ impl Expected {
             }
             _ => false,
         }
+    }
+}
+
+impl Program {
+    /// The same attack in other words.
+    pub fn with_source(&self, source: String) -> Program {
+        Program {
+            source,
+            name: self.name.clone(),
+            needs: self.needs.clone(),
+            ways: self.ways.clone(),
+            permitted: self.permitted,
+            expected: self.expected.clone(),
+        }
+    }
+
+    /// Is `fault` one of a text that is no program, where the attack is one?
+    pub fn not_built(&self, fault: CandidateFault) -> bool {
+        let Expected::Refused { faults, .. } = &self.expected else {
+            return false;
+        };
+        fault == CandidateFault::CompileError && !faults.contains(&fault)
+    }
+
+    /// Was it measured, and no faster than the plain loops that attacks rest in?
+    pub fn gains_nothing(&self, ended: &Ended) -> bool {
+        matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.gflops < HONEST_GFLOPS)
     }
 }
 

@@ -32,6 +32,30 @@ fn a_fast_kernel_is_measured_beside_a_slow_one() {
 }
 
 #[test]
+fn ratios_of_a_later_sitting_rest_on_the_first_ones_reference() {
+    let _alone = alone();
+    let mut timer = timer();
+    // The reference was 20 times as slow as it is, and measured badly.
+    let first = flopsmith_bench::Chain {
+        log_ratio: timer.chain().log_ratio + 20f64.ln(),
+        log_se: 0.5,
+        ..timer.chain()
+    };
+    let object = program("fast.c");
+    let own = timer.measure(&object, Purpose::Rank, 1, None).unwrap();
+    timer.go_on_with(first);
+    let later = timer.measure(&object, Purpose::Rank, 2, None).unwrap();
+    let (own, later) = (own.measurement, later.measurement);
+    let raised = later.ratio / own.ratio;
+    assert!((10.0..40.0).contains(&raised), "{raised}");
+    // What all programs have in common widens the interval that is shown, not the program's own error, by which programs
+    // are compared and rewards are weighed.
+    assert!(later.interval.high / later.interval.low > 4.0);
+    assert!(later.log_ratio_se < 0.1, "{}", later.log_ratio_se);
+    assert!(own.gflops / later.gflops < 2.0 && later.gflops / own.gflops < 2.0);
+}
+
+#[test]
 fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
     let _alone = alone();
     let mut timer = timer();

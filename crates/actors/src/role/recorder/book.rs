@@ -160,7 +160,12 @@ impl Sum {
             .entry(outcome.verdict.kind().to_owned())
             .or_default() += 1;
         self.permitted.insert(candidate.permitted);
+        // The rates and means of a step are those of the policy; an explorer's answer was changed behind its back.
         match &outcome.verdict {
+            Verdict::Measured { measurement } if candidate.explorer => {
+                self.line.best_gflops = self.line.best_gflops.max(measurement.gflops);
+            }
+            _ if candidate.explorer => {}
             Verdict::Measured { measurement } => {
                 self.line.samples += 1;
                 self.correct += 1;
@@ -213,5 +218,31 @@ mod tests {
         assert_eq!(book.progress.cells, 0);
         book.note(&measured(again, simd));
         assert_eq!(book.progress.cells, 1);
+    }
+
+    #[test]
+    fn what_an_explorer_wrote_is_in_no_rate_and_the_step_still_becomes_complete() {
+        let (mut with, mut without) = (Book::default(), Book::default());
+        let policy = [Measured::at(10.0), Measured::at(20.0)];
+        let sized = |sample: u32, of: u32| CandidateRef {
+            tasks_in_step: 1,
+            group_size: of,
+            ..candidate(1, 0, sample)
+        };
+        for (sample, measured) in (0..).zip(&policy) {
+            with.note(&measured.outcome(sized(sample, 3)));
+            without.note(&measured.outcome(sized(sample, 2)));
+        }
+        assert!(with.complete().is_empty());
+        let explorer = CandidateRef {
+            explorer: true,
+            ..sized(2, 3)
+        };
+        with.note(&Measured::at(90.0).outcome(explorer));
+        let (with, without) = (with.complete().remove(0), without.complete().remove(0));
+        assert_eq!(with.samples, 2);
+        assert_eq!(with.mean_gflops, without.mean_gflops);
+        assert_eq!(with.distinct_correct, without.distinct_correct);
+        assert_eq!(with.best_gflops, 90.0);
     }
 }

@@ -22,10 +22,9 @@ pub struct LogRatio {
 impl LogRatio {
     /// What a measurement says without the `chain` of its timer.
     pub fn of(measurement: &Measurement, chain: &Chain) -> Self {
-        let own = measurement.log_ratio_se.powi(2) - chain.log_se.powi(2);
         Self {
             value: measurement.ratio.ln() - chain.log_ratio,
-            se: own.max(SYSTEMATIC_LOG_SE.powi(2)).sqrt(),
+            se: measurement.log_ratio_se.max(SYSTEMATIC_LOG_SE),
         }
     }
 
@@ -91,9 +90,9 @@ mod tests {
         let measured = Measured::at(40.0).ratio(3.5f64.exp()).se(0.05);
         let own = LogRatio::of(&measured.measurement(), &chain);
         assert!((own.value - 0.5).abs() < 1e-12);
-        assert!((own.se - 0.04).abs() < 1e-12);
-        // No measurement is surer than this, whatever rounding leaves of it.
-        let sure = LogRatio::of(&measured.se(0.03).measurement(), &chain);
+        assert!((own.se - 0.05).abs() < 1e-12);
+        // No measurement is surer than this.
+        let sure = LogRatio::of(&measured.se(0.0).measurement(), &chain);
         assert!((sure.se - SYSTEMATIC_LOG_SE).abs() < 1e-12);
     }
 

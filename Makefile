@@ -3,6 +3,7 @@ SHELL := /bin/bash
 # rustup's folder, for shells that were open before Rust was installed.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
+# What a target prints on stdout is its result, as in `make search > best.c`: what prepares it speaks on stderr and is not echoed.
 FLOPSMITH := target/release/flopsmith
 # What is given to the program behind its own arguments, e.g. make train ARGS="--budget 20m --seed 3"
 ARGS ?=
@@ -17,19 +18,19 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t d; do printf '  %-10s %s\n' "$$t" "$$d"; done
 
 setup: ## fetch what is missing: compiler, jail, libtorch, nats-server (seconds when all is there)
-	@scripts/setup.sh
+	@scripts/setup.sh >&2
 
 build: setup ## build target/release/flopsmith and the harness beside it
-	cargo build --release --workspace --locked
+	@cargo build --release --workspace --locked >&2
 
 train: build ## the main job: teach the starter model to write fast matrix multiplication (ten minutes; ARGS="--resume" goes on)
-	$(FLOPSMITH) train examples/dgemm.toml $(ARGS)
+	@$(FLOPSMITH) train examples/dgemm.toml $(ARGS)
 
-search: build ## the same machinery without a model: the fastest verified dgemm in five minutes
-	$(FLOPSMITH) search --problem dgemm $(ARGS)
+search: build ## the same machinery without a model: the fastest verified dgemm in five minutes, on stdout
+	@$(FLOPSMITH) search --problem dgemm $(ARGS)
 
 doctor: build ## what is there, what is missing, how well this machine protects and times
-	$(FLOPSMITH) doctor $(ARGS)
+	@$(FLOPSMITH) doctor $(ARGS)
 
 test: build ## build and run all tests, in the same profile as the program
 	@scripts/test.sh $(TESTS)
@@ -38,10 +39,10 @@ kills: build ## ten kills of a training run at random moments, each resumed; min
 	cargo test --release --workspace --locked --test cli -- --ignored ten_kills --nocapture
 
 starter: build ## make the starter model anew from its recipe
-	$(FLOPSMITH) sft models/starter/recipe.toml $(ARGS)
+	@$(FLOPSMITH) sft models/starter/recipe.toml $(ARGS)
 
 bench: build ## measure Flopsmith itself: bus, evaluation, repeatability, sampling, training (ten quiet minutes)
-	cargo build --release --workspace --locked --examples
+	@cargo build --release --workspace --locked --examples >&2
 	@for b in throughput compile_speed "self_ratio 100 rank busy" "sample_speed models/starter/config.json" "train_speed models/starter/config.json"; do \
 	  echo "== $$b"; target/release/examples/$$b || exit 1; done
 	@echo "== evaluation"; python3 scripts/bench/evaluation.py --steps 4

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests of setup.sh that need no network: what it accepts, what it refuses, and what it then says.
+# Tests of setup.sh and the Makefile that need no network: what they accept and refuse, what they then say, and on which stream.
 # Prints its results as Rust's test programs do, so that one sum covers all.
 set -uo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -87,6 +87,23 @@ check names_missing_packages refused bubblewrap "apt-get install" "dnf install"
 
 setup FLOPSMITH_HOME="$(complete_home no-rust)" CARGO_HOME="$BASE/nowhere" PATH="$(path_without cargo rustup)"
 check says_how_to_install_rust refused "there is no Rust toolchain" rustup
+
+# A repository whose set-up, build and program are words.
+make=$BASE/make
+mkdir -p "$make/scripts" "$make/bin" "$make/target/release"
+cp "$ROOT/Makefile" "$make/"
+says() {
+    printf '#!/bin/sh\necho "%s"\n' "$2" >"$make/$1"
+    chmod +x "$make/$1"
+}
+says scripts/setup.sh "the set-up"
+says bin/cargo "the build"
+says target/release/flopsmith "the result"
+for target in search train doctor; do
+    # Flags of the make that runs this test are none of these.
+    (cd "$make" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL CARGO_HOME="$make" make "$target") >"$BASE/out" 2>"$BASE/err"
+    check "make_${target}_has_its_result_on_stdout" ok "the result" '!the set-up' '!the build' '!flopsmith'
+done
 
 echo
 echo "test result: $([ $failed = 0 ] && echo ok || echo FAILED). $passed passed; $failed failed; 0 ignored; 0 measured; 0 filtered out"

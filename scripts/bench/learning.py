@@ -58,7 +58,8 @@ def table(results):
     for name, runs in results.items():
         for r in runs:
             s, e, b, i = r["start"], r["end"], r["best"], r["best"]["interval"]
-            learned = e["samples"] > 0
+            # Null in a search, which has no policy; earlier summaries have zeros there.
+            learned = bool(s and e and e["samples"])
             cells = [
                 name, r["seed"],
                 f'{s["correct_rate"]:.2f} → {e["correct_rate"]:.2f}' if learned else "",

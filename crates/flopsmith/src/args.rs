@@ -1,9 +1,12 @@
 //! The command line as typed.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+mod bench;
+
+pub use bench::{Bench, BenchFormat, BenchPurpose, ThreadCount};
 
 /// Code models learn to write fast code, with the stopwatch as the teacher.
 ///
@@ -37,7 +40,7 @@ pub enum Command {
     /// Every program is compiled and run in a jail, checked on inputs it has never seen, and timed beside a fixed kernel,
     /// call by call. One FILE gives a few lines about it; several give a table, fastest first. Programs that share a letter
     /// there are too close to be told apart.
-    #[command(after_help = BENCH_EXAMPLES)]
+    #[command(after_help = bench::EXAMPLES)]
     Bench(Bench),
     /// List runs
     Runs(Runs),
@@ -68,7 +71,7 @@ pub enum Command {
 pub enum Format {
     /// For people.
     Text,
-    /// One JSON object on the last line of stdout.
+    /// One JSON value on the last line of stdout.
     Json,
 }
 
@@ -89,7 +92,8 @@ pub struct Train {
     /// configuration, or the one named.
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "RUN")]
     pub resume: Option<String>,
-    /// Time for the run, e.g. 10m, 1h30m, 90s; overrides the configuration. With --resume it is the run's new budget.
+    /// Time for the run, e.g. 10m, 1h30m, 90s (a bare number is seconds); overrides the configuration. With --resume it is
+    /// the run's new budget.
     #[arg(long, env = "FLOPSMITH_BUDGET")]
     pub budget: Option<String>,
     /// Seed of the run; overrides the configuration. Not with --resume.
@@ -112,7 +116,8 @@ pub struct Search {
     /// The problem, by name or folder.
     #[arg(long)]
     pub problem: String,
-    /// Time for the search, e.g. 10m; 5m when left out. With --resume it is the search's new budget.
+    /// Time for the search, e.g. 10m, 1h30m, 90s (a bare number is seconds); 5m when left out. With --resume it is the
+    /// search's new budget.
     #[arg(long, env = "FLOPSMITH_BUDGET")]
     pub budget: Option<String>,
     /// Stop after this many programs; 0 is no limit. Not with --resume.
@@ -136,102 +141,6 @@ pub struct Search {
     /// Where runs lie.
     #[command(flatten)]
     pub place: Place,
-}
-
-/// What to type.
-const BENCH_EXAMPLES: &str = "\
-Examples:
-  flopsmith bench kernel.c --problem dgemm
-  flopsmith bench 'tries/**/*.c' --problem dgemm --against best.c
-  flopsmith bench tries/ --problem dgemm --threads 1,2,all --format csv > tries.csv
-  flopsmith bench kernel.c --problem dgemm --watch --keep objects/
-
-Exit codes: 0 all were measured, 1 at least one was refused, 2 wrong usage,
-3 this machine could not measure at least one, 130 interrupted.";
-
-/// `flopsmith bench`.
-#[derive(Debug, ClapArgs)]
-pub struct Bench {
-    /// Programs: files, folders (every `.c` file beneath) and patterns (`*`, `?`, `[a-z]`, `**` for any folders; quote them
-    /// where the shell does not know them). What is named twice is measured once.
-    #[arg(required = true, value_name = "FILE|GLOB|DIR")]
-    pub files: Vec<PathBuf>,
-    /// The problem they solve, by name or folder.
-    #[arg(long)]
-    pub problem: String,
-    /// C compiler: gcc, clang or a path.
-    #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
-    pub compiler: String,
-    /// How good the numbers have to be.
-    #[arg(long, value_enum, default_value = "certify")]
-    pub purpose: BenchPurpose,
-    /// Threads to time with: a number or a list, e.g. 1,2,all. `all` is as many as can be timed while the stopwatch has a
-    /// core of its own.
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1")]
-    pub threads: Vec<ThreadCount>,
-    /// Measure this program too, and show every ratio relative to it as well (column `vs`).
-    #[arg(long, value_name = "FILE")]
-    pub against: Option<PathBuf>,
-    /// Leave each program's shared object (NAME.so) and disassembly (NAME.s) in this folder.
-    #[arg(long, value_name = "DIR")]
-    pub keep: Option<PathBuf>,
-    /// Stay, and measure a program again whenever it is saved: says by how much it became faster or slower. Ctrl-C ends it.
-    #[arg(long)]
-    pub watch: bool,
-    /// Write the raw samples here, with source and attestation, as JSON: of one FILE at one number of threads.
-    #[arg(long, value_name = "FILE", env = "FLOPSMITH_RAW", conflicts_with_all = ["against", "watch"])]
-    pub raw: Option<PathBuf>,
-    /// Run the programs even where the jail gives less than its full protection.
-    #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL")]
-    pub allow_weaker_jail: bool,
-    /// How the results are printed.
-    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
-    pub format: BenchFormat,
-}
-
-/// How the results of `flopsmith bench` are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BenchFormat {
-    /// For people.
-    Text,
-    /// One JSON object per line for each program.
-    Json,
-    /// A header, then a row for each program.
-    Csv,
-}
-
-/// How many threads to time with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThreadCount {
-    /// So many.
-    Of(u32),
-    /// As many as can be timed beside the supervisor.
-    All,
-}
-
-impl FromStr for ThreadCount {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.trim() == "all" {
-            return Ok(Self::All);
-        }
-        match text.trim().parse::<u32>() {
-            Ok(count) if count > 0 => Ok(Self::Of(count)),
-            _ => Err("a number of threads is 1 or more, or `all`".into()),
-        }
-    }
-}
-
-/// Standards of measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BenchPurpose {
-    /// Tens of milliseconds.
-    Screen,
-    /// A third of a second.
-    Rank,
-    /// A second and a half.
-    Certify,
 }
 
 /// `flopsmith runs`.
@@ -301,7 +210,11 @@ pub enum Problem {
         folder: PathBuf,
     },
     /// List the problems that are found
-    List,
+    List {
+        /// How the list is printed.
+        #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+        format: Format,
+    },
     /// Print the prompt of a problem
     Prompt {
         /// The problem, by name or folder.
@@ -312,6 +225,9 @@ pub enum Problem {
         /// The short prompt of the starter model instead of the full one.
         #[arg(long)]
         compact: bool,
+        /// How the prompt is printed.
+        #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+        format: Format,
     },
 }
 
@@ -405,6 +321,9 @@ pub enum Config {
     Check {
         /// The file.
         config: PathBuf,
+        /// How the configuration is printed: as TOML, or as one JSON object.
+        #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+        format: Format,
     },
 }
 
@@ -417,7 +336,12 @@ impl Args {
             Command::Bench(a) => return a.format == BenchFormat::Json,
             Command::Runs(a) => Some(a.format),
             Command::Doctor(a) => Some(a.format),
-            Command::Problem(Problem::Check { format, .. }) => Some(*format),
+            Command::Problem(
+                Problem::Check { format, .. }
+                | Problem::List { format }
+                | Problem::Prompt { format, .. },
+            )
+            | Command::Config(Config::Check { format, .. }) => Some(*format),
             #[cfg(feature = "torch")]
             Command::Sft(a) => Some(a.format),
             #[cfg(feature = "torch")]
@@ -427,3 +351,6 @@ impl Args {
         format == Some(Format::Json)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use flopsmith_actors::Settings;
 use flopsmith_actors::settings::GeneratorKind;
 use flopsmith_protocol::{MachineClass, Technique};
 
-use crate::exit::usage;
+use crate::exit::{say, usage};
 
 /// Reads a configuration and applies `--set` overrides.
 pub fn load(path: &Path, overrides: &[String]) -> Result<Settings> {
@@ -29,18 +29,67 @@ pub fn read<T: serde::de::DeserializeOwned>(text: &str, name: &str) -> Result<T>
 pub fn parse(text: &str, name: &str, overrides: &[String]) -> Result<Settings> {
     // First as it stands, so that a mistake is shown with its line.
     let _: Settings = toml::from_str(text).map_err(|e| usage(explain(&e, text, name)))?;
-    let mut table: toml::Table = text
+    let plain: toml::Table = text
         .parse()
         .map_err(|e: toml::de::Error| usage(explain(&e, text, name)))?;
+    let mut table = plain.clone();
     for item in overrides {
         apply(&mut table, item)?;
     }
-    let mut settings: Settings = toml::Value::Table(table)
-        .try_into()
-        .map_err(|e: toml::de::Error| usage(format!("--set does not fit: {}", e.message())))?;
+    let mut settings =
+        fit(&table).map_err(|e| usage(misfit(&plain, overrides, e.message().trim())))?;
     permit(&mut settings);
     check(&settings).with_context(|| format!("{name} is not usable"))?;
     Ok(settings)
+}
+
+fn fit(table: &toml::Table) -> Result<Settings, toml::de::Error> {
+    toml::Value::Table(table.clone()).try_into()
+}
+
+/// Why overrides cannot be made, with the key of the one that does not fit and what that takes.
+fn misfit(plain: &toml::Table, overrides: &[String], message: &str) -> String {
+    // Some make sense only together, so they are tried one by one only now.
+    let alone = |item: &str| {
+        let mut table = plain.clone();
+        apply(&mut table, item).is_ok() && fit(&table).is_err_and(|e| e.message().trim() == message)
+    };
+    let Some(item) = overrides.iter().find(|item| alone(item)) else {
+        return format!("--set does not fit: {message}");
+    };
+    let key = item.split_once('=').map_or(item.as_str(), |(key, _)| key);
+    let of_type = message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "))
+        .and_then(|m| m.rsplit_once(", expected "));
+    let mut words = match of_type {
+        Some((found, expected)) => {
+            format!(
+                "--set {item}: `{key}` takes {}, not {found}",
+                kind(expected)
+            )
+        }
+        None => format!("--set {item}: {message}"),
+    };
+    if let Some(near) = suggestion(message) {
+        words.push_str(&format!("\n  did you mean `{near}`?"));
+    }
+    words
+}
+
+/// A type as serde names it, for people.
+fn kind(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" | "path string" => "a text",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        other if other.starts_with("struct ") => "a table",
+        other => other,
+    }
 }
 
 /// Takes OpenMP from the pool where kernels are timed on one core: there it has nothing to give and would
@@ -162,11 +211,23 @@ pub fn check_training(settings: &Settings) -> Result<()> {
 #[cfg(feature = "torch")]
 fn check_learner(settings: &Settings) -> Result<()> {
     let table = serde_json::Value::Object(settings.learner.0.clone());
+    // An error of one value does not say which.
+    let alone = |key: &str, value: &serde_json::Value| {
+        serde_json::from_value::<flopsmith_learner::GrpoConfig>(serde_json::json!({ key: value }))
+    };
     let learner: flopsmith_learner::GrpoConfig = serde_json::from_value(table).map_err(|e| {
         let message = e.to_string();
         let near = suggestion(&message)
             .map(|near| format!("\n  did you mean `{near}`?"))
             .unwrap_or_default();
+        let wrong = settings.learner.0.iter();
+        let mut wrong = wrong.filter(|(key, value)| alone(key, value).is_err());
+        let message = match wrong.next() {
+            Some((key, _)) if !message.contains(&format!("`{key}`")) => {
+                format!("`{key}`: {message}")
+            }
+            _ => message,
+        };
         usage(format!("[learner]: {message}{near}"))
     })?;
     learner
@@ -254,157 +315,27 @@ pub fn duration(text: &str) -> Result<f64> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations() {
-        for (text, seconds) in [
-            ("90s", 90.0),
-            ("10m", 600.0),
-            ("1h30m", 5400.0),
-            ("45", 45.0),
-            ("1.5m", 90.0),
-        ] {
-            assert!(
-                (duration(text).expect("a duration") - seconds).abs() < 1e-9,
-                "{text}"
-            );
-        }
-        for text in ["", "m", "10x", "-3s", "0"] {
-            assert!(duration(text).is_err(), "{text:?}");
-        }
+/// Reads the duration of `--budget`, and says what was understood where something else may have been meant.
+pub fn budget(text: &str) -> Result<f64> {
+    let seconds = duration(text)?;
+    if let Some(note) = bare_seconds(text) {
+        say(&note);
     }
-
-    #[test]
-    fn a_misspelt_key_is_shown_with_its_line_and_the_right_name() {
-        let error = parse("tasks = 4\ngroup_sise = 8\n", "x.toml", &[])
-            .expect_err("misspelt")
-            .to_string();
-        assert!(
-            error.contains("x.toml, line 2") && error.contains("did you mean `group_size`"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn overrides_reach_nested_tables_and_are_checked() {
-        let set = |s: &str| parse("tasks = 4\n", "x.toml", &[s.to_owned()]);
-        assert_eq!(
-            set("generator.max_tokens=99")
-                .expect("fits")
-                .generator
-                .max_tokens,
-            99
-        );
-        assert_eq!(set("problem=other").expect("fits").problem, "other");
-        assert!(set("generator.max_tokens=\"a\"").is_err());
-        assert!(set("group_size=0").is_err());
-        assert!(set("nonsense").is_err());
-    }
-
-    #[test]
-    fn openmp_is_permitted_where_more_than_one_core_is_timed() {
-        let example = include_str!("../../../examples/dgemm.toml");
-        let pool = |set: &str| {
-            parse(example, "examples/dgemm.toml", &[set.to_owned()])
-                .expect("usable")
-                .sqd
-                .techniques
-        };
-        assert!(!pool("threads=1").contains(Technique::Openmp));
-        assert!(pool("threads=2").contains(Technique::Openmp));
-    }
-
-    /// Every cause of an error, one after the other.
-    fn words(result: Result<Settings>) -> String {
-        let error = result.expect_err("not usable");
-        assert!(
-            error.chain().any(|e| e.is::<crate::exit::Usage>()),
-            "{error:#}"
-        );
-        format!("{error:#}")
-    }
-
-    #[test]
-    fn what_a_run_would_stumble_over_later_is_refused_with_its_name() {
-        for (text, parts) in [
-            ("[sqd]\nelites_per_cell = 0\n", ["[sqd]", "elites_per_cell"]),
-            (
-                "[sqd.advance]\nrule = \"fixed_steps\"\nsteps = [1]\n",
-                ["[sqd]", "advance.steps"],
-            ),
-            ("[sqd]\nreplay_share = 1.5\n", ["[sqd]", "replay_share"]),
-            (
-                "machine_class = \"a b\"\n",
-                ["machine_class", "`a b` is not usable"],
-            ),
-            (
-                "[generator]\nevaluation_top_p = 0.0\n",
-                ["evaluation_top_p", "above 0"],
-            ),
-            (
-                "[advantage]\nsharing = -1.0\n",
-                ["advantage.sharing", "0 or more"],
-            ),
-        ] {
-            let error = words(parse(text, "x.toml", &[]));
-            for part in parts {
-                assert!(error.contains(part), "{part} for {text}: {error}");
-            }
-        }
-    }
-
-    #[test]
-    fn training_is_refused_what_only_a_search_may_have() {
-        let trained = |text: &str| -> Result<Settings> {
-            let settings = parse(text, "x.toml", &[])?;
-            check_training(&settings)?;
-            Ok(settings)
-        };
-        trained("[generator]\nevaluation_top_p = 0.9\n").expect("evaluations may be cut");
-        for (text, parts) in [
-            (
-                "[generator]\nkind = \"schedule\"\n",
-                ["generator.kind", "flopsmith search"],
-            ),
-            (
-                "[generator]\ntop_p = 0.9\n",
-                ["`generator.top_p` is 0.9", "generator.evaluation_top_p"],
-            ),
-            (
-                "[generator]\ntop_k = 5\n",
-                ["`generator.top_k` is 5", "generator.evaluation_top_p"],
-            ),
-        ] {
-            parse(text, "x.toml", &[]).expect("a search may have it");
-            let error = words(trained(text));
-            for part in parts {
-                assert!(error.contains(part), "{part} for {text}: {error}");
-            }
-        }
-    }
-
-    #[cfg(feature = "torch")]
-    #[test]
-    fn the_learners_table_is_checked_before_anything_is_started() {
-        for (text, parts) in [
-            (
-                "[learner]\nlearning_rat = 1.0\n",
-                ["[learner]", "did you mean `learning_rate`"],
-            ),
-            (
-                "[learner]\nlearning_rate = -1.0\n",
-                ["[learner]", "`learning_rate` is -1"],
-            ),
-            ("[learner]\nloss = \"gpro\"\n", ["[learner]", "grpo"]),
-        ] {
-            let settings = parse(text, "x.toml", &[]).expect("the table is the learner's own");
-            let error = words(check_training(&settings).map(|()| settings.clone()));
-            for part in parts {
-                assert!(error.contains(part), "{part} for {text}: {error}");
-            }
-        }
-    }
+    Ok(seconds)
 }
+
+/// What a bare number is taken for: few mean so short a run.
+fn bare_seconds(text: &str) -> Option<String> {
+    let bare = text.trim();
+    let number: f64 = bare.parse().ok()?;
+    (number < 60.0).then(|| {
+        let plural = |n: f64| if n == 1.0 { "" } else { "s" };
+        format!(
+            "note: --budget {bare} is {bare} second{s}; {bare}m is {bare} minute{s}",
+            s = plural(number)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ use flopsmith_problem::Problem;
 use flopsmith_protocol::{TechniqueSet, Verdict};
 use flopsmith_sandbox::{Options, Sandbox};
 
+use crate::exit::usage;
 use crate::paths;
 
 /// The stages of one machine.
@@ -220,6 +221,18 @@ fn comparable(problem: &Problem, threads: u32) -> bool {
     problem.id.as_str() == "dgemm" && threads == 1
 }
 
+/// Refuses more threads than there are cores to time them on: they would take turns, and their times mean nothing.
+pub fn has_cores_for(threads: u32) -> Result<()> {
+    let cores = pinning::allowed_cores().len();
+    if threads as usize <= cores {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "`threads` is {threads}, and this machine has {cores} core{} to time them on: set it to {cores} at most",
+        if cores == 1 { "" } else { "s" }
+    )))
+}
+
 /// The cores a timer takes on this machine.
 fn cores_for(threads: u32) -> Cores {
     pinning::assign(
@@ -250,6 +263,17 @@ pub fn secret() -> [u8; 32] {
 mod tests {
     use super::*;
     use flopsmith_protocol::ProblemId;
+
+    #[test]
+    fn more_threads_than_cores_are_wrong_usage() {
+        has_cores_for(1).expect("every machine has a core");
+        let error = has_cores_for(100_000).expect_err("no machine has so many");
+        assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+        assert!(
+            error.to_string().contains("`threads` is 100000"),
+            "{error:#}"
+        );
+    }
 
     #[test]
     fn openblas_is_compared_at_matrix_multiplication_on_one_thread_only() {

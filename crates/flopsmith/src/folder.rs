@@ -165,8 +165,9 @@ pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<P
             return Ok(path);
         }
         return Err(usage(format!(
-            "there is no run {name} in {}: `flopsmith runs` lists them",
-            runs.display()
+            "there is no run {name} in {}: `{} runs` lists them",
+            runs.display(),
+            shell::program()
         )));
     }
     let mut found: Vec<(std::time::SystemTime, PathBuf)> = std::fs::read_dir(runs)
@@ -180,8 +181,9 @@ pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<P
     found.sort();
     found.pop().map(|(_, p)| p).ok_or_else(|| {
         usage(format!(
-            "there is no such run in {} (`flopsmith runs` lists them)",
-            runs.display()
+            "there is no such run in {} (`{} runs` lists them)",
+            runs.display(),
+            shell::program()
         ))
     })
 }
@@ -296,17 +298,14 @@ mod tests {
             resume("t-1", Job::Search),
             &[
                 "is a training run",
-                "flopsmith train ",
+                " train ",
                 "t-1/config.toml --resume t-1",
                 "--runs ",
             ],
         );
         refused(
             resume("s-1", Job::Train),
-            &[
-                "is a search",
-                "flopsmith search --problem dgemm --resume s-1",
-            ],
+            &["is a search", " search --problem dgemm --resume s-1"],
         );
         resume("t-1", Job::Train).unwrap();
         resume("s-1", Job::Search).unwrap();

@@ -35,7 +35,7 @@ pub fn conclude(
     let outcomes = crate::summary::outcomes(&folder.path)?;
     let finalists = crate::summary::finalists(&outcomes, FINALISTS);
     if !finalists.is_empty() {
-        say("measuring the fastest programs once more…");
+        say("finishing: measuring the fastest programs once more…");
         let last = measure(evaluator, settings, folder, &finalists, stopped);
         // A signal from a keyboard reaches what is being measured as well: its failure then means nothing.
         if stopped.is_cancelled() {

@@ -21,7 +21,7 @@ use crate::exit::say;
 use crate::folder::{Folder, job_name};
 use crate::interrupt::Watch;
 use crate::summary::{Facts, Summary, summarise};
-use crate::{export, machine, outside, paths, view, yardstick};
+use crate::{export, machine, neighbour, outside, paths, view, yardstick};
 
 mod roles;
 
@@ -70,6 +70,9 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     // Resolved once: a folder of the product is found from everywhere, by each role alike.
     settings.generator.model = paths::model(&settings.generator.model);
     let mut facts = folder.facts()?;
+    if !facts.concluded {
+        neighbour::announce(&format!("{} {}", job_name(job), folder.id));
+    }
     if facts.finished {
         let mut interrupted = false;
         if facts.concluded {

@@ -1,13 +1,28 @@
-//! Command lines that are shown to be typed again.
+//! Command lines that are shown to be typed again, from the folder this one was typed in.
 
 use std::path::Path;
 
 use flopsmith_actors::settings::Settings;
 
+/// This program as it was called: by its path, unless the shell finds it by its name.
+pub fn program() -> String {
+    let called = std::env::args_os().next();
+    let called = called.map(|name| name.to_string_lossy().into_owned());
+    program_called(called.as_deref())
+}
+
+fn program_called(name: Option<&str>) -> String {
+    match name {
+        Some(name) if name.contains('/') => quoted(name),
+        _ => "flopsmith".into(),
+    }
+}
+
 /// Goes on with a training run.
 pub fn resume_train(config: &Path, folder: &Path) -> String {
     format!(
-        "flopsmith train {} --resume {}",
+        "{} train {} --resume {}",
+        program(),
         path(config),
         name_and_place(folder)
     )
@@ -16,7 +31,8 @@ pub fn resume_train(config: &Path, folder: &Path) -> String {
 /// Goes on with a search.
 pub fn resume_search(problem: &str, folder: &Path) -> String {
     format!(
-        "flopsmith search --problem {} --resume {}",
+        "{} search --problem {} --resume {}",
+        program(),
         quoted(problem),
         name_and_place(folder)
     )
@@ -25,7 +41,8 @@ pub fn resume_search(problem: &str, folder: &Path) -> String {
 /// Begins a training run with the settings of another one.
 pub fn train_again(folder: &Path) -> String {
     format!(
-        "flopsmith train {}{}",
+        "{} train {}{}",
+        program(),
         path(&folder.join("config.toml")),
         place(folder)
     )
@@ -33,7 +50,8 @@ pub fn train_again(folder: &Path) -> String {
 
 /// Begins a search with the settings of another one; `defaults` are those of a search that was told its problem only.
 pub fn search_again(settings: &Settings, defaults: &Settings, folder: &Path) -> String {
-    let mut line = format!("flopsmith search --problem {}", quoted(&settings.problem));
+    let problem = quoted(&settings.problem);
+    let mut line = format!("{} search --problem {problem}", program());
     line.push_str(&format!(" --budget {}s", settings.budget_seconds));
     if settings.seed != defaults.seed {
         line.push_str(&format!(" --seed {}", settings.seed));
@@ -49,7 +67,8 @@ pub fn search_again(settings: &Settings, defaults: &Settings, folder: &Path) -> 
 /// Times the best program of a run as the run did.
 pub fn bench(folder: &Path, settings: &Settings) -> String {
     let mut line = format!(
-        "flopsmith bench {} --problem {}",
+        "{} bench {} --problem {}",
+        program(),
         path(&folder.join("best.c")),
         quoted(&settings.problem)
     );
@@ -71,13 +90,14 @@ pub fn bench(folder: &Path, settings: &Settings) -> String {
 
 /// Writes the report of a run anew.
 pub fn report(folder: &Path) -> String {
-    format!("flopsmith report {}", path(folder))
+    format!("{} report {}", program(), path(folder))
 }
 
 /// Shows what a trained model writes.
 pub fn sample(model: &Path, problem: &str) -> String {
     format!(
-        "flopsmith model sample {} --problem {}",
+        "{} model sample {} --problem {}",
+        program(),
         path(model),
         quoted(problem)
     )
@@ -146,20 +166,36 @@ fn differences(prefix: &str, from: &toml::Table, to: &toml::Table, found: &mut V
 mod tests {
     use super::*;
 
+    /// A whole line with these arguments, whatever this test was started as.
+    fn typed(arguments: &str) -> String {
+        format!("{} {arguments}", program())
+    }
+
+    #[test]
+    fn the_program_is_called_as_it_was() {
+        for (name, expected) in [
+            (Some("target/release/flopsmith"), "target/release/flopsmith"),
+            (Some("./flopsmith"), "./flopsmith"),
+            (Some("/opt/my tools/flopsmith"), "'/opt/my tools/flopsmith'"),
+            // Found by the shell, which finds it again.
+            (Some("flopsmith"), "flopsmith"),
+            (None, "flopsmith"),
+        ] {
+            assert_eq!(program_called(name), expected);
+        }
+    }
+
     #[test]
     fn the_place_of_a_run_is_named_where_it_is_another_than_always() {
         let line = |folder: &str| resume_train(Path::new("my c.toml"), Path::new(folder));
-        let usual = "flopsmith train 'my c.toml' --resume a-1";
+        let usual = typed("train 'my c.toml' --resume a-1");
         assert_eq!(line("runs/a-1"), usual);
         assert_eq!(line("/tmp/x/a-1"), format!("{usual} --runs /tmp/x"));
         assert_eq!(line("a-1"), format!("{usual} --runs ."));
-        assert_eq!(
-            report(Path::new("/tmp/x/a-1")),
-            "flopsmith report /tmp/x/a-1"
-        );
+        assert_eq!(report(Path::new("/tmp/x/a-1")), typed("report /tmp/x/a-1"));
         assert_eq!(
             train_again(Path::new("/tmp/x/a-1")),
-            "flopsmith train /tmp/x/a-1/config.toml --runs /tmp/x"
+            typed("train /tmp/x/a-1/config.toml --runs /tmp/x")
         );
     }
 
@@ -171,13 +207,13 @@ mod tests {
         };
         assert_eq!(
             bench(Path::new("runs/a"), &settings),
-            "flopsmith bench runs/a/best.c --problem problems/stencil"
+            typed("bench runs/a/best.c --problem problems/stencil")
         );
         settings.threads = 2;
         settings.evaluate.compiler = "clang".into();
         assert_eq!(
             bench(Path::new("runs/a"), &settings),
-            "flopsmith bench runs/a/best.c --problem problems/stencil --threads 2 --compiler clang"
+            typed("bench runs/a/best.c --problem problems/stencil --threads 2 --compiler clang")
         );
     }
 
@@ -193,7 +229,9 @@ mod tests {
         settings.evaluate.compiler = "my clang".into();
         let line = search_again(&settings, &defaults, Path::new("runs/s"));
         assert!(
-            line.starts_with("flopsmith search --problem dgemm --budget 90s --seed 7 --set "),
+            line.starts_with(&typed(
+                "search --problem dgemm --budget 90s --seed 7 --set "
+            )),
             "{line}"
         );
         assert!(line.contains(" --set group_size=4"), "{line}");

@@ -67,10 +67,10 @@ pub struct Summary {
     pub steps: u64,
     /// Seconds the run took, over all its sittings.
     pub seconds: f64,
-    /// The policy before training.
-    pub start: Samples,
-    /// The policy after training.
-    pub end: Samples,
+    /// The policy before training; none where it was not evaluated, as in a search.
+    pub start: Option<Samples>,
+    /// The policy after training; none where it was not evaluated.
+    pub end: Option<Samples>,
     /// The best program.
     pub best: Option<Best>,
     /// Measured peak at the run's thread count, of the machine that the best program was measured on: each sitting measures its own.
@@ -214,7 +214,10 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
             steps.insert(outcome.candidate.step);
         }
     }
-    let of = |purpose: Purpose| samples(outcomes.iter().filter(|o| o.candidate.purpose == purpose));
+    let of = |purpose: Purpose| {
+        let of_it = outcomes.iter().filter(|o| o.candidate.purpose == purpose);
+        Some(samples(of_it)).filter(|s| s.samples > 0)
+    };
     let mut share_of_time = facts.shares.by_role.clone();
     share_of_time.insert("idle".into(), facts.shares.idle);
     Ok(Summary {
@@ -342,119 +345,7 @@ impl Best {
     }
 }
 
-impl Summary {
-    /// The table for people.
-    pub fn table(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        if self.start.samples > 0 {
-            lines.push(format!("{:<34}{:>12}{:>12}", "", "start", "end"));
-            let ended = self.end.samples > 0;
-            let mut row = |name: &str, start: f64, end: f64, percent: bool| {
-                let show = |v: f64| {
-                    if percent {
-                        format!("{:.1} %", v * 100.0)
-                    } else {
-                        format!("{v:.2}")
-                    }
-                };
-                let end = if ended { show(end) } else { "–".to_owned() };
-                lines.push(format!("{name:<34}{:>12}{end:>12}", show(start)));
-            };
-            row(
-                "correct",
-                self.start.correct_rate,
-                self.end.correct_rate,
-                true,
-            );
-            row("build", self.start.build_rate, self.end.build_rate, true);
-            row(
-                "mean GFLOPS, failures count 0",
-                self.start.mean_gflops,
-                self.end.mean_gflops,
-                false,
-            );
-            row(
-                "mean GFLOPS of correct programs",
-                self.start.mean_gflops_correct,
-                self.end.mean_gflops_correct,
-                false,
-            );
-            let end = if ended {
-                self.end.distinct_correct.to_string()
-            } else {
-                "–".to_owned()
-            };
-            lines.push(format!(
-                "{:<34}{:>12}{end:>12}",
-                "distinct correct programs", self.start.distinct_correct
-            ));
-            lines.push(String::new());
-        }
-        match &self.best {
-            Some(best) => {
-                lines.push(format!(
-                    "best verified kernel  {:.2} GFLOPS  {}",
-                    best.gflops, best.techniques
-                ));
-                lines.push(format!(
-                    "  {:.2}× the plain reference [{:.2}, {:.2}]",
-                    best.ratio_to_reference, best.interval.low, best.interval.high
-                ));
-                if let Some(peak) = self.peak_gflops {
-                    lines.push(format!(
-                        "  {:.1} % of this core's measured peak ({peak:.1} GFLOPS)",
-                        100.0 * best.gflops / peak
-                    ));
-                }
-                match (self.openblas_gflops, &self.openblas_core) {
-                    (Some(openblas), core) => lines.push(format!(
-                        "  {:.2}× OpenBLAS ({openblas:.1} GFLOPS with core type {})",
-                        best.gflops / openblas,
-                        core.as_deref().unwrap_or("as detected")
-                    )),
-                    (None, _) => {}
-                }
-                if let Some(corpus) = self.corpus_best_gflops {
-                    lines.push(format!(
-                        "  {:.2}× the best program the starter was shown ({corpus:.1} GFLOPS)",
-                        best.gflops / corpus
-                    ));
-                }
-            }
-            None => lines.push("no verified kernel yet".into()),
-        }
-        lines.push(format!(
-            "{} technique sets with a verified kernel that was measured again, {} more measured once only",
-            self.coverage, self.coverage_unconfirmed
-        ));
-        lines.push(format!(
-            "{} outcomes, {} infrastructure errors",
-            self.outcomes.values().sum::<u64>(),
-            self.infrastructure_errors
-        ));
-        if self.steps == 0 && self.end.samples > 0 {
-            lines.push(
-                "no training step fitted into the budget: start and end are of the same model, and differ by chance"
-                    .into(),
-            );
-        }
-        let mut shares: Vec<_> = self.share_of_time.iter().collect();
-        shares.sort_by(|a, b| b.1.total_cmp(a.1));
-        let shares: Vec<String> = shares
-            .into_iter()
-            .map(|(role, share)| format!("{role} {:.0} %", share * 100.0))
-            .collect();
-        lines.push(format!("time: {}", shares.join(", ")));
-        lines.push(format!(
-            "{} step{} in {:.0} s, {:.2} GB of memory",
-            self.steps,
-            if self.steps == 1 { "" } else { "s" },
-            self.seconds,
-            self.peak_memory_bytes as f64 / 1e9
-        ));
-        lines
-    }
-}
+mod table;
 
 #[cfg(test)]
 mod tests;

@@ -157,6 +157,15 @@ impl TechniqueSet {
         Self(self.0 & !other.0)
     }
 
+    /// The set for people: `none` for the empty one.
+    pub fn words(self) -> String {
+        if self.is_empty() {
+            "none".into()
+        } else {
+            self.to_string()
+        }
+    }
+
     /// The techniques in the order of [`Technique::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Technique> {
         Technique::ALL

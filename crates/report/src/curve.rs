@@ -77,16 +77,33 @@ impl Chart<'_> {
         let Some((low, high)) = range(values) else {
             return String::new();
         };
-        let low = self.floor.unwrap_or(low - 0.05 * (high - low));
-        let high = self.ceiling.unwrap_or(high + 0.05 * (high - low));
+        // What is all of one height lies in the middle and not on the axis, where it would not be seen.
+        let beyond = match high.abs() {
+            _ if high > low => 0.05 * (high - low),
+            0.0 => 1.0,
+            height => 0.5 * height,
+        };
+        let low = self.floor.unwrap_or(low - beyond);
+        let high = self.ceiling.unwrap_or(high + beyond);
+        let alone = x0 == x1;
+        let (x0, x1) = if alone {
+            (x0 - 0.5, x1 + 0.5)
+        } else {
+            (x0, x1)
+        };
         let labelled = self.series.iter().any(|s| !s.name.is_empty()) || !self.levels.is_empty();
         let right = if labelled { WIDTH - 98.0 } else { WIDTH - 12.0 };
         let x = Scale::new(x0, x1, LEFT, right);
         let y = Scale::new(low, high, BOTTOM, TOP);
 
         let mut svg = format!(
-            "<figure class=\"chart\"><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+            "<figure class=\"chart\"><figcaption>{}{}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
             escape(self.title),
+            if alone {
+                "<small>one step only</small>"
+            } else {
+                ""
+            },
             escape(&self.description)
         );
         bands(&mut svg, self.bands, &x, (x0, x1));
@@ -120,7 +137,7 @@ impl Chart<'_> {
             ));
         }
         for series in &self.series {
-            line(&mut svg, series, &x, &y);
+            line(&mut svg, series, &x, &y, if alone { 4.0 } else { 2.2 });
         }
         self.labels(&mut svg, right, &y);
         notes(&mut svg, &self.notes, &x, (LEFT, right));
@@ -181,7 +198,7 @@ fn bands(svg: &mut String, bands: &[Band], x: &Scale, (x0, x1): (f64, f64)) {
     }
 }
 
-fn line(svg: &mut String, series: &Series, x: &Scale, y: &Scale) {
+fn line(svg: &mut String, series: &Series, x: &Scale, y: &Scale, radius: f64) {
     let (mut path, mut open, mut marks) = (String::new(), false, String::new());
     for (i, (px, py)) in series.points.iter().enumerate() {
         if !(px.is_finite() && py.is_finite()) {
@@ -191,7 +208,7 @@ fn line(svg: &mut String, series: &Series, x: &Scale, y: &Scale) {
         let alone = !open && !series.points.get(i + 1).is_some_and(|p| p.1.is_finite());
         if series.dots || alone {
             marks.push_str(&format!(
-                "<circle class=\"dot {}\" cx=\"{}\" cy=\"{}\" r=\"2.2\"/>",
+                "<circle class=\"dot {}\" cx=\"{}\" cy=\"{}\" r=\"{radius}\"/>",
                 series.class,
                 c(x.at(*px)),
                 c(y.at(*py))
@@ -288,6 +305,40 @@ mod tests {
             "{path}"
         );
         assert_eq!(svg.matches("<circle").count(), 1);
+    }
+
+    #[test]
+    fn a_single_step_is_a_dot_in_the_middle_and_says_so() {
+        let svg = chart(vec![(7.0, 25.0)]);
+        // 42 to 362 is the width, 22 to 190 the height, and 0 to 51.25 the range.
+        assert!(
+            svg.contains("<circle class=\"dot s1\" cx=\"202\" cy=\"108\" r=\"4\"/>"),
+            "{svg}"
+        );
+        assert!(svg.contains("one step only"), "{svg}");
+        assert!(!chart(vec![(0.0, 1.0), (1.0, 2.0)]).contains("one step only"));
+    }
+
+    #[test]
+    fn what_is_all_of_one_height_lies_off_the_axis() {
+        let flat = Chart {
+            title: "Reward",
+            description: String::new(),
+            series: vec![Series {
+                name: "",
+                class: "s1",
+                points: vec![(0.0, -0.4), (1.0, -0.4)],
+                dots: false,
+            }],
+            levels: vec![],
+            bands: &[],
+            floor: None,
+            ceiling: None,
+            format: number,
+            notes: vec![],
+        }
+        .html();
+        assert!(flat.contains("d=\"M42 106 L448 106\""), "{flat}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use flopsmith_protocol::{Technique, TechniqueSet};
 
 use crate::model::CellRow;
-use crate::text::{coordinate as c, escape, number, words};
+use crate::text::{coordinate as c, escape, number, short, words};
 
 /// Steps of the colour scale, `h0` to `h6` in the style sheet.
 pub const SHADES: usize = 7;
@@ -180,7 +180,7 @@ fn square(
         anchor(set),
         c(x + side / 2.0),
         c(y + side / 2.0 + 3.5),
-        if speed.is_finite() { format!("{speed:.0}") } else { "–".into() },
+        short(speed),
         number(speed),
         cell.correct,
         cell.tried,
@@ -303,6 +303,19 @@ mod tests {
         assert!(page.contains("unroll: 50.0 GFLOPS, measured once, not confirmed, 2 of 4 correct"));
         assert!(page.contains("unroll + simd: tried 3, 2 correct, but not when measured again"));
         assert!(legend(50.0).contains("swatch once"));
+    }
+
+    #[test]
+    fn a_slow_program_is_not_shown_as_none() {
+        let slow = CellRow {
+            techniques: "simd".parse().unwrap(),
+            tried: 1,
+            correct: 1,
+            best_gflops: Some(0.42),
+            ..CellRow::default()
+        };
+        let page = html(TechniqueSet::EMPTY, &[slow], 1.0);
+        assert!(page.contains(">0.42</text>"), "{page}");
     }
 
     #[test]

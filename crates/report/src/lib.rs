@@ -12,6 +12,7 @@
 
 mod axis;
 mod curve;
+mod curves;
 mod heat;
 mod machine;
 mod mix;

@@ -103,11 +103,7 @@ fn step(live: &Live) -> String {
 fn permitted(sets: &[TechniqueSet], width: usize) -> String {
     let mut text = String::new();
     for (i, set) in sets.iter().enumerate() {
-        let name = if set.is_empty() {
-            "none".to_owned()
-        } else {
-            set.to_string()
-        };
+        let name = set.words();
         let more = sets.len() - i;
         let needed =
             text.chars().count() + 2 + name.chars().count() + if more > 1 { 12 } else { 0 };
@@ -144,14 +140,7 @@ fn best(live: &Live) -> String {
         text.push_str(&format!(" · {} of peak", percent(gflops / peak)));
     }
     if let Some(techniques) = live.best_techniques {
-        text.push_str(&format!(
-            " · {}",
-            if techniques.is_empty() {
-                "none".into()
-            } else {
-                techniques.to_string()
-            }
-        ));
+        text.push_str(&format!(" · {}", techniques.words()));
     }
     text
 }
@@ -211,6 +200,14 @@ fn left(live: &Live, width: usize) -> String {
     if !(budget.is_finite() && budget > 0.0) {
         return format!("{} so far", duration(live.elapsed_seconds));
     }
+    if live.elapsed_seconds >= budget {
+        return format!(
+            "{} ({} of {})",
+            ending(live),
+            duration(live.elapsed_seconds),
+            duration(budget)
+        );
+    }
     let share = (live.elapsed_seconds / budget).clamp(0.0, 1.0);
     let bar_width = (width / 3).clamp(4, 40);
     let full = (share * bar_width as f64).round() as usize;
@@ -223,6 +220,18 @@ fn left(live: &Live, width: usize) -> String {
         duration(live.elapsed_seconds),
         duration(budget)
     )
+}
+
+/// What is still done once the budget is spent. A step that was begun is led to its end.
+fn ending(live: &Live) -> &'static str {
+    let (done, all) = live.outcomes;
+    match live.purpose.as_str() {
+        "evaluation before" => "over budget: evaluating the model it begins with",
+        "training" => "finishing: the last training step",
+        _ if done >= all => "finishing: measuring the best once more",
+        "evaluation after" => "finishing: evaluating the trained model",
+        _ => "finishing: the last step",
+    }
 }
 
 fn cut(text: &str, width: usize) -> String {
@@ -290,6 +299,36 @@ mod tests {
         assert!(line(&some()).starts_with(
             "step 11 · training · stage 2 pairs · correct 81 % · mean 12.4 · best 41.2 GFLOPS"
         ));
+    }
+
+    #[test]
+    fn who_is_over_budget_says_what_is_still_done() {
+        let over = |purpose: &str, outcomes| {
+            let live = Live {
+                purpose: purpose.into(),
+                outcomes,
+                elapsed_seconds: 612.0,
+                ..some()
+            };
+            frame(&live, 80).pop().unwrap()
+        };
+        for (purpose, outcomes, words) in [
+            ("training", (40, 64), "finishing: the last training step"),
+            (
+                "evaluation after",
+                (3, 64),
+                "finishing: evaluating the trained model",
+            ),
+            (
+                "search",
+                (64, 64),
+                "finishing: measuring the best once more",
+            ),
+        ] {
+            let line = over(purpose, outcomes);
+            assert!(line.contains(words), "{line}");
+            assert!(line.ends_with("(10:12 of 10:00)"), "{line}");
+        }
     }
 
     #[test]

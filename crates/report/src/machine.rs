@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
-use crate::text::escape;
+use crate::text::{bytes, escape, number};
 
 /// Values longer than this fold.
 const LONG: usize = 140;
+/// What names of caches begin with; their values are bytes.
+const CACHES: &str = "caches · ";
 
 /// Advice first, then everything else.
 pub fn html(attestation: &Value) -> String {
@@ -66,7 +68,22 @@ fn flatten(rows: &mut Vec<(String, String)>, name: &str, value: &Value, depth: u
             }
         }
         Value::Null => {}
-        other => rows.push((name.to_owned(), scalar(other))),
+        other => {
+            let (name, shown) = fact(name, other);
+            rows.push((name, shown));
+        }
+    }
+}
+
+/// A fact under its name. What counts bytes is shown in a larger unit, and its name need not say so any more.
+fn fact(name: &str, value: &Value) -> (String, String) {
+    let counted = name.strip_suffix("_bytes");
+    let cache = name.starts_with(CACHES);
+    match value.as_u64() {
+        Some(count) if counted.is_some() || cache => {
+            (counted.unwrap_or(name).to_owned(), bytes(count))
+        }
+        _ => (name.to_owned(), scalar(value)),
     }
 }
 
@@ -75,6 +92,10 @@ fn scalar(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Bool(true) => "yes".into(),
         Value::Bool(false) => "no".into(),
+        // A measured value: the digits it is stored with say more than anyone knows.
+        Value::Number(measured) if measured.is_f64() => {
+            measured.as_f64().map_or_else(String::new, number)
+        }
         Value::Array(items) if items.iter().all(|i| !i.is_array() && !i.is_object()) => {
             items.iter().map(scalar).collect::<Vec<_>>().join(", ")
         }
@@ -105,6 +126,26 @@ mod tests {
         }
         assert!(!page.contains("governor"));
         assert_eq!(html(&Value::Null), "");
+    }
+
+    #[test]
+    fn bytes_and_measured_values_are_shown_for_people() {
+        let page = html(&json!({
+            "memory_bytes": 16_777_216_000u64,
+            "swap_bytes": 0,
+            "caches": {"L1": 49152, "L2": 2097152},
+            "peak": {"gflops": 79.81234567, "threads": 1},
+        }));
+        for part in [
+            "<th scope=\"row\">memory</th><td>15.6 GiB</td>",
+            "<th scope=\"row\">swap</th><td>0 B</td>",
+            "<th scope=\"row\">caches · L1</th><td>48 KiB</td>",
+            "<th scope=\"row\">caches · L2</th><td>2 MiB</td>",
+            "<th scope=\"row\">peak · gflops</th><td>79.8</td>",
+            "<th scope=\"row\">peak · threads</th><td>1</td>",
+        ] {
+            assert!(page.contains(part), "`{part}` is missing in {page}");
+        }
     }
 
     #[test]

@@ -206,6 +206,15 @@ pub struct Best {
     pub source: String,
 }
 
+impl Best {
+    /// Is its number that of a measurement after the end of the run? The samples of those lie in the run's folder.
+    pub fn certified(&self) -> bool {
+        self.samples
+            .as_deref()
+            .is_some_and(|samples| samples.starts_with("certified/"))
+    }
+}
+
 /// OpenBLAS on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

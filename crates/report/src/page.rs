@@ -1,10 +1,8 @@
 //! The page put together.
 
-use crate::curve::{Chart, Level, Series};
-use crate::heat;
-use crate::model::{Best, RunReport, StepMetrics};
-use crate::text::{bytes, count, duration, escape, number, percent, tick};
-use crate::{machine, mix, source, tables, timeline};
+use crate::model::{Best, RunReport};
+use crate::text::{bytes, count, duration, escape, number, percent};
+use crate::{curves, heat, machine, mix, source, tables, timeline};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -39,8 +37,8 @@ pub fn html(report: &RunReport) -> String {
         &mut out,
         "curves",
         "Learning curves",
-        "Shaded bands are stages. Point at a step for its numbers.",
-        &wrap("charts", &curves(report)),
+        "Shaded bands are stages. Point at a step for its numbers. Every program is shown with its first measurement.",
+        &wrap("charts", &curves::html(report)),
     );
     let stages = timeline::stages(&report.steps);
     section(
@@ -58,9 +56,10 @@ pub fn html(report: &RunReport) -> String {
             "Every square is a set of techniques as they were detected in the source; filled dots beside the grid say which. \
              A program counts once its measurement was repeated; the number is the GFLOPS of the second one. \
              {} sets hold such a program. In {} more, framed by dashes, programs were measured once only, and the best of several \
-             single measurements is too high.",
+             single measurements is too high.{}",
             count(report.summary.coverage),
-            count(report.summary.coverage_unconfirmed)
+            count(report.summary.coverage_unconfirmed),
+            other_number(report.best.as_ref())
         ),
         &archive(report, top),
     );
@@ -98,6 +97,17 @@ pub fn html(report: &RunReport) -> String {
     section(&mut out, "again", "Do it again", "", &again(report));
     out.push_str("</main></body></html>\n");
     out
+}
+
+/// Why the best program has another number at the top of the page than in the archive.
+fn other_number(best: Option<&Best>) -> &'static str {
+    match best {
+        Some(best) if best.certified() => {
+            " The best program at the top is shown with a third, longer measurement, which the fastest programs had after the \
+             end of the run; so its number there differs from the one here."
+        }
+        _ => "",
+    }
 }
 
 /// What the best program is made of, and where its samples lie.
@@ -264,7 +274,9 @@ fn claim(report: &RunReport) -> String {
     if let Some(step) = best.step {
         text.push_str(&format!(", written in step {step}"));
     }
-    text.push_str(if best.measured_again {
+    text.push_str(if best.certified() {
+        ", measured once more after the end of the run."
+    } else if best.measured_again {
         ", measured again before it counted."
     } else {
         "; measured once, not yet confirmed."
@@ -278,133 +290,6 @@ fn claim(report: &RunReport) -> String {
         });
     }
     text
-}
-
-fn curves(report: &RunReport) -> String {
-    let steps = &report.steps;
-    let bands = timeline::bands(steps);
-    let of = |f: &dyn Fn(&StepMetrics) -> Option<f64>| -> Vec<(f64, f64)> {
-        steps
-            .iter()
-            .map(|s| (s.step as f64, f(s).unwrap_or(f64::NAN)))
-            .collect()
-    };
-    let note = |f: &dyn Fn(&StepMetrics) -> String| -> Vec<(f64, String)> {
-        steps
-            .iter()
-            .map(|s| {
-                let stage = if s.stage_name.is_empty() {
-                    String::new()
-                } else {
-                    format!(" ({})", s.stage_name)
-                };
-                (
-                    s.step as f64,
-                    format!("step {}{stage}, {}: {}", s.step, duration(s.seconds), f(s)),
-                )
-            })
-            .collect()
-    };
-    let line = |name, class, points| Series {
-        name,
-        class,
-        points,
-        dots: false,
-    };
-    let mut levels = Vec::new();
-    let mut level = |name: &str, value: Option<f64>| {
-        if let Some(value) = value.filter(|v| v.is_finite() && *v > 0.0) {
-            levels.push(Level {
-                name: name.into(),
-                value,
-            });
-        }
-    };
-    level("peak", report.peak_gflops);
-    level("OpenBLAS", report.openblas.as_ref().map(|o| o.gflops));
-    level("best shown", report.corpus_best_gflops);
-    let mut best = f64::NAN;
-    let so_far: Vec<(f64, f64)> = steps
-        .iter()
-        .map(|s| {
-            if s.best_gflops > 0.0 {
-                best = f64::max(best, s.best_gflops);
-            }
-            (s.step as f64, best)
-        })
-        .collect();
-    let chart = |title, description: &str, series, levels, floor, ceiling, format, notes| {
-        Chart {
-            title,
-            description: description.into(),
-            series,
-            levels,
-            bands: &bands,
-            floor,
-            ceiling,
-            format,
-            notes,
-        }
-        .html()
-    };
-    let mut out = chart(
-        "Speed, GFLOPS",
-        "Mean and best GFLOPS by step",
-        vec![
-            line("best so far", "s2", so_far),
-            Series {
-                name: "",
-                class: "s2",
-                points: of(&|s| Some(s.best_gflops).filter(|b| *b > 0.0)),
-                dots: true,
-            },
-            line("mean", "s1", of(&|s| Some(s.mean_gflops))),
-        ],
-        levels,
-        Some(0.0),
-        None,
-        tick,
-        note(&|s| {
-            format!(
-                "mean {}, best {}",
-                number(s.mean_gflops),
-                number(s.best_gflops)
-            )
-        }),
-    );
-    out.push_str(&chart(
-        "Correct programs",
-        "Share of correct programs by step",
-        vec![line("", "s1", of(&|s| Some(s.correct_rate)))],
-        vec![],
-        Some(0.0),
-        Some(1.0),
-        percent,
-        note(&|s| format!("{} of {} samples", percent(s.correct_rate), s.samples)),
-    ));
-    let optional: [(&str, fn(&StepMetrics) -> Option<f64>, Option<f64>); 4] = [
-        ("Mean reward", |s| s.mean_reward, None),
-        (
-            "Distinct correct programs of a step",
-            |s| s.distinct_correct.map(|d| d as f64),
-            Some(0.0),
-        ),
-        ("Entropy, nats per token", |s| s.entropy, Some(0.0)),
-        ("KL divergence, nats per token", |s| s.kl, Some(0.0)),
-    ];
-    for (title, value, floor) in optional {
-        out.push_str(&chart(
-            title,
-            title,
-            vec![line("", "s3", of(&value))],
-            vec![],
-            floor,
-            None,
-            tick,
-            note(&|s| value(s).map_or_else(|| "–".to_owned(), number)),
-        ));
-    }
-    out
 }
 
 fn archive(report: &RunReport, top: f64) -> String {

@@ -75,10 +75,12 @@ fn whole(value: f64) -> String {
 fn change(before: f64, after: f64, points: bool) -> String {
     if points {
         let p = 100.0 * (after - before);
-        return if p.is_finite() {
-            format!("{p:+.0} points")
-        } else {
+        return if !p.is_finite() {
             "–".into()
+        } else if p != 0.0 && p.abs() < 9.95 {
+            format!("{p:+.1} points")
+        } else {
+            format!("{p:+.0} points")
         };
     }
     let factor = after / before;
@@ -284,6 +286,7 @@ mod tests {
     #[test]
     fn changes_are_points_or_factors() {
         assert_eq!(change(0.38, 0.96, true), "+58 points");
+        assert_eq!(change(0.5, 0.496, true), "-0.4 points");
         assert_eq!(change(4.0, 28.0, false), "×7.00");
         assert_eq!(change(0.0, 28.0, false), "–");
         assert_eq!(change(f64::NAN, 1.0, true), "–");

@@ -42,6 +42,20 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// A number where there is room for four letters: `123`, `12`, `1.2`, `0.12`.
+pub fn short(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".into();
+    }
+    match value.abs() {
+        0.0 => "0".into(),
+        v if v >= 9.95 => format!("{value:.0}"),
+        v if v >= 0.995 => format!("{value:.1}"),
+        v if v >= 0.0095 => format!("{value:.2}"),
+        _ => format!("{value:.0e}"),
+    }
+}
+
 /// A number beside an axis: as [`number`], without zeros that say nothing.
 pub fn tick(value: f64) -> String {
     let text = number(value);
@@ -57,7 +71,9 @@ pub fn percent(share: f64) -> String {
         return "–".into();
     }
     let p = 100.0 * share;
-    if p != 0.0 && p.abs() < 9.95 {
+    if p != 0.0 && p.abs() < 0.095 {
+        format!("{} %", number(p))
+    } else if p != 0.0 && p.abs() < 9.95 {
         format!("{p:.1} %")
     } else {
         format!("{p:.0} %")
@@ -78,13 +94,18 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// Bytes in a unit that fits.
+/// Bytes in a unit that fits; caches and memories come in powers of two, and so do the units.
 pub fn bytes(count: u64) -> String {
-    match count {
-        c if c >= 1_000_000_000 => format!("{:.2} GB", c as f64 / 1e9),
-        c if c >= 1_000_000 => format!("{:.0} MB", c as f64 / 1e6),
-        c if c >= 1_000 => format!("{:.0} kB", c as f64 / 1e3),
-        c => format!("{c} B"),
+    let units = [("GiB", 30u32), ("MiB", 20), ("KiB", 10)];
+    let unit = units.into_iter().find(|(_, power)| count >> power > 0);
+    let Some((name, power)) = unit else {
+        return format!("{count} B");
+    };
+    let whole = 1u64 << power;
+    if count.is_multiple_of(whole) {
+        format!("{} {name}", count >> power)
+    } else {
+        format!("{} {name}", number(count as f64 / whole as f64))
     }
 }
 
@@ -151,7 +172,37 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(percent(0.034), "3.4 %");
         assert_eq!(percent(0.917), "92 %");
-        assert_eq!(bytes(1_480_000_000), "1.48 GB");
+        assert_eq!(percent(0.000_4), "0.0400 %");
+        assert_eq!(percent(0.0), "0 %");
+    }
+
+    #[test]
+    fn bytes_are_shown_in_units_of_memory() {
+        let shown = [
+            0,
+            512,
+            32_768,
+            48_000,
+            2_097_152,
+            1_480_000_000,
+            16_777_216_000,
+        ]
+        .map(bytes);
+        assert_eq!(
+            shown,
+            [
+                "0 B", "512 B", "32 KiB", "46.9 KiB", "2 MiB", "1.38 GiB", "15.6 GiB"
+            ]
+        );
+    }
+
+    #[test]
+    fn short_numbers_keep_what_is_small() {
+        let shown = [0.0, 0.00042, 0.042, 0.42, 1.26, 9.97, 118.2, f64::NAN].map(short);
+        assert_eq!(
+            shown,
+            ["0", "4e-4", "0.04", "0.42", "1.3", "10", "118", "–"]
+        );
     }
 
     #[test]

@@ -246,6 +246,8 @@ fn a_whole_run_shows_every_part() {
         "96.0 GFLOPS", // QD score
         "compiled to vectors of 512 bits",
         "certified/dgemm-1-s17-g0-c3-m1.json",
+        "measured once more after the end of the run",
+        "its number there differs from the one here",
         "wrong result 500, out of bounds 70",
         "timer: 60 %",
         "set the governor to performance",
@@ -269,6 +271,27 @@ fn a_whole_run_shows_every_part() {
             "{id}"
         );
     }
+}
+
+#[test]
+fn an_archive_that_has_the_bests_own_number_explains_no_other() {
+    let mut report = example();
+    if let Some(best) = &mut report.best {
+        // The digest of an artifact: the second measurement, which the archive shows too.
+        best.samples = Some("5f".repeat(32));
+    }
+    let page = html(&report);
+    assert!(page.contains("measured again before it counted"));
+    assert!(!page.contains("differs from the one here"));
+}
+
+#[test]
+fn a_run_of_one_step_shows_it() {
+    let mut report = example();
+    report.steps.truncate(1);
+    let page = html(&report);
+    well_formed(&page).unwrap_or_else(|e| panic!("{e}"));
+    assert!(page.contains("one step only"));
 }
 
 #[test]

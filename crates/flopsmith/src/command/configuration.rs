@@ -4,16 +4,22 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::Config;
+use crate::args::{Config, Format};
 use crate::config;
 use crate::exit::data;
 
 /// Checks a configuration and prints it whole.
 pub fn run(args: &Config) -> Result<ExitCode> {
-    let Config::Check { config: path } = args;
+    let Config::Check {
+        config: path,
+        format,
+    } = args;
     let settings = config::load(path, &[])?;
     // `train` is the one command that reads a configuration.
     config::check_training(&settings)?;
-    data(toml::to_string(&settings)?.trim_end());
+    match format {
+        Format::Text => data(toml::to_string(&settings)?.trim_end()),
+        Format::Json => data(&serde_json::to_string(&settings)?),
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -107,8 +107,8 @@ fn gather(folder: &Path) -> Result<RunReport> {
         summary: Summary {
             steps: summary.steps,
             seconds: summary.seconds,
-            start: moment(&summary.start),
-            end: moment(&summary.end),
+            start: summary.start.as_ref().map(moment),
+            end: summary.end.as_ref().map(moment),
             coverage: summary.coverage,
             coverage_unconfirmed: summary.coverage_unconfirmed,
             outcomes: summary.outcomes.clone(),
@@ -191,13 +191,13 @@ fn started(unix_ms: u64) -> String {
     )
 }
 
-fn moment(samples: &Samples) -> Option<Moment> {
-    (samples.samples > 0).then(|| Moment {
+fn moment(samples: &Samples) -> Moment {
+    Moment {
         samples: samples.samples,
         correct_rate: samples.correct_rate,
         build_rate: samples.build_rate,
         mean_gflops: samples.mean_gflops,
         mean_gflops_correct: samples.mean_gflops_correct,
         distinct_correct: samples.distinct_correct,
-    })
+    }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::args::{Format, Runs};
+use crate::digits::significant;
 use crate::exit::{data, say};
 use crate::{folder, summary};
 
@@ -37,7 +38,7 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
                     "run": name, "job": f.job, "problem": f.problem, "finished": f.finished, "steps": s.steps,
                     "seconds": s.seconds, "best_gflops": s.best.as_ref().map(|b| b.gflops), "coverage": s.coverage,
                     "coverage_unconfirmed": s.coverage_unconfirmed,
-                    "correct_rate_end": s.end.correct_rate, "outcomes": s.outcomes,
+                    "correct_rate_end": s.end.as_ref().map(|e| e.correct_rate), "outcomes": s.outcomes,
                 })
             })
             .collect();
@@ -56,12 +57,10 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
         "run", "job", "steps", "time", "correct", "GFLOPS", "cells"
     ));
     for (_, name, s, f) in rows {
-        let correct = if s.end.samples > 0 {
-            format!("{:.0} %", s.end.correct_rate * 100.0)
-        } else {
-            "–".into()
-        };
-        let best = s.best.map_or("–".into(), |b| format!("{:.1}", b.gflops));
+        let correct = s
+            .end
+            .map_or("–".into(), |e| format!("{:.0} %", e.correct_rate * 100.0));
+        let best = s.best.map_or("–".into(), |b| significant(b.gflops, 3));
         let state = if f.finished {
             "finished"
         } else {

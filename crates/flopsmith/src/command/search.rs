@@ -14,7 +14,7 @@ use crate::folder::{self, Folder};
 use crate::output::Output;
 use crate::summary::Summary;
 use crate::view::{self, Log};
-use crate::{config, paths, shell};
+use crate::{config, evaluator, paths, shell};
 
 use super::train::{code, finish, refuse_with_resume};
 
@@ -24,6 +24,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
         None => {
             let settings = settings(args)?;
             let problem = searchable(&settings)?;
+            evaluator::has_cores_for(settings.threads)?;
             let output = claim(args)?;
             let name = format!("{}{}", prefix(&problem), view::stamp());
             let text = toml::to_string(&settings)?;
@@ -37,11 +38,12 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 ("--evaluations", args.evaluations > 0),
             ])?;
             let prefix = prefix(&paths::problem(&args.problem)?);
-            let budget = args.budget.as_deref().map(config::duration).transpose()?;
+            let budget = args.budget.as_deref().map(config::budget).transpose()?;
             let output = claim(args)?;
             let (folder, settings) =
                 folder::resume(&args.place.runs, name, &prefix, Job::Search, budget)?;
             searchable(&settings)?;
+            evaluator::has_cores_for(settings.threads)?;
             (folder, settings, output)
         }
     };
@@ -51,7 +53,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     match (&ended.summary.best, output) {
         (None, _) => {
             let (found, hint) = fruitless(&ended.summary);
-            say(hint);
+            say(&hint);
             if !ended.interrupted {
                 code = found;
             }
@@ -84,7 +86,7 @@ fn settings(args: &Search) -> Result<Settings> {
     let mut told = defaults(&args.problem);
     told.seed = args.seed.unwrap_or(told.seed);
     if let Some(budget) = &args.budget {
-        told.budget_seconds = config::duration(budget)?;
+        told.budget_seconds = config::budget(budget)?;
     }
     let text = toml::to_string(&told)?;
     let mut settings = config::parse(&text, "the settings of the search", &args.set)?;
@@ -125,17 +127,20 @@ fn claim(args: &Search) -> Result<Option<Output>> {
 
 /// The exit code of a search without a verified program, and what to try: programs that were judged are to blame
 /// themselves; where none could be, this machine is.
-fn fruitless(summary: &Summary) -> (u8, &'static str) {
+fn fruitless(summary: &Summary) -> (u8, String) {
     let outcomes: u64 = summary.outcomes.values().sum();
     if outcomes > summary.infrastructure_errors {
         (
             exit::CANDIDATE,
-            "no verified program was found in this time: give a longer --budget, or see in outcomes.jsonl why they were refused",
+            "no verified program was found in this time: give a longer --budget, or see in outcomes.jsonl why they were refused".into(),
         )
     } else {
         (
             exit::INFRASTRUCTURE,
-            "no program could be judged on this machine: `flopsmith doctor` says what it lacks, flopsmith.log in the run's folder what went wrong",
+            format!(
+                "no program could be judged on this machine: `{} doctor` says what it lacks, flopsmith.log in the run's folder what went wrong",
+                shell::program()
+            ),
         )
     }
 }

@@ -1,5 +1,6 @@
 //! `flopsmith train`: the main job.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -11,11 +12,11 @@ use crate::exit::{self, data, say, usage};
 use crate::folder::{self, Folder};
 use crate::run::{self, Ended, Plan};
 use crate::view::{self, Log};
-use crate::{config, export, shell};
+use crate::{config, evaluator, export, shell};
 
 /// Trains, or goes on with a run that was stopped.
 pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
-    let budget = args.budget.as_deref().map(config::duration).transpose()?;
+    let budget = args.budget.as_deref().map(config::budget).transpose()?;
     let stem = args
         .config
         .file_stem()
@@ -64,6 +65,7 @@ pub fn refuse_with_resume(flags: &[(&str, bool)]) -> Result<()> {
 
 fn check(settings: &Settings) -> Result<()> {
     config::check_training(settings)?;
+    evaluator::has_cores_for(settings.threads)?;
     check_files(settings)
 }
 
@@ -150,8 +152,11 @@ pub fn finish(
     }
     let model = path.join(export::MODEL);
     let trained = export::is_whole(&model);
-    if trained {
-        say(&format!("model        {}", model.display()));
+    if job == Job::Train {
+        say(&format!(
+            "model        {}",
+            about_model(trained.then_some(&*model), summary.finished, summary.steps)
+        ));
     }
     say(&format!(
         "outcomes     {}",
@@ -170,11 +175,37 @@ pub fn finish(
     Ok(ended)
 }
 
+/// Where the trained model lies, or why there is none.
+fn about_model(whole: Option<&Path>, finished: bool, steps: u64) -> String {
+    match whole {
+        Some(model) => model.display().to_string(),
+        None if !finished => "none yet: it is written at the end of the run".into(),
+        None if steps == 0 => {
+            "none: no training step was done, so nothing was learned (a longer --budget leaves time for some)".into()
+        }
+        None => "none: there are no trained weights".into(),
+    }
+}
+
 /// The exit code of a run that came to its end or was stopped.
 pub fn code(ended: &Ended) -> u8 {
     if ended.interrupted {
         exit::INTERRUPTED
     } else {
         exit::OK
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_a_model_says_why_there_is_none() {
+        let model = Path::new("runs/a/model");
+        assert_eq!(about_model(Some(model), true, 3), "runs/a/model");
+        assert!(about_model(None, false, 0).starts_with("none yet"));
+        assert!(about_model(None, true, 0).contains("no training step was done"));
+        assert!(about_model(None, true, 3).starts_with("none:"));
     }
 }

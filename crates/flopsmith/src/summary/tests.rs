@@ -162,3 +162,33 @@ fn coverage_is_what_was_measured_twice_and_the_peak_is_that_of_the_bests_own_sit
     assert_eq!(summary.peak_gflops, Some(50.0));
     assert_eq!(machines(folder.path()).unwrap(), [before, after]);
 }
+
+#[test]
+fn what_was_not_evaluated_is_null() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = std::fs::File::create(folder.path().join(files::OUTCOMES)).unwrap();
+    let mut add = |outcome: &Outcome| {
+        writeln!(file, "{}", serde_json::to_string(outcome).unwrap()).unwrap();
+    };
+    let sum = || summarise("r", folder.path(), &Facts::default()).unwrap();
+    let mut outcome = first(0, "a", "none", measured(117.961));
+    outcome.candidate.purpose = Purpose::Search;
+    add(&outcome);
+    let searched = serde_json::to_value(sum()).unwrap();
+    assert_eq!(searched["start"], serde_json::Value::Null);
+    assert_eq!(searched["end"], serde_json::Value::Null);
+    let shown = sum().table().join("\n");
+    assert!(!shown.contains("distinct"), "{shown}");
+    assert!(shown.contains("118.0 GFLOPS  none\n"), "{shown}");
+
+    let mut outcome = first(1, "b", "simd", measured(40.0));
+    outcome.candidate.purpose = Purpose::EvaluateStart;
+    add(&outcome);
+    let trained = serde_json::to_value(sum()).unwrap();
+    assert_eq!(trained["start"]["samples"], 1);
+    assert_eq!(trained["start"]["mean_gflops"], 40.0);
+    assert_eq!(trained["end"], serde_json::Value::Null);
+    let shown = sum().table().join("\n");
+    let row = "mean GFLOPS, failures count 0            40.00           –";
+    assert!(shown.contains(row), "{shown}");
+}

@@ -20,6 +20,15 @@ fn wrong_usage_exits_with_2_and_says_what_to_try() {
     );
     says(&["train", "no-such.toml"], "examples/dgemm.toml");
     says(&["search", "--problem", "dgemm", "--budget", "5x"], "10m");
+    says(
+        &["search", "--problem", "dgem", "--budget", "10"],
+        "--budget 10 is 10 seconds; 10m is 10 minutes",
+    );
+    let set = |item: &str, part: &str| {
+        says(&["search", "--problem", "dgemm", "--set", item], part);
+    };
+    set("tasks=many", "`tasks` takes a whole number");
+    set("threads=100000", "`threads` is 100000");
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("c.toml");
     std::fs::write(&config, "tasks = 4\n[generator]\nmax_token = 3\n").unwrap();
@@ -38,6 +47,32 @@ fn wrong_usage_exits_with_2_and_says_what_to_try() {
         ],
         "--runs",
     );
+}
+
+#[test]
+fn lists_prompts_and_configurations_are_there_for_programs_too() {
+    let object = |arguments: &[&str]| {
+        let output = run(&[arguments, &["--format", "json"][..]].concat());
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        last_object(&output)
+    };
+    let list = object(&["problem", "list"]);
+    let listed = list.as_array().unwrap().iter();
+    let dgemm = listed.filter(|p| p["problem"] == "dgemm").count();
+    assert_eq!(dgemm, 1, "{list}");
+    assert!(
+        list[0]["title"].is_string() && list[0]["error"].is_null(),
+        "{list}"
+    );
+    let prompt = object(&["problem", "prompt", "dgemm", "--permit", "simd"]);
+    assert_eq!(prompt["permitted"], serde_json::json!(["simd"]));
+    assert!(
+        prompt["prompt"].as_str().unwrap().contains("void dgemm("),
+        "{prompt}"
+    );
+    let config = object(&["config", "check", "examples/dgemm.toml"]);
+    assert_eq!(config["problem"], "dgemm");
+    assert_eq!(config["generator"]["model"], "models/starter");
 }
 
 #[test]

@@ -77,7 +77,10 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     let concluded = train(&runs, &[]).arg("--resume").output().unwrap();
     let said = String::from_utf8_lossy(&concluded.stderr);
     assert!(concluded.status.success(), "{said}");
-    assert!(said.contains("sample it"), "{said}");
+    // As it can be typed from here.
+    let program = env!("CARGO_BIN_EXE_flopsmith");
+    let sample = format!("sample it    {program} model sample ");
+    assert!(said.contains(&sample), "{said}");
     assert_eq!(weights(&model), trained);
     // What is divided by each other was measured with the same timer.
     let facts = facts();

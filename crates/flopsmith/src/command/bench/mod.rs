@@ -24,7 +24,7 @@ use flopsmith_problem::Problem;
 use crate::args::{Bench, BenchFormat, BenchPurpose};
 use crate::exit::usage;
 use crate::output::Output;
-use crate::paths;
+use crate::{neighbour, paths};
 use inputs::Program;
 use keep::Keep;
 
@@ -81,6 +81,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         watch: args.watch,
         against,
     };
+    neighbour::announce(&format!("bench --problem {}", args.problem));
     if alone && order.against.is_none() && !order.watch {
         one::run(order)
     } else {

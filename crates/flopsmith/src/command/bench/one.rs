@@ -3,11 +3,14 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use flopsmith_bench::Purpose;
+use flopsmith_protocol::{Measurement, StopReason};
 
 use super::rows::{self, Row};
 use super::stages::Stages;
 use super::{Order, lines};
 use crate::args::BenchFormat;
+use crate::digits::{between, four, give_or_take, percent, significant};
 use crate::exit::{self, data, say};
 use crate::output::Output;
 use crate::record;
@@ -39,7 +42,14 @@ pub fn run(order: Order) -> Result<ExitCode> {
             data(&lines::csv_header());
             data(&lines::csv(order.problem_name, row));
         }
-        BenchFormat::Text => text(row),
+        BenchFormat::Text => {
+            for line in text(row, order.purpose) {
+                data(&line);
+            }
+            if !row.detail().trim().is_empty() {
+                say(row.detail().trim_end());
+            }
+        }
     }
     Ok(ExitCode::from(code))
 }
@@ -60,39 +70,46 @@ fn write_raw(raw: Output, source: &str, row: &Row) -> Result<()> {
     }
 }
 
-fn text(row: &Row) {
+/// What there is to say about a program, for people.
+fn text(row: &Row, purpose: Purpose) -> Vec<String> {
+    let mut lines = Vec::new();
     match row.done.verdict.measurement() {
         Some(m) => {
-            data(&format!("{}: {:.2} GFLOPS", row.file, m.gflops));
-            data(&format!(
-                "  {:.3}× the plain reference, 95 % interval [{:.3}, {:.3}] ({} calls in {} blocks, {})",
-                m.ratio, m.interval.low, m.interval.high, m.calls, m.blocks, m.stop
+            lines.push(format!("{}: {} GFLOPS", row.file, four(m.gflops)));
+            lines.push(format!(
+                "  {}× the plain reference, 95 % interval {}",
+                four(m.ratio),
+                between(&m.interval)
             ));
-            data(&format!(
-                "  {:.1} % of this core's measured peak ({:.1} GFLOPS)",
-                m.share_of_peak * 100.0,
-                row.peak_gflops
+            lines.push(format!(
+                "  {} calls in {} blocks; {}",
+                m.calls,
+                m.blocks,
+                ended(m, purpose)
+            ));
+            lines.push(format!(
+                "  {} of this core's measured peak ({} GFLOPS)",
+                percent(m.share_of_peak),
+                four(row.peak_gflops)
             ));
             if let Some(certificate) = &m.certificate {
                 let cold = certificate
                     .cold_seconds_per_call
                     .map(|cold| {
-                        format!(
-                            "; {:.2} times as long with cold caches",
-                            cold / m.seconds_per_call
-                        )
+                        let times = significant(cold / m.seconds_per_call, 3);
+                        format!("; {times} times as long with cold caches")
                     })
                     .unwrap_or_default();
-                data(&format!(
-                    "  its code at {} places: {:.2} % apart{cold}",
+                lines.push(format!(
+                    "  its code at {} places: {} apart{cold}",
                     certificate.layout_ratios.len(),
-                    certificate.layout_spread * 100.0
+                    percent(certificate.layout_spread)
                 ));
             }
         }
         None => {
             let (outcome, reason, _) = row.said();
-            data(&format!(
+            lines.push(format!(
                 "{}: {outcome}: {}",
                 row.file,
                 reason.unwrap_or_default()
@@ -100,12 +117,67 @@ fn text(row: &Row) {
         }
     }
     if let Some(techniques) = row.done.techniques {
-        data(&format!("  techniques: {techniques}"));
+        lines.push(format!("  techniques: {}", techniques.words()));
     }
     if let Some(bits) = row.done.vector_bits {
-        data(&format!("  vector registers: {bits} bits"));
+        lines.push(format!("  vector registers: {bits} bits"));
     }
-    if !row.detail().trim().is_empty() {
-        say(row.detail().trim_end());
+    lines
+}
+
+/// Why a measurement ended, and how good it was then.
+fn ended(measurement: &Measurement, purpose: Purpose) -> String {
+    let sure = give_or_take(measurement.ratio, &measurement.interval);
+    match measurement.stop {
+        StopReason::Precise => format!("stopped when it was precise enough, at {sure}"),
+        StopReason::Decided => {
+            format!("stopped when it was clearly slower than the best, at {sure}")
+        }
+        StopReason::Budget => {
+            let seconds = purpose.limits().max.as_secs_f64();
+            format!("stopped after {seconds} s, its time, at {sure}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_protocol::{TechniqueSet, Verdict};
+
+    use super::super::rows::tests::{fast, row};
+    use super::*;
+
+    #[test]
+    fn a_measurement_is_shown_with_few_digits_and_why_it_ended() {
+        let mut measured = fast("a.c", 1, 117.961);
+        let lines = text(&measured, Purpose::Rank);
+        assert_eq!(lines[0], "a.c: 118.0 GFLOPS");
+        assert!(lines[1].contains("118.0× the plain reference"), "{lines:?}");
+        assert!(
+            lines[2].ends_with("stopped when it was precise enough, at ±0.39 %"),
+            "{lines:?}"
+        );
+        assert!(
+            lines[3].starts_with("  236 % of") && lines[3].ends_with("(50.00 GFLOPS)"),
+            "{lines:?}"
+        );
+        if let Verdict::Measured { measurement } = &mut measured.done.verdict {
+            measurement.stop = StopReason::Budget;
+        }
+        assert!(
+            text(&measured, Purpose::Rank)[2]
+                .ends_with("stopped after 0.25 s, its time, at ±0.39 %")
+        );
+    }
+
+    #[test]
+    fn a_program_without_techniques_has_none() {
+        let mut plain = row("a.c", 1, flopsmith_test_support::wrong());
+        plain.done.techniques = Some(TechniqueSet::EMPTY);
+        let lines = text(&plain, Purpose::Screen);
+        assert!(
+            lines.contains(&"  techniques: none".to_owned()),
+            "{lines:?}"
+        );
     }
 }

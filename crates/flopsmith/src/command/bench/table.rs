@@ -2,6 +2,7 @@
 
 use super::ratio::Compared;
 use super::rows::Row;
+use crate::digits::{between, four, percent};
 
 /// A column: its heading, and whether it holds numbers.
 type Column = (&'static str, bool);
@@ -47,10 +48,10 @@ fn cells_of(row: &Row, rank: u32, threads: bool, against: bool) -> Vec<String> {
     }
     match measurement {
         Some(m) => cells.extend([
-            format!("{:.2}", m.gflops),
-            format!("{:.3}", m.ratio),
-            format!("[{:.3}, {:.3}]", m.interval.low, m.interval.high),
-            format!("{:.1} %", m.share_of_peak * 100.0),
+            four(m.gflops),
+            four(m.ratio),
+            between(&m.interval),
+            percent(m.share_of_peak),
         ]),
         None => cells.extend(std::iter::repeat_n(String::new(), 4)),
     }
@@ -58,18 +59,13 @@ fn cells_of(row: &Row, rank: u32, threads: bool, against: bool) -> Vec<String> {
         cells.extend(vs(row.to_against));
     }
     cells.push(row.group.clone().unwrap_or_default());
-    let techniques = || row.done.techniques.map(|t| t.to_string());
+    let techniques = || row.done.techniques.map(|t| t.words());
     cells.push(row.refusal().or_else(techniques).unwrap_or_default());
     cells
 }
 
 fn vs(compared: Option<Compared>) -> [String; 2] {
-    compared.map_or_else(Default::default, |c| {
-        [
-            format!("{:.3}", c.ratio),
-            format!("[{:.3}, {:.3}]", c.interval.low, c.interval.high),
-        ]
-    })
+    compared.map_or_else(Default::default, |c| [four(c.ratio), between(&c.interval)])
 }
 
 fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
@@ -115,6 +111,7 @@ fn layout(columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use flopsmith_protocol::TechniqueSet;
     use flopsmith_test_support::wrong;
 
     use super::super::ratio::LogRatio;
@@ -129,13 +126,14 @@ mod tests {
             fast("slow.c", 1, 8.0),
             fast("fast.c", 1, 40.0),
         ];
+        rows[1].done.techniques = Some(TechniqueSet::EMPTY);
         arrange(&mut rows);
         let lines = lines(&rows, None);
         let expected = "\
-rank  file      GFLOPS   ratio  95 % interval       peak  group  techniques
-   1  fast.c     40.00  40.000  [39.844, 40.157]  80.0 %  a      unroll+simd
-   2  slow.c      8.00   8.000  [7.969, 8.031]    16.0 %  b      unroll+simd
-   -  broken.c                                                   refused: wrong_result
+rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
+   1  fast.c     40.00  40.00  [39.84, 40.16]  80.0 %  a      unroll+simd
+   2  slow.c     8.000  8.000  [7.969, 8.031]  16.0 %  b      none
+   -  broken.c                                                refused: wrong_result
 ";
         assert_eq!(lines[..4].join("\n") + "\n", expected);
         assert!(lines[4].is_empty() && lines[5].starts_with("ratio:"));

@@ -6,6 +6,7 @@ use anyhow::Result;
 use flopsmith_bench::pinning;
 
 use crate::args::ThreadCount;
+use crate::exit::usage;
 
 /// The counts that were asked for, each once, the fewest first. An error where this machine cannot time so many.
 pub fn counts(asked: &[ThreadCount]) -> Result<Vec<u32>> {
@@ -35,12 +36,13 @@ fn counts_on(
             ThreadCount::All => u32::try_from(beside.unwrap_or(1))?,
             ThreadCount::Of(count) => *count,
         };
-        anyhow::ensure!(
-            count as usize <= cores.len(),
-            "{count} threads cannot be timed here: this machine can time {} at most, and {} while the stopwatch has a core of its own",
-            cores.len(),
-            beside.map_or_else(|| "none".into(), |n| n.to_string())
-        );
+        if count as usize > cores.len() {
+            return Err(usage(format!(
+                "{count} threads cannot be timed here: this machine can time {} at most, and {} while the stopwatch has a core of its own",
+                cores.len(),
+                beside.map_or_else(|| "none".into(), |n| n.to_string())
+            )));
+        }
         counts.push(count);
     }
     counts.sort_unstable();
@@ -104,7 +106,9 @@ mod tests {
         assert_eq!(on(&[All, Of(2), Of(1), Of(3)], 4, 1).unwrap(), [1, 2, 3]);
         // Timed on all cores the supervisor sleeps: less exact, but possible.
         assert_eq!(on(&[Of(4)], 4, 1).unwrap(), [4]);
-        let error = on(&[Of(1), Of(5)], 4, 1).unwrap_err().to_string();
+        let error = on(&[Of(1), Of(5)], 4, 1).unwrap_err();
+        assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+        let error = error.to_string();
         assert!(error.contains("5 threads"), "{error}");
         assert!(error.contains("can time 4 at most, and 3 while"), "{error}");
     }

@@ -12,6 +12,7 @@ use super::ratio::{Compared, LogRatio};
 use super::rows::Row;
 use super::several::{Several, say_why};
 use crate::args::BenchFormat;
+use crate::digits::{between, four};
 use crate::exit::{self, data, say};
 
 /// How often files are looked at.
@@ -124,12 +125,14 @@ fn words(row: &Row, change: Option<Compared>) -> String {
         return format!("{words}: {}", row.refusal().unwrap_or_default());
     };
     words.push_str(&format!(
-        ": {:.2} GFLOPS, {:.3}× the plain reference [{:.3}, {:.3}]",
-        m.gflops, m.ratio, m.interval.low, m.interval.high
+        ": {} GFLOPS, {}× the plain reference {}",
+        four(m.gflops),
+        four(m.ratio),
+        between(&m.interval)
     ));
     if let Some(c) = row.to_against {
-        let (low, high) = (c.interval.low, c.interval.high);
-        words.push_str(&format!(", vs {:.3} [{low:.3}, {high:.3}]", c.ratio));
+        let interval = between(&c.interval);
+        words.push_str(&format!(", vs {} {interval}", four(c.ratio)));
     }
     if let Some(change) = change {
         words.push_str(&format!("; since the time before: {}", change.words()));
@@ -187,7 +190,7 @@ mod tests {
         let now = fast("a.c", 1, 50.0);
         let change = watched.change(&now);
         let said = words(&now, change);
-        assert!(said.starts_with("a.c: 50.00 GFLOPS, 50.000× the plain reference ["));
+        assert!(said.starts_with("a.c: 50.00 GFLOPS, 50.00× the plain reference ["));
         assert!(
             said.contains("]; since the time before: +25.0 % ["),
             "{said}"

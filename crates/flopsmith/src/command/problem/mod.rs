@@ -9,8 +9,10 @@ use anyhow::Result;
 use flopsmith_bench::{Failure, Purpose, Toolchain};
 use flopsmith_problem::{Finding, Problem as Definition, prompt};
 use flopsmith_protocol::{InfrastructureCause, TechniqueSet, Verdict};
+use serde_json::json;
 
 use crate::args::{Format, Problem};
+use crate::digits::four;
 use crate::evaluator::Evaluator;
 use crate::exit::{self, data, usage};
 use crate::paths;
@@ -28,11 +30,12 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             new::new(folder)?;
             Ok(ExitCode::SUCCESS)
         }
-        Problem::List => list(),
+        Problem::List { format } => list(*format),
         Problem::Prompt {
             problem,
             permit,
             compact,
+            format,
         } => {
             let definition = paths::problem(problem)?;
             let permitted = permitted(permit.as_deref(), &definition)?;
@@ -41,7 +44,14 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             } else {
                 prompt::Style::Full
             };
-            data(&prompt::render(&definition, permitted, None, style));
+            let text = prompt::render(&definition, permitted, None, style);
+            data(&match format {
+                Format::Text => text,
+                Format::Json => json!({
+                    "problem": definition.id, "permitted": permitted, "compact": compact, "prompt": text,
+                })
+                .to_string(),
+            });
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -65,7 +75,8 @@ fn idle_program(problem: &Definition) -> String {
     )
 }
 
-fn list() -> Result<ExitCode> {
+fn list(format: Format) -> Result<ExitCode> {
+    let mut found = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for root in paths::problem_roots() {
         for entry in std::fs::read_dir(&root)
@@ -75,15 +86,31 @@ fn list() -> Result<ExitCode> {
         {
             let path = entry.path();
             if path.join("problem.toml").is_file() && seen.insert(entry.file_name()) {
-                match Definition::load(&path) {
-                    Ok(p) => data(&format!("{:<16} {}", p.id.as_str(), p.title)),
-                    Err(e) => data(&format!(
-                        "{:<16} broken: {e}",
-                        entry.file_name().to_string_lossy()
-                    )),
-                }
+                let name = entry.file_name().to_string_lossy().into_owned();
+                found.push((name, Definition::load(&path), path));
             }
         }
+    }
+    if format == Format::Json {
+        let list: Vec<_> = found
+            .iter()
+            .map(|(name, definition, folder)| {
+                json!({
+                    "problem": name,
+                    "folder": folder.display().to_string(),
+                    "title": definition.as_ref().ok().map(|d| &d.title),
+                    "error": definition.as_ref().err().map(ToString::to_string),
+                })
+            })
+            .collect();
+        data(&serde_json::Value::Array(list).to_string());
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (name, definition, _) in found {
+        data(&match definition {
+            Ok(p) => format!("{name:<16} {}", p.title),
+            Err(e) => format!("{name:<16} broken: {e}"),
+        });
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -102,9 +129,9 @@ fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) ->
     if format == Format::Json {
         let list: Vec<_> = findings
             .iter()
-            .map(|f| serde_json::json!({ "error": f.is_error(), "text": f.to_string() }))
+            .map(|f| json!({ "error": f.is_error(), "text": f.to_string() }))
             .collect();
-        data(&serde_json::json!({ "problem": name, "sound": sound, "findings": list }).to_string());
+        data(&json!({ "problem": name, "sound": sound, "findings": list }).to_string());
     } else {
         for finding in &findings {
             let mark = if finding.is_error() { "WRONG" } else { "ok   " };
@@ -174,8 +201,8 @@ fn try_out(evaluator: &Evaluator, findings: &mut Vec<Finding>) -> Result<()> {
     let reference = evaluate(&problem.reference_source, Purpose::Rank)?;
     findings.push(match reference {
         Verdict::Measured { measurement } => Finding::Good(format!(
-            "the reference passes its own checks at {:.2} GFLOPS",
-            measurement.gflops
+            "the reference passes its own checks at {} GFLOPS",
+            four(measurement.gflops)
         )),
         Verdict::Rejected { detail, .. }
         | Verdict::Infrastructure { detail, .. }

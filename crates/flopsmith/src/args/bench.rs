@@ -1,0 +1,102 @@
+//! The arguments of `flopsmith bench`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+/// What to type.
+pub const EXAMPLES: &str = "\
+Examples:
+  flopsmith bench kernel.c --problem dgemm
+  flopsmith bench 'tries/**/*.c' --problem dgemm --against best.c
+  flopsmith bench tries/ --problem dgemm --threads 1,2,all --format csv > tries.csv
+  flopsmith bench kernel.c --problem dgemm --watch --keep objects/
+
+Exit codes: 0 all were measured, 1 at least one was refused, 2 wrong usage,
+3 this machine could not measure at least one, 130 interrupted.";
+
+/// `flopsmith bench`.
+#[derive(Debug, ClapArgs)]
+pub struct Bench {
+    /// Programs: files, folders (every `.c` file beneath) and patterns (`*`, `?`, `[a-z]`, `**` for any folders; quote them
+    /// where the shell does not know them). What is named twice is measured once.
+    #[arg(required = true, value_name = "FILE|GLOB|DIR")]
+    pub files: Vec<PathBuf>,
+    /// The problem they solve, by name or folder.
+    #[arg(long)]
+    pub problem: String,
+    /// C compiler: gcc, clang or a path.
+    #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
+    pub compiler: String,
+    /// How good the numbers have to be.
+    #[arg(long, value_enum, default_value = "certify")]
+    pub purpose: BenchPurpose,
+    /// Threads to time with: a number or a list, e.g. 1,2,all. `all` is as many as can be timed while the stopwatch has a
+    /// core of its own.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1")]
+    pub threads: Vec<ThreadCount>,
+    /// Measure this program too, and show every ratio relative to it as well (column `vs`).
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
+    /// Leave each program's shared object (NAME.so) and disassembly (NAME.s) in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Stay, and measure a program again whenever it is saved: says by how much it became faster or slower. Ctrl-C ends it.
+    #[arg(long)]
+    pub watch: bool,
+    /// Write the raw samples here, with source and attestation, as JSON: of one FILE at one number of threads.
+    #[arg(long, value_name = "FILE", env = "FLOPSMITH_RAW", conflicts_with_all = ["against", "watch"])]
+    pub raw: Option<PathBuf>,
+    /// Run the programs even where the jail gives less than its full protection.
+    #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL")]
+    pub allow_weaker_jail: bool,
+    /// How the results are printed.
+    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+    pub format: BenchFormat,
+}
+
+/// How the results of `flopsmith bench` are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line for each program.
+    Json,
+    /// A header, then a row for each program.
+    Csv,
+}
+
+/// How many threads to time with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadCount {
+    /// So many.
+    Of(u32),
+    /// As many as can be timed beside the supervisor.
+    All,
+}
+
+impl FromStr for ThreadCount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == "all" {
+            return Ok(Self::All);
+        }
+        match text.trim().parse::<u32>() {
+            Ok(count) if count > 0 => Ok(Self::Of(count)),
+            _ => Err("a number of threads is 1 or more, or `all`".into()),
+        }
+    }
+}
+
+/// Standards of measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchPurpose {
+    /// Tens of milliseconds.
+    Screen,
+    /// A third of a second.
+    Rank,
+    /// A second and a half.
+    Certify,
+}

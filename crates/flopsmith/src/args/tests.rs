@@ -1,0 +1,61 @@
+use clap::Parser;
+
+use super::Args;
+
+fn wants_json(line: &str) -> bool {
+    let words = line.split_whitespace();
+    let args = Args::try_parse_from(words).unwrap_or_else(|e| unreachable!("{line}: {e}"));
+    args.wants_json()
+}
+
+#[test]
+fn whoever_asks_for_json_also_gets_errors_so() {
+    for line in [
+        "flopsmith problem list",
+        "flopsmith problem prompt dgemm",
+        "flopsmith config check a.toml",
+    ] {
+        assert!(wants_json(&format!("{line} --format json")), "{line}");
+        assert!(!wants_json(&format!("{line} --format text")), "{line}");
+    }
+}
+
+/// The words of a line as a shell reads them, as far as the documentation needs it.
+#[cfg(feature = "torch")]
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        let last = words.len() - 1;
+        match c {
+            '\'' => quoted = !quoted,
+            '#' if !quoted && words[last].is_empty() => break,
+            c if c.is_whitespace() && !quoted => words.push(String::new()),
+            c => words[last].push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn what_the_documentation_says_to_type_is_understood() {
+    let mut commands = 0;
+    for text in [
+        include_str!("../../../../README.md"),
+        include_str!("../../../../docs/results/README.md"),
+    ] {
+        let mut inside = false;
+        for line in text.lines() {
+            if line.starts_with("```") {
+                inside = line == "```sh";
+            } else if inside && line.starts_with("flopsmith ") {
+                let parsed = Args::try_parse_from(words(line));
+                assert!(parsed.is_ok(), "{line}: {parsed:?}");
+                commands += 1;
+            }
+        }
+    }
+    assert!(commands > 10, "only {commands} commands were found");
+}

@@ -1,0 +1,202 @@
+use super::*;
+
+#[test]
+fn durations() {
+    for (text, seconds) in [
+        ("90s", 90.0),
+        ("10m", 600.0),
+        ("1h30m", 5400.0),
+        ("45", 45.0),
+        ("1.5m", 90.0),
+    ] {
+        assert!(
+            (duration(text).expect("a duration") - seconds).abs() < 1e-9,
+            "{text}"
+        );
+    }
+    for text in ["", "m", "10x", "-3s", "0"] {
+        assert!(duration(text).is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_misspelt_key_is_shown_with_its_line_and_the_right_name() {
+    let error = parse("tasks = 4\ngroup_sise = 8\n", "x.toml", &[])
+        .expect_err("misspelt")
+        .to_string();
+    assert!(
+        error.contains("x.toml, line 2") && error.contains("did you mean `group_size`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn overrides_reach_nested_tables_and_are_checked() {
+    let set = |s: &str| parse("tasks = 4\n", "x.toml", &[s.to_owned()]);
+    assert_eq!(
+        set("generator.max_tokens=99")
+            .expect("fits")
+            .generator
+            .max_tokens,
+        99
+    );
+    assert_eq!(set("problem=other").expect("fits").problem, "other");
+    assert!(set("generator.max_tokens=\"a\"").is_err());
+    assert!(set("group_size=0").is_err());
+    assert!(set("nonsense").is_err());
+}
+
+#[test]
+fn openmp_is_permitted_where_more_than_one_core_is_timed() {
+    let example = include_str!("../../../../examples/dgemm.toml");
+    let pool = |set: &str| {
+        parse(example, "examples/dgemm.toml", &[set.to_owned()])
+            .expect("usable")
+            .sqd
+            .techniques
+    };
+    assert!(!pool("threads=1").contains(Technique::Openmp));
+    assert!(pool("threads=2").contains(Technique::Openmp));
+}
+
+/// Every cause of an error, one after the other.
+fn words(result: Result<Settings>) -> String {
+    let error = result.expect_err("not usable");
+    assert!(
+        error.chain().any(|e| e.is::<crate::exit::Usage>()),
+        "{error:#}"
+    );
+    format!("{error:#}")
+}
+
+#[test]
+fn what_a_run_would_stumble_over_later_is_refused_with_its_name() {
+    for (text, parts) in [
+        ("[sqd]\nelites_per_cell = 0\n", ["[sqd]", "elites_per_cell"]),
+        (
+            "[sqd.advance]\nrule = \"fixed_steps\"\nsteps = [1]\n",
+            ["[sqd]", "advance.steps"],
+        ),
+        ("[sqd]\nreplay_share = 1.5\n", ["[sqd]", "replay_share"]),
+        (
+            "machine_class = \"a b\"\n",
+            ["machine_class", "`a b` is not usable"],
+        ),
+        (
+            "[generator]\nevaluation_top_p = 0.0\n",
+            ["evaluation_top_p", "above 0"],
+        ),
+        (
+            "[advantage]\nsharing = -1.0\n",
+            ["advantage.sharing", "0 or more"],
+        ),
+    ] {
+        let error = words(parse(text, "x.toml", &[]));
+        for part in parts {
+            assert!(error.contains(part), "{part} for {text}: {error}");
+        }
+    }
+}
+
+#[test]
+fn training_is_refused_what_only_a_search_may_have() {
+    let trained = |text: &str| -> Result<Settings> {
+        let settings = parse(text, "x.toml", &[])?;
+        check_training(&settings)?;
+        Ok(settings)
+    };
+    trained("[generator]\nevaluation_top_p = 0.9\n").expect("evaluations may be cut");
+    for (text, parts) in [
+        (
+            "[generator]\nkind = \"schedule\"\n",
+            ["generator.kind", "flopsmith search"],
+        ),
+        (
+            "[generator]\ntop_p = 0.9\n",
+            ["`generator.top_p` is 0.9", "generator.evaluation_top_p"],
+        ),
+        (
+            "[generator]\ntop_k = 5\n",
+            ["`generator.top_k` is 5", "generator.evaluation_top_p"],
+        ),
+    ] {
+        parse(text, "x.toml", &[]).expect("a search may have it");
+        let error = words(trained(text));
+        for part in parts {
+            assert!(error.contains(part), "{part} for {text}: {error}");
+        }
+    }
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn the_learners_table_is_checked_before_anything_is_started() {
+    for (text, parts) in [
+        (
+            "[learner]\nlearning_rat = 1.0\n",
+            ["[learner]", "did you mean `learning_rate`"],
+        ),
+        (
+            "[learner]\nlearning_rate = -1.0\n",
+            ["[learner]", "`learning_rate` is -1"],
+        ),
+        ("[learner]\nloss = \"gpro\"\n", ["[learner]", "grpo"]),
+    ] {
+        let settings = parse(text, "x.toml", &[]).expect("the table is the learner's own");
+        let error = words(check_training(&settings).map(|()| settings.clone()));
+        for part in parts {
+            assert!(error.contains(part), "{part} for {text}: {error}");
+        }
+    }
+}
+
+#[test]
+fn an_override_of_another_type_is_refused_with_its_key_and_what_it_takes() {
+    for (set, parts) in [
+        (
+            "tasks=abc",
+            ["--set tasks=abc", "`tasks` takes a whole number"],
+        ),
+        ("tasks=-1", ["--set tasks=-1", "not negative"]),
+        (
+            "sqd.enabled=3",
+            ["`sqd.enabled` takes true or false", "`3`"],
+        ),
+        (
+            "generator.temperature=hot",
+            ["`generator.temperature` takes a number", "\"hot\""],
+        ),
+        ("generator=5", ["`generator` takes a table", "`5`"]),
+        ("group_sise=4", ["--set group_sise=4", "`group_size`"]),
+        ("lost_after_seconds=0", ["lost_after_seconds=0", "above 0"]),
+    ] {
+        // The other one is all right and is not to be blamed.
+        let sets = ["seed=3".to_owned(), set.to_owned()];
+        let error = words(parse("tasks = 4\n", "x.toml", &sets));
+        for part in parts {
+            assert!(error.contains(part), "{part} for {set}: {error}");
+        }
+        assert!(!error.contains("seed=3"), "{error}");
+    }
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn a_setting_of_the_learner_is_named_as_well() {
+    let set = ["learner.epochs=many".to_owned()];
+    let settings = parse("", "x.toml", &set).expect("the table is the learner's own");
+    let error = words(check_training(&settings).map(|()| settings.clone()));
+    assert!(error.contains("[learner]: `epochs`: "), "{error}");
+}
+
+#[test]
+fn a_short_budget_without_a_unit_is_said_to_be_seconds() {
+    let note = bare_seconds("10").expect("a note");
+    assert!(
+        note.contains("10 seconds") && note.contains("10m is 10 minutes"),
+        "{note}"
+    );
+    for clear in ["10s", "10m", "1m30", "60", "600"] {
+        assert_eq!(bare_seconds(clear), None, "{clear}");
+    }
+}

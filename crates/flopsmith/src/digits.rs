@@ -1,0 +1,84 @@
+//! Numbers for people: as many digits as mean something.
+
+use flopsmith_protocol::Interval;
+
+/// A number with four significant digits: no speed measured here is known better than to a thousandth.
+pub fn four(value: f64) -> String {
+    significant(value, 4)
+}
+
+/// A share as per cent, with three digits.
+pub fn percent(share: f64) -> String {
+    format!("{} %", significant(100.0 * share, 3))
+}
+
+/// The ends of an interval.
+pub fn between(interval: &Interval) -> String {
+    format!("[{}, {}]", four(interval.low), four(interval.high))
+}
+
+/// How far an interval reaches to either side of a number, as a share of it.
+pub fn give_or_take(value: f64, interval: &Interval) -> String {
+    let half = (interval.high - interval.low) / 2.0 / value;
+    format!("±{} %", significant(100.0 * half, 2))
+}
+
+/// A number with so many significant digits, and never fewer than stand before its point.
+pub fn significant(value: f64, digits: usize) -> String {
+    if !value.is_finite() {
+        return "–".into();
+    }
+    if value == 0.0 {
+        return "0".into();
+    }
+    let behind = digits.saturating_sub(1);
+    if value.abs() < 1e-4 {
+        return format!("{value:.behind$e}");
+    }
+    let places = |value: f64| {
+        let before = value.abs().log10().floor() as i64;
+        usize::try_from(behind as i64 - before).unwrap_or(0)
+    };
+    let first = places(value);
+    let rounded: f64 = format!("{value:.first$}").parse().unwrap_or(value);
+    // Rounded it may have a digit more before the point: 9.9996 is 10.00.
+    let places = places(rounded);
+    format!("{value:.places$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_as_many_digits_as_asked_for() {
+        for (value, shown) in [
+            (40.0, "40.00"),
+            (117.9608, "118.0"),
+            (9.99961, "10.00"),
+            (0.421_34, "0.4213"),
+            (0.000_421_34, "0.0004213"),
+            (12_345.6, "12346"),
+            (-3.217_49, "-3.217"),
+            (0.000_012_3, "1.230e-5"),
+            (0.0, "0"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(four(value), shown, "{value}");
+        }
+        assert_eq!(percent(1.0), "100 %");
+        assert_eq!(percent(0.0321), "3.21 %");
+        assert_eq!(percent(0.000_32), "0.0320 %");
+    }
+
+    #[test]
+    fn an_interval_is_shown_by_its_ends_or_by_its_half() {
+        let interval = Interval {
+            low: 39.6,
+            high: 40.4,
+            confidence: 0.95,
+        };
+        assert_eq!(between(&interval), "[39.60, 40.40]");
+        assert_eq!(give_or_take(40.0, &interval), "±1.0 %");
+    }
+}

@@ -1,0 +1,107 @@
+//! A run's sums as a table for people.
+
+use super::{Best, Samples, Summary};
+use crate::digits::{between, four, percent, significant};
+
+impl Summary {
+    /// The table, line by line.
+    pub fn table(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(start) = &self.start {
+            lines.extend(start_to_end(start, self.end.as_ref()));
+            lines.push(String::new());
+        }
+        match &self.best {
+            Some(best) => lines.extend(self.about(best)),
+            None => lines.push("no verified kernel yet".into()),
+        }
+        lines.push(format!(
+            "{} technique sets with a verified kernel that was measured again, {} more measured once only",
+            self.coverage, self.coverage_unconfirmed
+        ));
+        lines.push(format!(
+            "{} outcomes, {} infrastructure errors",
+            self.outcomes.values().sum::<u64>(),
+            self.infrastructure_errors
+        ));
+        if self.steps == 0 && self.end.is_some() {
+            lines.push(
+                "no training step fitted into the budget: start and end are of the same model, and differ by chance"
+                    .into(),
+            );
+        }
+        let mut shares: Vec<_> = self.share_of_time.iter().collect();
+        shares.sort_by(|a, b| b.1.total_cmp(a.1));
+        let shares: Vec<String> = shares
+            .into_iter()
+            .map(|(role, share)| format!("{role} {:.0} %", share * 100.0))
+            .collect();
+        lines.push(format!("time: {}", shares.join(", ")));
+        lines.push(format!(
+            "{} step{} in {:.0} s, {} GiB of memory",
+            self.steps,
+            if self.steps == 1 { "" } else { "s" },
+            self.seconds,
+            significant(self.peak_memory_bytes as f64 / f64::from(1 << 30), 3)
+        ));
+        lines
+    }
+
+    fn about(&self, best: &Best) -> Vec<String> {
+        let mut lines = vec![
+            format!(
+                "best verified kernel  {} GFLOPS  {}",
+                four(best.gflops),
+                best.techniques.words()
+            ),
+            format!(
+                "  {}× the plain reference {}",
+                four(best.ratio_to_reference),
+                between(&best.interval)
+            ),
+        ];
+        if let Some(peak) = self.peak_gflops {
+            lines.push(format!(
+                "  {} of this core's measured peak ({} GFLOPS)",
+                percent(best.gflops / peak),
+                four(peak)
+            ));
+        }
+        if let Some(openblas) = self.openblas_gflops {
+            lines.push(format!(
+                "  {}× OpenBLAS ({} GFLOPS with core type {})",
+                significant(best.gflops / openblas, 3),
+                four(openblas),
+                self.openblas_core.as_deref().unwrap_or("as detected")
+            ));
+        }
+        if let Some(corpus) = self.corpus_best_gflops {
+            lines.push(format!(
+                "  {}× the best program the starter was shown ({} GFLOPS)",
+                significant(best.gflops / corpus, 3),
+                four(corpus)
+            ));
+        }
+        lines
+    }
+}
+
+/// What training changed.
+fn start_to_end(start: &Samples, end: Option<&Samples>) -> Vec<String> {
+    let row = |name: &str, of: &dyn Fn(&Samples) -> String| {
+        let end = end.map_or_else(|| "–".to_owned(), of);
+        format!("{name:<34}{:>12}{end:>12}", of(start))
+    };
+    vec![
+        format!("{:<34}{:>12}{:>12}", "", "start", "end"),
+        row("correct", &|s| percent(s.correct_rate)),
+        row("build", &|s| percent(s.build_rate)),
+        row("mean GFLOPS, failures count 0", &|s| four(s.mean_gflops)),
+        row("mean GFLOPS of correct programs", &|s| {
+            four(s.mean_gflops_correct)
+        }),
+        row("distinct correct programs", &|s| {
+            s.distinct_correct.to_string()
+        }),
+    ]
+}

@@ -30,6 +30,8 @@ pub enum Order {
     Exit = 5,
     /// Take all arrays out of all caches.
     Chill = 6,
+    /// Wake up, and do nothing but wait for the next order: so that waking is no part of a timed call.
+    StandBy = 7,
 }
 
 impl Order {
@@ -42,11 +44,13 @@ impl Order {
             4 => Order::Park,
             5 => Order::Exit,
             6 => Order::Chill,
+            7 => Order::StandBy,
             _ => return None,
         })
     }
 
-    /// The word for the `sequence`-th order.
+    /// The word for the `sequence`-th order. Orders that follow each other must differ in the lower 24 bits of it, on
+    /// which a waiting side sleeps; what stands above is for making the next word impossible to guess.
     pub fn word(self, sequence: u64) -> u64 {
         (sequence << 8) | self as u64
     }
@@ -517,6 +521,7 @@ mod tests {
             Order::Park,
             Order::Exit,
             Order::Chill,
+            Order::StandBy,
         ]
         .into_iter()
         .enumerate()

@@ -1,8 +1,8 @@
 //! The second, tighter system call filter, installed when everything is loaded
 //! and before the candidate's first instruction runs.
 //!
-//! What is left is what a numerical kernel needs: memory, sleeping on words,
-//! and ending. No file can be opened, nothing becomes executable, and threads
+//! What is left is what a numerical kernel needs: memory of its own, sleeping on
+//! words, and ending. No file can be opened, nothing becomes executable, and threads
 //! exist only where the problem permits them. The jail's own filter stays in
 //! force underneath.
 
@@ -71,12 +71,36 @@ fn only(argument: u8, width: Width, op: Op, value: u64) -> Result<Vec<SeccompRul
     Ok(vec![SeccompRule::new(vec![condition]).map_err(backend)?])
 }
 
+/// Kinds of advice that only concern the caller's own page tables and heap: what allocators and thread stacks need.
+/// Others reach beyond the process: `MADV_REMOVE` takes pages out of the buffers that it shares, `MADV_PAGEOUT` and
+/// `MADV_COLD` push them out of memory, `MADV_COLLAPSE` gives them other physical places, `MADV_MERGEABLE` tells by
+/// time what other processes hold.
+const ADVICE: [i32; 7] = [
+    libc::MADV_NORMAL,
+    libc::MADV_DONTNEED,
+    libc::MADV_FREE,
+    libc::MADV_HUGEPAGE,
+    libc::MADV_NOHUGEPAGE,
+    MADV_GUARD_INSTALL,
+    MADV_GUARD_REMOVE,
+];
+/// Guard pages of thread stacks, in C libraries from 2024 on.
+const MADV_GUARD_INSTALL: i32 = 102;
+const MADV_GUARD_REMOVE: i32 = 103;
+
+fn advice() -> Result<Vec<SeccompRule>, Error> {
+    let mut rules = Vec::with_capacity(ADVICE.len());
+    for kind in ADVICE {
+        rules.extend(only(2, Width::Dword, Op::Eq, kind.unsigned_abs().into())?);
+    }
+    Ok(rules)
+}
+
 fn rules(threads: u32) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
     let free = [
         libc::SYS_brk,
         libc::SYS_munmap,
         libc::SYS_mremap,
-        libc::SYS_madvise,
         libc::SYS_futex,
         libc::SYS_exit,
         libc::SYS_exit_group,
@@ -99,6 +123,7 @@ fn rules(threads: u32) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
     let never_executable = || only(2, Width::Dword, Op::MaskedEq(exec), 0);
     rules.insert(libc::SYS_mmap, never_executable()?);
     rules.insert(libc::SYS_mprotect, never_executable()?);
+    rules.insert(libc::SYS_madvise, advice()?);
     // Reading limits is part of starting a thread; setting them is not.
     rules.insert(libc::SYS_prlimit64, only(2, Width::Qword, Op::Eq, 0)?);
     // The C library says on stderr why it aborts.
@@ -118,4 +143,20 @@ fn rules(threads: u32) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
         }
     }
     Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_looked_at() {
+        for threads in [1, 2] {
+            let rules = rules(threads).expect("the rules are sound");
+            assert_eq!(rules[&libc::SYS_madvise].len(), ADVICE.len());
+        }
+        for harmful in [libc::MADV_REMOVE, libc::MADV_MERGEABLE, libc::MADV_HWPOISON] {
+            assert!(!ADVICE.contains(&harmful));
+        }
+    }
 }

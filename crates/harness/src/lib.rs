@@ -5,7 +5,8 @@
 //! The harness only does what a shared word tells it: take a plan, prepare the
 //! inputs, call the candidate, park, exit. It has no clock, no reference, no
 //! verdict and no secret; whatever it says is believed only where the
-//! supervisor can check it.
+//! supervisor can check it. So the inputs of timed calls are prepared by a
+//! harness that has one of the problem's own programs in it.
 //!
 //! Invariants:
 //! - every field of [`control::Control`] is atomic, so that no value the other
@@ -24,4 +25,4 @@ pub use memory::{Mapping, SharedMemory};
 
 /// Changes when the hand-shake, the generator or what is timed changes, so that
 /// results of different harnesses are never taken for each other.
-pub const VERSION: &str = "2";
+pub const VERSION: &str = "3";

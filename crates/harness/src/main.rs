@@ -134,6 +134,7 @@ fn obey(control: &Control, buffers: &Mapping, entry: Entry) -> ExitCode {
             // the jail's business.
             Some(Order::Call) => unsafe { call(entry, &words) },
             Some(Order::Park) => parked = true,
+            Some(Order::StandBy) => {}
             Some(Order::Chill) => chill(&plan, buffers),
             Some(Order::Exit) => {
                 answer(control, word);

@@ -28,7 +28,8 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Size of one written file, in bytes.
     pub file_bytes: u64,
-    /// Processes of a compile job; in effect where the machine has a writable pids cgroup or the caller is not root.
+    /// Processes of a compile job; in effect where the machine has a writable pids cgroup, or where the caller is not root
+    /// and the kernel counts each jail apart (from 5.14 on). Run jobs have none but their own anyway.
     pub processes: u64,
     /// Open files of one process.
     pub open_files: u64,

@@ -347,7 +347,7 @@ impl Sandbox {
 
 /// Limits the process that is about to start the program.
 fn restrict(pid: i32, job: &Job, group: Option<&Cgroup>) -> Result<(), Error> {
-    proc::limit(pid, &job.limits, group.is_some())?;
+    proc::limit(pid, job.kind, &job.limits, group.is_some())?;
     if let Some(cores) = &job.cores {
         proc::pin(pid, cores)?;
     }

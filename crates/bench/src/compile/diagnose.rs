@@ -5,7 +5,7 @@ use flopsmith_protocol::{CandidateFault, InfrastructureCause};
 use flopsmith_sandbox::{Exit, Finished};
 
 use super::{CPU, succeeded};
-use crate::failure::Failure;
+use crate::failure::{Failure, harmless};
 
 /// Most bytes of diagnostics that are kept.
 const KEPT: usize = 2048;
@@ -150,15 +150,9 @@ fn first(said: &str, file: &str) -> String {
     cut(&text)
 }
 
+/// Compilers show the source as it is, whatever a terminal makes of it.
 fn cut(text: &str) -> String {
-    if text.len() <= KEPT {
-        return text.to_owned();
-    }
-    let mut end = KEPT;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}…", &text[..end])
+    harmless(text, KEPT)
 }
 
 /// An error with its causes, for people.

@@ -4,9 +4,13 @@ use flopsmith_protocol::{CandidateFault, InfrastructureCause};
 use flopsmith_sandbox::{Exit, Finished};
 
 use crate::Failure;
+use crate::failure::harmless;
 
 /// No program in the jail can send it, and when the supervisor does, it says why.
 const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
+
+/// Most of what a program said that is told.
+const EXCERPT_BYTES: usize = 400;
 
 /// Before a candidate's first instruction ran, nothing can be its fault.
 pub fn before_first_call(finished: &Finished) -> Failure {
@@ -78,8 +82,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 }
 
 fn excerpt(output: &[u8]) -> String {
-    let text = String::from_utf8_lossy(output);
-    text.trim().chars().take(400).collect()
+    harmless(String::from_utf8_lossy(output).trim(), EXCERPT_BYTES)
 }
 
 fn signal_name(number: i32) -> String {
@@ -129,5 +132,16 @@ mod tests {
                 }
             ));
         }
+    }
+
+    #[test]
+    fn last_words_are_cut_and_cannot_be_obeyed() {
+        let mut end = finished(Exit::Signal(6), 0);
+        end.stderr = b"\x1b[31mred\xff\x1b]52;c;cm0=\x07 ".repeat(1000);
+        let Failure::Candidate { detail, .. } = of_candidate(&end, 1 << 30) else {
+            unreachable!("the program's own signal");
+        };
+        assert!(detail.len() < 2 * EXCERPT_BYTES && detail.contains("red"));
+        assert!(!detail.contains(['\x1b', '\x07']));
     }
 }

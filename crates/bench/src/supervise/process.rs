@@ -1,80 +1,34 @@
 //! One harness in its jail, and the hand-shake with it.
 
-use std::ffi::OsString;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flopsmith_harness::control::{CONTROL_BYTES, Status};
 use flopsmith_harness::memory::{SharedMemory, sleep_on, wake};
 use flopsmith_harness::{Order, Plan, Waiting};
 use flopsmith_protocol::{CandidateFault, InfrastructureCause};
-use flopsmith_sandbox::{Child, Exit, Finished, Job, Kind, Limits, Sandbox};
+use flopsmith_sandbox::{Child, Exit, Finished};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
+use rand::Rng;
 
-use super::arena::Arena;
 use super::ending;
+use super::rest::{self, Threads};
+use super::setup::{Setup, job};
 use crate::Failure;
 
-/// Numbers of the descriptors inside the jail.
-const CONTROL_FD: i32 = 3;
-const BUFFERS_FD: i32 = 4;
 /// A harness that is not ready by then never will be.
 const START_LIMIT: Duration = Duration::from_secs(10);
+/// Once a candidate has been called, whatever does not call it is answered in microseconds, unless it is kept from that.
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);
+/// Bits of an order's number that count; on the half of the word that they are in the other side sleeps.
+const COUNT_BITS: u32 = 24;
 /// How often a waiting supervisor looks whether the other side is still alive.
 const LIFE_CHECK: Duration = Duration::from_millis(2);
-/// Longest life of a harness process. Baselines live as long as their timer.
-const FOR_EVER: Duration = Duration::from_secs(5 * 365 * 24 * 3600);
-
-/// Address space of a candidate beside some copies of the buffers, and of each of its threads: a
-/// thread has a stack, and the C library reserves a heap of its own for it.
-const MEMORY_BYTES: u64 = 128 << 20;
-const MEMORY_BYTES_A_THREAD: u64 = 160 << 20;
-/// How many times the buffers a candidate may allocate.
-const COPIES: u64 = 8;
-
 /// A call may last this many times its limit when it does not get the processor.
 const WALL_FACTOR: u32 = 8;
-/// Between two looks whether threads are at rest.
-const REST_LOOK: Duration = Duration::from_micros(500);
-/// Processor time between two looks that is still rest.
-const REST_SLACK: Duration = Duration::from_micros(50);
-/// Processor time threads may use after a call before they sleep.
-const SPIN_ALLOWANCE: Duration = Duration::from_millis(20);
-/// Longest wait for that on a busy machine.
-const REST_LIMIT: Duration = Duration::from_secs(2);
-
-/// What a harness process is started with.
-pub struct Setup<'a> {
-    /// The jail.
-    pub sandbox: &'a Sandbox,
-    /// The harness program.
-    pub harness: &'a Path,
-    /// Name of the entry function.
-    pub entry: &'a str,
-    /// The buffers.
-    pub arena: &'a Arena,
-    /// Threads the candidate may use.
-    pub threads: u32,
-    /// Cores it runs on; any when none are named.
-    pub cores: Option<&'a [usize]>,
-    /// How the two sides wait for each other.
-    pub waiting: Waiting,
-    /// Processor time of the whole process; none for trusted programs.
-    pub cpu_limit: Option<Duration>,
-}
-
-/// What a process did when there was nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stillness {
-    /// Threads of the process.
-    pub threads: usize,
-    /// Did all of them come to rest?
-    pub still: bool,
-    /// Processor time they used meanwhile.
-    pub spent: Duration,
-}
+/// Looks in a row at which nobody in the process runs or wants to, after which a late answer will never come.
+const ASLEEP_LOOKS: u32 = 50;
 
 /// A harness process that takes orders.
 pub struct Process {
@@ -82,12 +36,15 @@ pub struct Process {
     control: SharedMemory,
     /// Keeps the object's file until the process is gone.
     _object: tempfile::NamedTempFile,
-    sequence: u64,
+    /// Given so far.
+    orders: u32,
     parked: bool,
     waiting: Waiting,
+    permitted_threads: u32,
     memory_bytes: u64,
     called: bool,
     order_began_at: Option<Duration>,
+    asleep_looks: u32,
 }
 
 impl Process {
@@ -119,19 +76,16 @@ impl Process {
             child,
             control,
             _object: file,
-            sequence: 0,
+            orders: 0,
             parked: true,
             waiting: setup.waiting,
+            permitted_threads: setup.threads,
             memory_bytes,
             called: false,
             order_began_at: None,
+            asleep_looks: 0,
         };
         process.wait_until_ready()?;
-        process
-            .control
-            .mapping()
-            .control()
-            .set_waiting(setup.waiting);
         Ok(process)
     }
 
@@ -184,17 +138,23 @@ impl Process {
     /// Tells the harness the arguments of the calls to come.
     pub fn plan(&mut self, plan: &Plan) -> Result<(), Failure> {
         self.control.mapping().control().set_plan(plan);
-        self.order(Order::Plan, 0, START_LIMIT).map(|_| ())
+        self.order(Order::Plan, 0, self.answer_limit()).map(|_| ())
     }
 
-    /// Has the inputs filled from `seed` and the outputs poisoned; how long that took.
-    pub fn prepare(&mut self, seed: u64) -> Result<Duration, Failure> {
-        self.order(Order::Prepare, seed, START_LIMIT)
+    /// Has the inputs filled from `seed` and the outputs poisoned. Only for processes without a candidate.
+    pub fn prepare(&mut self, seed: u64) -> Result<(), Failure> {
+        self.order(Order::Prepare, seed, START_LIMIT).map(|_| ())
     }
 
-    /// Has all arrays taken out of all caches.
+    /// Has all arrays taken out of all caches. Only for processes without a candidate.
     pub fn chill(&mut self) -> Result<(), Failure> {
         self.order(Order::Chill, 0, START_LIMIT).map(|_| ())
+    }
+
+    /// Wakes the harness and waits until it waits for a call.
+    pub fn stand_by(&mut self) -> Result<(), Failure> {
+        self.order(Order::StandBy, 0, self.answer_limit())
+            .map(|_| ())
     }
 
     /// Has the candidate called once, and takes the time. `limit` is processor time.
@@ -206,7 +166,7 @@ impl Process {
     /// Sends the harness to sleep until its next order.
     pub fn park(&mut self) -> Result<(), Failure> {
         if !self.parked && self.waiting == Waiting::Spin {
-            self.order(Order::Park, 0, START_LIMIT)?;
+            self.order(Order::Park, 0, self.answer_limit())?;
         }
         self.parked = true;
         Ok(())
@@ -214,84 +174,49 @@ impl Process {
 
     /// Ends the process in an orderly way. A process that does not end is killed.
     pub fn exit(mut self) -> Result<(), Failure> {
-        self.order(Order::Exit, 0, START_LIMIT).map(|_| ())
+        self.order(Order::Exit, 0, self.answer_limit()).map(|_| ())
     }
 
-    /// Processor time the process has used so far, all its threads together.
-    pub fn cpu_time(&self) -> Result<Duration, Failure> {
-        let gone = |e: nix::Error| {
-            Failure::infrastructure(
-                InfrastructureCause::Harness,
-                format!("the processor time of the harness cannot be read: {e}"),
-            )
-        };
-        let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(self.child.pid())).map_err(gone)?;
-        Ok(Duration::from(clock_gettime(clock).map_err(gone)?))
-    }
-
-    /// Sends the process to sleep and looks until all its threads are at rest. Threads that spin for a while
-    /// before they sleep get some processor time for that; on a busy machine using it up may take a while.
-    pub fn settle(&mut self) -> Result<Stillness, Failure> {
-        self.park()?;
-        let (start, before) = (Instant::now(), self.cpu_time()?);
-        let mut quiet_since = None;
-        loop {
-            let Some((threads, running)) = self.threads() else {
-                return Ok(Stillness {
-                    threads: 0,
-                    still: true,
-                    spent: Duration::ZERO,
-                });
-            };
-            let now = self.cpu_time()?;
-            let spent = now.saturating_sub(before);
-            let answer = |still| {
-                Ok(Stillness {
-                    threads,
-                    still,
-                    spent,
-                })
-            };
-            if threads <= 1 {
-                return answer(true);
-            }
-            // At rest: nobody was running in two looks, and nobody ran much between them.
-            match quiet_since.filter(|_| running == 0) {
-                Some(then) if now.saturating_sub(then) < REST_SLACK => return answer(true),
-                _ => quiet_since = (running == 0).then_some(now),
-            }
-            if spent > SPIN_ALLOWANCE || start.elapsed() > REST_LIMIT {
-                return answer(false);
-            }
-            std::thread::sleep(REST_LOOK);
+    /// Processor time the process has used so far, all its threads together. What a thread has used since it last got
+    /// a processor is in it only once it has left that, or at the next tick.
+    pub fn cpu_time(&mut self) -> Result<Duration, Failure> {
+        let pid = Pid::from_raw(self.child.pid());
+        let spent = ClockId::pid_cpu_clock_id(pid).and_then(clock_gettime);
+        match spent {
+            Ok(spent) => Ok(Duration::from(spent)),
+            Err(error) => Err(match self.finished()? {
+                Some(finished) => self.died(&finished),
+                None => Failure::infrastructure(
+                    InfrastructureCause::Harness,
+                    format!("the processor time of the harness cannot be read: {error}"),
+                ),
+            }),
         }
     }
 
-    /// How many threads there are, and how many of them run or want to. None once the process is gone.
-    fn threads(&self) -> Option<(usize, usize)> {
-        let (mut all, mut running) = (0, 0);
-        for task in std::fs::read_dir(format!("/proc/{}/task", self.child.pid())).ok()? {
-            // A thread that ends between listing and looking is no thread any more.
-            let Ok(stat) = std::fs::read_to_string(task.ok()?.path().join("stat")) else {
-                continue;
-            };
-            all += 1;
-            // The state is the first letter behind the name in parentheses, which may hold anything.
-            let state = stat
-                .rsplit(')')
-                .next()
-                .and_then(|rest| rest.trim_start().chars().next());
-            running += usize::from(state == Some('R'));
-        }
-        Some((all, running))
+    /// Its threads now; none once it is gone.
+    pub(super) fn threads(&self) -> Option<Threads> {
+        rest::threads(self.child.pid())
+    }
+
+    /// May it have more threads than one?
+    pub(super) fn may_have_threads(&self) -> bool {
+        self.permitted_threads > 1
+    }
+
+    /// Does any of its threads run, or want to?
+    pub(super) fn is_awake(&self) -> bool {
+        self.threads().is_some_and(|threads| threads.awake > 0)
     }
 
     fn order(&mut self, order: Order, seed: u64, limit: Duration) -> Result<Duration, Failure> {
-        self.sequence += 1;
         self.order_began_at = None;
-        let word = order.word(self.sequence);
+        self.asleep_looks = 0;
+        let word = order.word(self.next_sequence());
         let block = self.control.mapping().control();
         let asleep = self.parked || self.waiting == Waiting::Sleep;
+        // The candidate may have written something else there.
+        block.set_waiting(self.waiting);
         let start = Instant::now();
         block.give(word, seed);
         if asleep {
@@ -301,6 +226,22 @@ impl Process {
         match self.waiting {
             Waiting::Spin => self.spin_for(word, start, limit, order),
             Waiting::Sleep => self.sleep_for(word, start, limit, order),
+        }
+    }
+
+    /// Half of it counts and half of it is drawn, so that nobody can answer an order that has not been given yet.
+    fn next_sequence(&mut self) -> u64 {
+        self.orders = self.orders.wrapping_add(1);
+        let drawn: u32 = rand::rng().random();
+        (u64::from(drawn) << COUNT_BITS) | (u64::from(self.orders) & ((1 << COUNT_BITS) - 1))
+    }
+
+    /// How long an order may take that is no call.
+    fn answer_limit(&self) -> Duration {
+        if self.called {
+            ANSWER_LIMIT
+        } else {
+            START_LIMIT
         }
     }
 
@@ -365,6 +306,8 @@ impl Process {
             }
             return Err(self.died(&finished));
         }
+        // A candidate that told the harness to wait otherwise than this side does would leave it asleep.
+        wake(self.control.mapping().control().order_word());
         if elapsed <= limit {
             // From the first look on, the processor time of this order counts.
             if self.order_began_at.is_none() {
@@ -373,20 +316,26 @@ impl Process {
             return Ok(true);
         }
         // Waiting for a processor is nobody's slowness: on a busy machine a call may last longer, as
-        // long as it has not had that much processor time, or sleeps for very long.
+        // long as it has not had that much processor time, and does want it.
         let spent = self
             .child
             .cpu_time()
             .zip(self.order_began_at)
             .map_or(elapsed, |(now, then)| now.saturating_sub(then));
-        if spent < limit && elapsed < limit * WALL_FACTOR {
+        if spent < limit && elapsed < limit * WALL_FACTOR && !self.fell_asleep() {
             return Ok(true);
         }
         self.child.kill();
-        if order == Order::Call || self.called {
+        let seconds = limit.as_secs_f64();
+        if order == Order::Call {
             Err(Failure::candidate(
                 CandidateFault::Timeout,
-                format!("a call did not return within {:.1} s", limit.as_secs_f64()),
+                format!("a call did not return within {seconds:.1} s"),
+            ))
+        } else if self.called {
+            Err(Failure::candidate(
+                CandidateFault::Timeout,
+                format!("after a call the process did not answer within {seconds:.1} s"),
             ))
         } else {
             Err(Failure::infrastructure(
@@ -394,6 +343,16 @@ impl Process {
                 format!("the harness did not answer {order:?} in time"),
             ))
         }
+    }
+
+    /// Has it been at rest for so long, with an order to answer, that it will go on sleeping?
+    fn fell_asleep(&mut self) -> bool {
+        if self.is_awake() {
+            self.asleep_looks = 0;
+        } else {
+            self.asleep_looks += 1;
+        }
+        self.asleep_looks >= ASLEEP_LOOKS
     }
 
     fn died(&self, finished: &Finished) -> Failure {
@@ -409,48 +368,4 @@ impl Process {
             .try_wait()
             .map_err(|e| Failure::infrastructure(InfrastructureCause::Jail, ending::chain(&e)))
     }
-}
-
-fn job(setup: &Setup, object: &Path, control: &SharedMemory) -> Job {
-    let buffers = setup.arena.mapping().len();
-    let program: [OsString; 7] = [
-        "/harness".into(),
-        CONTROL_FD.to_string().into(),
-        BUFFERS_FD.to_string().into(),
-        buffers.to_string().into(),
-        "/candidate.so".into(),
-        setup.entry.into(),
-        setup.threads.to_string().into(),
-    ];
-    let mut job = Job::new(
-        Kind::Run {
-            threads: setup.threads,
-        },
-        program,
-    );
-    let at = |host: &Path, inside: &str| (host.to_owned(), PathBuf::from(inside));
-    job.read_only = vec![at(setup.harness, "/harness"), at(object, "/candidate.so")];
-    job.pass_fds = vec![(control.fd(), CONTROL_FD), (setup.arena.fd(), BUFFERS_FD)];
-    job.cores = setup.cores.map(<[usize]>::to_vec);
-    job.env = [
-        ("OMP_NUM_THREADS", setup.threads.to_string()),
-        ("OMP_DYNAMIC", "false".to_owned()),
-        // Long enough for the next parallel loop of one call, short enough to be asleep soon after it.
-        ("GOMP_SPINCOUNT", "20000".to_owned()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .to_vec();
-    job.limits = Limits {
-        wall: FOR_EVER,
-        cpu: setup.cpu_limit.unwrap_or(FOR_EVER),
-        memory_bytes: MEMORY_BYTES
-            + MEMORY_BYTES_A_THREAD * u64::from(setup.threads)
-            + (COPIES + 1) * buffers as u64,
-        file_bytes: 0,
-        processes: 1,
-        open_files: 16,
-        output_bytes: 16 << 10,
-        stack_bytes: 16 << 20,
-    };
-    job
 }

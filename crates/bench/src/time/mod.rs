@@ -2,7 +2,8 @@
 //!
 //! Candidate and baseline run in processes of their own on the same cores and
 //! map the same buffers; this side holds the clock. Every timed call gets fresh
-//! inputs and is probed, some are checked in full. What is trusted is the ratio
+//! inputs, made by a third process while the one that is called sleeps, and is
+//! probed, some are checked in full. What is trusted is the ratio
 //! of the two floors; the plain reference comes in through a ratio of baseline
 //! and reference that is measured once, so that a slow reference need not be
 //! called between all candidates.
@@ -14,6 +15,7 @@ mod check;
 mod decision;
 mod session;
 mod twin;
+mod unclocked;
 mod yardstick;
 
 use std::path::PathBuf;
@@ -34,7 +36,7 @@ use crate::peak::{self, Peak};
 use crate::pinning::Pinned;
 use crate::stats::{self, Estimate};
 use crate::supervise::{
-    Arena, Placement, Placing, Process, Product, Setup, Specification, plan, specify,
+    Arena, Filler, Placement, Placing, Process, Product, Setup, Specification, plan, specify,
 };
 use crate::toolchain::Toolchain;
 use crate::verify::compile_own;
@@ -43,6 +45,7 @@ pub use certify::PADDINGS;
 pub use decision::{Limits, Purpose};
 use session::{Request, Session, Trial};
 use twin::{Results, Slack};
+use unclocked::Unclocked;
 use yardstick::CHAIN;
 pub use yardstick::Chain;
 
@@ -93,6 +96,7 @@ pub struct Timer {
     reference_object: Vec<u8>,
     baseline_object: Vec<u8>,
     baseline: Option<Process>,
+    filler: Option<Filler>,
     chain: Chain,
     peak: Peak,
     attestation: Attestation,
@@ -202,6 +206,7 @@ impl Timer {
             work_flops,
             call_limit: Duration::from_secs(60),
             baseline: None,
+            filler: None,
             chain: Chain {
                 log_ratio: 0.0,
                 log_se: 0.0,
@@ -392,7 +397,8 @@ impl Timer {
             entry,
             arena: &self.arena,
             threads: self.threads,
-            cores: Some(&self.cores.kernel),
+            // Not more of them than threads: a process must not be at work elsewhere while another one has its core.
+            cores: Some(&self.cores.kernel[..self.threads.max(1) as usize]),
             waiting: self.waiting,
             cpu_limit,
         };
@@ -411,11 +417,14 @@ impl Timer {
         seed: u64,
         caches: Caches,
     ) -> Result<Trial, Failure> {
-        let baseline = match self.baseline.take() {
-            Some(process) => process,
-            None => self
-                .start(&self.baseline_object, &self.problem.entry.name, None)
-                .map_err(own_fault)?,
+        let (baseline, filler) = (self.baseline.take(), self.filler.take());
+        let trusted = || {
+            self.start(&self.baseline_object, &self.problem.entry.name, None)
+                .map_err(own_fault)
+        };
+        let (baseline, filler) = match (baseline, filler) {
+            (Some(baseline), Some(filler)) => (baseline, filler),
+            _ => (trusted()?, Filler::new(trusted()?, self.waiting)),
         };
         // The candidate before is gone; what it may have written after its end must not blame this one.
         self.arena.repair(&self.placement);
@@ -433,9 +442,10 @@ impl Timer {
             check: check::Check::new(self.results(), self.product, &self.slack),
             candidate,
             baseline,
+            filler,
+            unclocked: Unclocked::default(),
             call_limit: self.call_limit,
             threads: self.threads,
-            waiting: self.waiting,
             cold: caches == Caches::Cold,
             trusted: self.measuring_own,
             // Nobody inside can know the seeds: half of them is this process's own secret.
@@ -448,9 +458,10 @@ impl Timer {
         let Session {
             candidate,
             baseline,
+            filler,
             ..
         } = session;
-        // A baseline that failed is started anew for the next candidate.
+        // What failed of ours is started anew for the next candidate.
         let failed = matches!(
             &result,
             Err(Failure::Infrastructure {
@@ -460,6 +471,7 @@ impl Timer {
         );
         if !failed {
             self.baseline = Some(baseline);
+            self.filler = Some(filler);
         }
         let trial = result?;
         candidate.exit()?;

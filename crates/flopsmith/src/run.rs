@@ -53,6 +53,8 @@ pub struct Ended {
     pub summary: Summary,
     /// Was it interrupted?
     pub interrupted: bool,
+    /// Could a file of its result not be written?
+    pub unwritten: bool,
 }
 
 /// Runs until the budget is spent or the user stops it.
@@ -79,6 +81,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         Ok(Ended {
             summary: summarise(folder.id.as_str(), &folder.path, facts)?,
             interrupted,
+            unwritten: false,
         })
     };
     if facts.finished {
@@ -256,7 +259,9 @@ async fn sitting(
             }
             _ = clock.tick() => {
                 note(facts);
-                folder.write_facts(facts)?;
+                if let Err(error) = folder.write_facts(facts) {
+                    break (false, Some(Standing::Failed(format!("{error:#}"))));
+                }
             }
         }
     };
@@ -273,7 +278,7 @@ async fn sitting(
         .await;
     note(facts);
     facts.finished = finished.is_cancelled();
-    folder.write_facts(facts)?;
+    let noted = folder.write_facts(facts);
     // Without a broker nothing can be said any more.
     let drained = if broker_lost {
         Ok(())
@@ -286,14 +291,21 @@ async fn sitting(
     }
     match (failed, standing) {
         (Some(Standing::Failed(words)), _) => {
-            anyhow::bail!("{words}\n  the run is kept: `{resume}` goes on with it")
+            return Err(kept(&words, resume));
         }
         (_, Standing::Failed(words)) if !interrupted => say(&format!("warning: {words}")),
         _ => {}
     }
-    drained?;
-    exported?;
+    noted
+        .and(drained.map_err(Into::into))
+        .and(exported)
+        .map_err(|error| kept(&format!("{error:#}"), resume))?;
     Ok(interrupted)
+}
+
+/// Why a sitting ended before its time, and how to go on.
+fn kept(words: &str, resume: &str) -> anyhow::Error {
+    anyhow::anyhow!("{words}\n  the run is kept: `{resume}` goes on with it")
 }
 
 /// Why the private broker was given up. Pends as long as all is well, and where the run has no broker of its own.

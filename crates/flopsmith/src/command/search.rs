@@ -54,7 +54,9 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             if !ended.interrupted {
                 let (found, hint) = fruitless(&ended.summary);
                 say(hint);
-                code = found;
+                if !ended.unwritten {
+                    code = found;
+                }
             }
         }
         (Some(best), Some(output)) => output.write(&best.source)?,

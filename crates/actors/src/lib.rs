@@ -21,7 +21,7 @@ pub mod course;
 pub mod credit;
 pub mod error;
 pub mod hall;
-mod journal;
+pub mod journal;
 pub mod ledger;
 mod mishap;
 pub mod node;

@@ -272,6 +272,21 @@ fn a_whole_run_shows_every_part() {
 }
 
 #[test]
+fn what_went_wrong_is_counted_where_something_did() {
+    let wrong = ["infrastructure errors", "unreadable lines"];
+    let mut report = example();
+    let page = html(&report);
+    assert!(wrong.iter().all(|words| !page.contains(words)));
+    report.summary.infrastructure_errors = 4711;
+    report.summary.unreadable_outcomes = 4712;
+    let page = html(&report);
+    assert!(wrong.iter().all(|words| page.contains(words)));
+    for number in ["4\u{202f}711", "4\u{202f}712"] {
+        assert!(page.contains(number), "{number}");
+    }
+}
+
+#[test]
 fn the_data_survive_a_file() {
     let text = serde_json::to_string(&example()).expect("the data can be written");
     let again: RunReport = serde_json::from_str(&text).expect("the data can be read");

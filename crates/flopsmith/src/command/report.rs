@@ -112,6 +112,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
             coverage: summary.coverage,
             coverage_unconfirmed: summary.coverage_unconfirmed,
             outcomes: summary.outcomes.clone(),
+            unreadable_outcomes: summary.unreadable_outcomes,
             infrastructure_errors: summary.infrastructure_errors,
             share_of_time: summary.share_of_time.clone(),
             peak_memory_bytes: summary.peak_memory_bytes,

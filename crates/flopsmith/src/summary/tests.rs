@@ -162,3 +162,28 @@ fn coverage_is_what_was_measured_twice_and_the_peak_is_that_of_the_bests_own_sit
     assert_eq!(summary.peak_gflops, Some(50.0));
     assert_eq!(machines(folder.path()).unwrap(), [before, after]);
 }
+
+#[test]
+fn a_line_that_cannot_be_read_costs_itself_only_and_one_that_was_cut_off_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |sample, gflops| {
+        let outcome = first(sample, "a", "simd", measured(gflops));
+        serde_json::to_string(&outcome).unwrap()
+    };
+    let (before, behind, last) = (line(0, 10.0), line(1, 40.0), line(2, 20.0));
+    let path = folder.path().join(files::OUTCOMES);
+    let sum = || summarise("r", folder.path(), &Facts::default()).unwrap();
+    let text = format!("{before}\n{{\"damaged\": true}}\n{behind}\n");
+    std::fs::write(&path, format!("{text}{}", &last[..last.len() / 2])).unwrap();
+    let summary = sum();
+    assert_eq!(summary.outcomes["measured"], 2);
+    assert_eq!(summary.best.as_ref().unwrap().gflops, 40.0);
+    assert_eq!(summary.unreadable_outcomes, 1);
+    let said = |summary: &Summary| summary.table().join("\n");
+    assert!(said(&summary).contains("1 line of outcomes.jsonl"));
+    std::fs::write(&path, format!("{before}\n{behind}\n{last}\n")).unwrap();
+    let summary = sum();
+    assert_eq!(summary.outcomes["measured"], 3);
+    assert_eq!(summary.unreadable_outcomes, 0);
+    assert!(!said(&summary).contains("outcomes.jsonl"));
+}

@@ -161,18 +161,6 @@ fn cut(text: &str) -> String {
     format!("{}…", &text[..end])
 }
 
-/// An error with its causes, for people.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,6 +19,7 @@ pub mod batches;
 pub mod cores;
 pub mod course;
 pub mod credit;
+mod dead;
 pub mod error;
 pub mod hall;
 pub mod journal;

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use flopsmith_actors::cores::Shares;
 use flopsmith_actors::journal::Lines;
-use flopsmith_actors::role::recorder::files;
+use flopsmith_actors::role::recorder::{DeadLine, files};
 use flopsmith_protocol::{
     CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome, Purpose, TechniqueSet,
     Verdict,
@@ -92,6 +92,8 @@ pub struct Summary {
     pub unreadable_outcomes: u64,
     /// Infrastructure failures.
     pub infrastructure_errors: u64,
+    /// Messages that left their queues without having been worked off, see `dead_letters.jsonl`.
+    pub dead_letters: u64,
     /// Share of wall time by role, and `idle`.
     pub share_of_time: BTreeMap<String, f64>,
     /// Peak memory of this process and everything it started (broker, compilers, jails), see [`crate::machine::Watch`].
@@ -202,6 +204,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         ..
     } = read_outcomes(folder)?;
     let machines = machines(folder)?;
+    let dead: Vec<DeadLine> = lines(&folder.join(files::DEAD))?;
     let best = best(&outcomes, &facts.certified, &facts.refused);
     let machine = machine_of(&machines, best.as_ref());
     let coverage = grid::coverage(&outcomes);
@@ -235,6 +238,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         outcomes: kinds,
         unreadable_outcomes: unreadable,
         infrastructure_errors: infrastructure,
+        dead_letters: dead.len() as u64,
         share_of_time,
         peak_memory_bytes: facts.peak_memory_bytes,
         finished: facts.finished,
@@ -440,6 +444,13 @@ impl Summary {
                 self.unreadable_outcomes,
                 if self.unreadable_outcomes == 1 { "" } else { "s" },
                 if self.unreadable_outcomes == 1 { "is" } else { "are" },
+            ));
+        }
+        if self.dead_letters > 0 {
+            lines.push(format!(
+                "{} message{} nobody could work off: dead_letters.jsonl says why",
+                self.dead_letters,
+                if self.dead_letters == 1 { "" } else { "s" },
             ));
         }
         if self.steps == 0 && self.end.samples > 0 {

@@ -67,6 +67,8 @@ pub struct Summary {
     pub unreadable_outcomes: u64,
     /// Infrastructure failures.
     pub infrastructure_errors: u64,
+    /// Messages that nobody could work off.
+    pub dead_letters: u64,
     /// Share of wall time by role, and `idle`.
     pub share_of_time: BTreeMap<String, f64>,
     /// Peak memory of all processes of the run together.

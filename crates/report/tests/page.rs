@@ -273,15 +273,20 @@ fn a_whole_run_shows_every_part() {
 
 #[test]
 fn what_went_wrong_is_counted_where_something_did() {
-    let wrong = ["infrastructure errors", "unreadable lines"];
+    let wrong = [
+        "infrastructure errors",
+        "unreadable lines",
+        "nobody could work off",
+    ];
     let mut report = example();
     let page = html(&report);
     assert!(wrong.iter().all(|words| !page.contains(words)));
     report.summary.infrastructure_errors = 4711;
     report.summary.unreadable_outcomes = 4712;
+    report.summary.dead_letters = 4713;
     let page = html(&report);
     assert!(wrong.iter().all(|words| page.contains(words)));
-    for number in ["4\u{202f}711", "4\u{202f}712"] {
+    for number in ["4\u{202f}711", "4\u{202f}712", "4\u{202f}713"] {
         assert!(page.contains(number), "{number}");
     }
 }

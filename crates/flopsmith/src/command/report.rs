@@ -114,6 +114,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
             outcomes: summary.outcomes.clone(),
             unreadable_outcomes: summary.unreadable_outcomes,
             infrastructure_errors: summary.infrastructure_errors,
+            dead_letters: summary.dead_letters,
             share_of_time: summary.share_of_time.clone(),
             peak_memory_bytes: summary.peak_memory_bytes,
             finished: summary.finished,

@@ -187,3 +187,23 @@ fn a_line_that_cannot_be_read_costs_itself_only_and_one_that_was_cut_off_nothing
     assert_eq!(summary.unreadable_outcomes, 0);
     assert!(!said(&summary).contains("outcomes.jsonl"));
 }
+
+#[test]
+fn dead_letters_are_counted_and_named_where_there_are_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let sum = || summarise("r", folder.path(), &Facts::default()).unwrap();
+    let said = |summary: &Summary| summary.table().join("\n");
+    assert_eq!(sum().dead_letters, 0);
+    assert!(!said(&sum()).contains("dead_letters"));
+    let line = DeadLine {
+        sequence: 3,
+        id: None,
+        subject: "fs.v1.work.compile.cpu".into(),
+        reason: "not a message".into(),
+        attempts: 1,
+    };
+    let line = serde_json::to_string(&line).unwrap();
+    std::fs::write(folder.path().join(files::DEAD), line + "\n").unwrap();
+    assert_eq!(sum().dead_letters, 1);
+    assert!(said(&sum()).contains("1 message nobody could work off: dead_letters.jsonl"));
+}

@@ -1,12 +1,61 @@
 //! Files of JSON lines that outlive whoever writes them.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+
+/// What a file of JSON lines holds.
+#[derive(Debug)]
+pub struct Lines<T> {
+    /// The lines that can be read, in order.
+    pub items: Vec<T>,
+    /// How many whole lines cannot.
+    pub unreadable: u64,
+    /// Where the last whole line ends, bytes. What stands behind it was cut off.
+    pub end: u64,
+}
+
+impl<T> Default for Lines<T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            unreadable: 0,
+            end: 0,
+        }
+    }
+}
+
+impl<T: for<'a> Deserialize<'a>> Lines<T> {
+    /// Reads the file at `path`. A last line that was cut off is left out: its writer was stopped, and writes it again.
+    ///
+    /// A whole line that is no `T` is passed over, which is logged: a loss that is no number has no form in JSON, and
+    /// what follows such a line must not go with it.
+    pub fn read(path: &Path, file: impl Read) -> std::io::Result<Self> {
+        let mut lines = Self::default();
+        let mut reader = BufReader::new(file);
+        // Bytes, not text: a line may have been cut in the middle of a character.
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = reader.read_until(b'\n', &mut line)?;
+            if line.last() != Some(&b'\n') {
+                return Ok(lines);
+            }
+            lines.end += read as u64;
+            match serde_json::from_slice(&line) {
+                Ok(item) => lines.items.push(item),
+                Err(error) => {
+                    lines.unreadable += 1;
+                    tracing::warn!(file = %path.display(), %error, "a line cannot be read and is passed over");
+                }
+            }
+        }
+    }
+}
 
 /// A file of JSON lines that is written on.
 pub(crate) struct Journal {
@@ -16,9 +65,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Opens a file of JSON lines for appending; a last line that was cut off is removed. Returns the lines that are there.
-    ///
-    /// A whole line that is no `T` stays in the file and is left out of what is returned: a loss that is no number has
-    /// no form in JSON, and what follows such a line must not go with it.
+    /// Whole lines that cannot be read stay in the file.
     pub fn open<T: for<'a> Deserialize<'a>>(path: PathBuf) -> Result<(Self, Vec<T>), Error> {
         let fail = |source| Error::File {
             path: path.clone(),
@@ -31,28 +78,10 @@ impl Journal {
             .write(true)
             .open(&path)
             .map_err(fail)?;
-        let mut items = Vec::new();
-        let mut good = 0u64;
-        let mut reader = BufReader::new(&file);
-        // Bytes, not text: a line may have been cut in the middle of a character.
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let read = reader.read_until(b'\n', &mut line).map_err(fail)?;
-            if line.last() != Some(&b'\n') {
-                break;
-            }
-            good += read as u64;
-            match serde_json::from_slice(&line) {
-                Ok(item) => items.push(item),
-                Err(error) => {
-                    tracing::warn!(file = %path.display(), %error, "a line cannot be read and is passed over");
-                }
-            }
-        }
-        file.set_len(good).map_err(fail)?;
+        let lines = Lines::<T>::read(&path, &file).map_err(fail)?;
+        file.set_len(lines.end).map_err(fail)?;
         file.seek(SeekFrom::End(0)).map_err(fail)?;
-        Ok((Self { file, path }, items))
+        Ok((Self { file, path }, lines.items))
     }
 
     /// Appends a line.

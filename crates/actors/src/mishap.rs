@@ -5,7 +5,8 @@
 //! run. So only what concerns the role itself (the bus, its settings) is an
 //! [`crate::Error`] of it; what concerns one program is a [`Mishap`].
 
-use flopsmith_bench::Failure;
+use flopsmith_bench::{Failure, ran_out};
+use flopsmith_bus::ErrorClass;
 use flopsmith_protocol::{InfrastructureCause, Verdict};
 use tokio::task::JoinError;
 
@@ -18,6 +19,8 @@ pub struct Mishap {
     pub verdict: Verdict,
     /// May it go better another time?
     pub passing: bool,
+    /// How soon another try makes sense.
+    pub class: ErrorClass,
 }
 
 impl Mishap {
@@ -29,8 +32,19 @@ impl Mishap {
 
 impl From<Failure> for Mishap {
     fn from(failure: Failure) -> Self {
+        let (passing, class) = match &failure {
+            Failure::Infrastructure {
+                cause: InfrastructureCause::Resources,
+                ..
+            } => (true, ErrorClass::Resources),
+            Failure::Infrastructure { .. } => (true, ErrorClass::Infrastructure),
+            Failure::Candidate { .. } | Failure::Unknown { .. } => {
+                (false, ErrorClass::Infrastructure)
+            }
+        };
         Self {
-            passing: matches!(failure, Failure::Infrastructure { .. }),
+            passing,
+            class,
             verdict: failure.into(),
         }
     }
@@ -39,8 +53,16 @@ impl From<Failure> for Mishap {
 /// An artifact that cannot be read or written.
 impl From<flopsmith_store::Error> for Mishap {
     fn from(error: flopsmith_store::Error) -> Self {
+        let class = match &error {
+            // Whoever named it has stored it, in a place that may show it a moment later.
+            flopsmith_store::Error::Missing { .. } => ErrorClass::NotReady,
+            flopsmith_store::Error::Full { .. } => ErrorClass::Resources,
+            other if ran_out(other) => ErrorClass::Resources,
+            _ => ErrorClass::Infrastructure,
+        };
         Self {
             passing: true,
+            class,
             verdict: Verdict::Infrastructure {
                 cause: InfrastructureCause::Store,
                 detail: words(&error),
@@ -64,6 +86,7 @@ impl From<JoinError> for Mishap {
         };
         Self {
             passing: true,
+            class: ErrorClass::Infrastructure,
             verdict: Verdict::Unknown { detail },
         }
     }
@@ -82,6 +105,31 @@ mod tests {
         let jail = Mishap::from(jail);
         let tries: Vec<bool> = (1..=4).map(|n| jail.try_again(n, 3)).collect();
         assert_eq!(tries, [true, true, false, false]);
+    }
+
+    #[test]
+    fn what_ran_out_is_waited_for_longer_and_what_is_missing_less_long() {
+        use flopsmith_store::Error as Store;
+        const EMFILE: i32 = 24;
+        const EIO: i32 = 5;
+        let stage = |cause| Mishap::from(Failure::infrastructure(cause, "no")).class;
+        assert_eq!(stage(InfrastructureCause::Resources), ErrorClass::Resources);
+        assert_eq!(stage(InfrastructureCause::Jail), ErrorClass::Infrastructure);
+        let place = || "/data/x".to_owned();
+        let folder = |os_error| Store::Folder {
+            path: place(),
+            source: std::io::Error::from_raw_os_error(os_error),
+        };
+        let full = Store::Full {
+            place: place(),
+            source: "no space".into(),
+        };
+        let store = |error: Store| Mishap::from(error).class;
+        assert_eq!(store(full), ErrorClass::Resources);
+        assert_eq!(store(folder(EMFILE)), ErrorClass::Resources);
+        assert_eq!(store(folder(EIO)), ErrorClass::Infrastructure);
+        let missing = Store::Missing { place: place() };
+        assert_eq!(store(missing), ErrorClass::NotReady);
     }
 
     #[tokio::test]

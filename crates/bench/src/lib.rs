@@ -22,7 +22,7 @@ pub mod toolchain;
 pub mod verify;
 
 pub use compile::{Built, Compiler};
-pub use failure::Failure;
+pub use failure::{Failure, ran_out};
 /// Version of the harness and of its hand-shake with this crate.
 pub use flopsmith_harness::VERSION as HARNESS_VERSION;
 pub use time::{Chain, Cores, Limits, PADDINGS, Purpose, Timed, Timer};

@@ -51,11 +51,13 @@ static double now(void) {
   return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 int main(int argc, char **argv) {
-  if (argc < 3) return 2;
+  if (argc < 4) return 2;
   void *library = dlopen(argv[1], RTLD_NOW);
   if (!library) return 3;
   Gemm gemm = (Gemm)dlsym(library, "cblas_dgemm");
   if (!gemm) return 4;
+  int (*parallel)(void) = (int (*)(void))dlsym(library, "openblas_get_parallel");
+  if (atoi(argv[3]) > 1 && !(parallel && parallel())) return 7;
   int n = atoi(argv[2]);
   size_t bytes = sizeof(double) * n * n;
   double *a = aligned_alloc(64, bytes), *b = aligned_alloc(64, bytes), *c = aligned_alloc(64, bytes);
@@ -99,8 +101,9 @@ fn find_library() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Measures C = A·B with n × n doubles on one thread of `core`. None where OpenBLAS or the compiler is missing.
-pub fn measure(compiler: &Path, n: usize, core: Option<usize>) -> Option<Best> {
+/// Measures C = A·B with n × n doubles on so many threads, which run on `cores` only, or wherever they like where none is
+/// named. None where OpenBLAS or the compiler is missing, and for several threads where the library was built for one.
+pub fn measure(compiler: &Path, n: usize, threads: u32, cores: &[usize]) -> Option<Best> {
     let library = find_library()?;
     let folder = tempfile::tempdir().ok()?;
     let source = folder.path().join("driver.c");
@@ -120,7 +123,8 @@ pub fn measure(compiler: &Path, n: usize, core: Option<usize>) -> Option<Best> {
     }
     let flops = 2.0 * (n as f64).powi(3);
     let run = |core_type: Option<&str>| -> Option<f64> {
-        seconds(&driver, &library, n, core, core_type).map(|s| flops / s / 1e9)
+        let command = command(&driver, &library, n, threads, core_type);
+        seconds(command, cores).map(|s| flops / s / 1e9)
     };
     let detected = run(None);
     let best = CORE_TYPES
@@ -136,29 +140,40 @@ pub fn measure(compiler: &Path, n: usize, core: Option<usize>) -> Option<Best> {
     })
 }
 
-/// Runs the driver once, at most for a few seconds.
-fn seconds(
+/// One run of the driver.
+fn command(
     driver: &Path,
     library: &Path,
     n: usize,
-    core: Option<usize>,
+    threads: u32,
     core_type: Option<&str>,
-) -> Option<f64> {
+) -> Command {
+    let threads = threads.max(1).to_string();
     let mut command = Command::new(driver);
     command
         .arg(library)
         .arg(n.to_string())
-        .env("OPENBLAS_NUM_THREADS", "1")
-        .env("OMP_NUM_THREADS", "1")
+        .arg(&threads)
+        .env("OPENBLAS_NUM_THREADS", &threads)
+        .env("OMP_NUM_THREADS", &threads)
         .env_remove("OPENBLAS_CORETYPE")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
+    // What a user has set for programs of his own would put all threads on one core.
+    for name in ["OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"] {
+        command.env_remove(name);
+    }
     if let Some(core_type) = core_type {
         command.env("OPENBLAS_CORETYPE", core_type);
     }
-    // A child inherits the cores of the thread that starts it.
-    let pinned = crate::pinning::Pinned::to(core).ok()?;
+    command
+}
+
+/// Runs the driver once, at most for a few seconds.
+fn seconds(mut command: Command, cores: &[usize]) -> Option<f64> {
+    // A child inherits the cores of the thread that starts it, and its threads inherit them from it.
+    let pinned = crate::pinning::Pinned::to_all(cores).ok()?;
     let mut child = command.spawn().ok()?;
     drop(pinned);
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -184,13 +199,15 @@ fn seconds(
 mod tests {
     use super::*;
 
+    fn nothing_to_measure_with() -> bool {
+        find_library().is_none() || Command::new("gcc").arg("--version").output().is_err()
+    }
+
     #[test]
     fn openblas_is_measured_where_it_is_installed() {
-        let Some(best) = measure(Path::new("gcc"), 128, None) else {
+        let Some(best) = measure(Path::new("gcc"), 128, 1, &[]) else {
             // Without the library (or a compiler) there is nothing to measure, and the answer says so.
-            assert!(
-                find_library().is_none() || Command::new("gcc").arg("--version").output().is_err()
-            );
+            assert!(nothing_to_measure_with());
             return;
         };
         assert!(
@@ -200,7 +217,69 @@ mod tests {
     }
 
     #[test]
+    fn openblas_is_measured_on_several_threads_where_it_was_built_for_them() {
+        let allowed = crate::pinning::allowed_cores();
+        let cores = &allowed[..allowed.len().min(2)];
+        let measured = measure(Path::new("gcc"), 128, 2, cores);
+        let built_for_them = find_library().is_some_and(|library| {
+            ["pthread", "openmp"]
+                .iter()
+                .any(|kind| library.to_string_lossy().contains(kind))
+        });
+        if built_for_them && !nothing_to_measure_with() {
+            assert!(
+                measured.as_ref().is_some_and(|best| best.gflops > 0.1),
+                "{measured:?}"
+            );
+        }
+        assert_eq!(
+            crate::pinning::allowed_cores(),
+            allowed,
+            "we stay where we were"
+        );
+    }
+
+    #[test]
+    fn a_run_is_told_its_threads_and_nothing_of_the_users_own() {
+        let told = |threads, core_type| {
+            let command = command(
+                Path::new("driver"),
+                Path::new("library"),
+                64,
+                threads,
+                core_type,
+            );
+            let arguments: Vec<String> = command
+                .get_args()
+                .map(|a| a.to_string_lossy().into_owned())
+                .collect();
+            let variables: Vec<(String, Option<String>)> = command
+                .get_envs()
+                .map(|(name, value)| {
+                    let text = |s: &std::ffi::OsStr| s.to_string_lossy().into_owned();
+                    (text(name), value.map(text))
+                })
+                .collect();
+            (arguments, variables)
+        };
+        let (arguments, variables) = told(3, Some("Zen"));
+        assert_eq!(arguments, ["library", "64", "3"]);
+        let set = |name: &str, value: &str| {
+            variables.contains(&(name.to_owned(), Some(value.to_owned())))
+        };
+        assert!(set("OPENBLAS_NUM_THREADS", "3") && set("OMP_NUM_THREADS", "3"));
+        assert!(set("OPENBLAS_CORETYPE", "Zen"));
+        let (_, variables) = told(1, None);
+        for name in ["OPENBLAS_CORETYPE", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY"] {
+            assert!(variables.contains(&(name.to_owned(), None)), "{name}");
+        }
+    }
+
+    #[test]
     fn a_missing_compiler_is_no_measurement() {
-        assert_eq!(measure(Path::new("/nonexistent/compiler"), 64, None), None);
+        assert_eq!(
+            measure(Path::new("/nonexistent/compiler"), 64, 1, &[]),
+            None
+        );
     }
 }

@@ -64,11 +64,16 @@ pub struct Pinned(Option<Vec<usize>>);
 impl Pinned {
     /// Keeps the calling thread on `core`, if one is named, as long as the guard lives.
     pub fn to(core: Option<usize>) -> Result<Self, nix::Error> {
-        let Some(core) = core else {
+        Self::to_all(core.as_slice())
+    }
+
+    /// The same for several cores; with none it stays where it is.
+    pub fn to_all(cores: &[usize]) -> Result<Self, nix::Error> {
+        if cores.is_empty() {
             return Ok(Self(None));
-        };
+        }
         let before = allowed_cores();
-        pin_this_thread(&[core])?;
+        pin_this_thread(cores)?;
         Ok(Self(Some(before)))
     }
 }
@@ -115,6 +120,14 @@ mod tests {
         {
             let _guard = Pinned::to(last).expect("pinning to an allowed core");
             assert_eq!(allowed_cores(), last.into_iter().collect::<Vec<_>>());
+        }
+        assert_eq!(allowed_cores(), before);
+        let two = &before[..before.len().min(2)];
+        {
+            let _guard = Pinned::to_all(two).expect("pinning to allowed cores");
+            assert_eq!(allowed_cores(), two);
+            let _nothing = Pinned::to_all(&[]).expect("nothing to do");
+            assert_eq!(allowed_cores(), two);
         }
         assert_eq!(allowed_cores(), before);
         assert!(Pinned::to(Some(100_000)).is_err());

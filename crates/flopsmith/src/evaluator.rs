@@ -94,13 +94,13 @@ impl Evaluator {
         )?)
     }
 
-    /// How fast OpenBLAS is, where it solves this problem and is installed. It is measured on one thread: beside
-    /// programs that are timed with more it says nothing.
+    /// How fast OpenBLAS is on as many threads and the same cores as the programs, where it solves this problem and is
+    /// installed.
     pub fn openblas(&self, threads: u32) -> Option<openblas::Best> {
-        comparable(&self.problem, threads)
+        comparable(&self.problem)
             .then(|| {
-                let kernel = cores_for(1).kernel.last().copied();
-                openblas::measure(&self.toolchain.compiler, 256, kernel)
+                let kernel = cores_for(threads).kernel;
+                openblas::measure(&self.toolchain.compiler, 256, threads, &kernel)
             })
             .flatten()
     }
@@ -217,8 +217,8 @@ impl Prepared {
 }
 
 /// OpenBLAS multiplies matrices; beside any other problem its speed says nothing.
-fn comparable(problem: &Problem, threads: u32) -> bool {
-    problem.id.as_str() == "dgemm" && threads == 1
+fn comparable(problem: &Problem) -> bool {
+    problem.id.as_str() == "dgemm"
 }
 
 /// Refuses more threads than there are cores to time them on: they would take turns, and their times mean nothing.
@@ -276,12 +276,11 @@ mod tests {
     }
 
     #[test]
-    fn openblas_is_compared_at_matrix_multiplication_on_one_thread_only() {
+    fn openblas_is_compared_at_matrix_multiplication_only() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let mut problem = Problem::load(&root).expect("the shipped problem");
-        assert!(comparable(&problem, 1));
-        assert!(!comparable(&problem, 2));
+        assert!(comparable(&problem));
         problem.id = ProblemId::new("stencil").expect("an id");
-        assert!(!comparable(&problem, 1));
+        assert!(!comparable(&problem));
     }
 }

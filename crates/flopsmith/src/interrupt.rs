@@ -1,7 +1,10 @@
-//! Ctrl-C and SIGTERM where no run's loop listens for them.
+//! Ctrl-C and SIGTERM.
 //!
 //! Whoever has once asked tokio for a signal has taken away what it does by itself, for as long as the process
-//! lives. So somebody has to go on listening.
+//! lives. So somebody has to go on listening: one watch for the whole of a run, from before its first measurement.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use tokio::runtime::{Builder, Runtime};
@@ -13,6 +16,7 @@ use crate::exit::{INTERRUPTED, say};
 /// Listens until it is dropped: the first signal is an orderly wish to stop, the second ends the process.
 pub struct Watch {
     asked: CancellationToken,
+    hushed: Arc<AtomicBool>,
     /// Ends with the watch, and the listening with it.
     _runtime: Runtime,
 }
@@ -35,6 +39,8 @@ impl Watch {
         };
         let asked = CancellationToken::new();
         let told = asked.clone();
+        let hushed = Arc::new(AtomicBool::new(false));
+        let quiet = Arc::clone(&hushed);
         runtime.spawn(async move {
             loop {
                 tokio::select! {
@@ -45,12 +51,19 @@ impl Watch {
                 if told.is_cancelled() {
                     std::process::exit(i32::from(INTERRUPTED));
                 }
+                // Asked before anybody can react to the signal and lift it.
+                let quiet = quiet.load(Ordering::SeqCst);
                 told.cancel();
-                say("stopping after the measurement in hand (once more ctrl-c to leave at once)…");
+                if !quiet {
+                    say(
+                        "stopping after the measurement in hand (once more ctrl-c to leave at once)…",
+                    );
+                }
             }
         });
         Ok(Self {
             asked,
+            hushed,
             _runtime: runtime,
         })
     }
@@ -58,6 +71,11 @@ impl Watch {
     /// Is cancelled by the first signal.
     pub fn asked(&self) -> &CancellationToken {
         &self.asked
+    }
+
+    /// With `true`, somebody else says that the first signal was heard: who shows a live view clears it first.
+    pub fn hush(&self, hushed: bool) {
+        self.hushed.store(hushed, Ordering::SeqCst);
     }
 }
 

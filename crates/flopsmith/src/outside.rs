@@ -98,7 +98,8 @@ fn measure<'a>(
     })
 }
 
-fn go_on(stopped: &CancellationToken) -> Result<()> {
+/// An error once somebody has asked to stop, which whoever measures looks at between measurements.
+pub fn go_on(stopped: &CancellationToken) -> Result<()> {
     anyhow::ensure!(!stopped.is_cancelled(), "stopped");
     Ok(())
 }

@@ -21,9 +21,12 @@ use crate::exit::say;
 use crate::folder::{Folder, job_name};
 use crate::interrupt::Watch;
 use crate::summary::{Facts, Summary, summarise};
-use crate::{export, machine, neighbour, outside, paths, view, yardstick};
+use crate::{export, machine, neighbour, outside, paths, view};
 
+mod ready;
 mod roles;
+
+use ready::Ready;
 
 /// How long roles may take to come to rest.
 const GRACE: Duration = Duration::from_secs(30);
@@ -50,11 +53,15 @@ pub struct Ended {
     pub summary: Summary,
     /// Was it interrupted?
     pub interrupted: bool,
+    /// Could a file of its result not be written?
+    pub unwritten: bool,
 }
 
 /// Runs until the budget is spent or the user stops it.
 pub fn execute(plan: Plan) -> Result<Ended> {
     let began = Instant::now();
+    // Before the first measurement: what a signal does by itself says neither that the run is kept nor how to go on with it.
+    let watch = Watch::start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -73,25 +80,27 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     if !facts.concluded {
         neighbour::announce(&format!("{} {}", job_name(job), folder.id));
     }
+    let ended = |facts: &Facts, interrupted: bool| -> Result<Ended> {
+        Ok(Ended {
+            summary: summarise(folder.id.as_str(), &folder.path, facts)?,
+            interrupted,
+            unwritten: false,
+        })
+    };
     if facts.finished {
         let mut interrupted = false;
         if facts.concluded {
             say("this run is finished already; here is its result");
         } else {
             // It was killed between its last step and what comes after it.
-            let watch = Watch::start()?;
             runtime.block_on(async {
                 export::model(&folder, &settings, store(&settings, &folder)?).await
             })?;
-            let evaluator = evaluator(&settings, &folder)?;
+            let evaluator = ready::evaluator(&settings, &folder)?;
             interrupted =
                 !outside::conclude(&evaluator, &settings, &folder, &mut facts, watch.asked())?;
         }
-        let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
-        return Ok(Ended {
-            summary,
-            interrupted,
-        });
+        return ended(&facts, interrupted);
     }
     facts.job = job_name(job).into();
     facts.problem = settings.problem.clone();
@@ -102,22 +111,16 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     folder.write_facts(&facts)?;
 
     say("measuring this machine…");
-    let evaluator = evaluator(&settings, &folder)?;
-    let problem = Arc::clone(&evaluator.problem);
-    let mut timer = evaluator.timer(settings.threads)?;
-    match facts.reference {
-        Some(chain) => timer.go_on_with(chain),
-        None => {
-            facts.reference = Some(timer.chain());
-            folder.write_facts(&facts)?;
-        }
-    }
-    if facts.corpus_best_gflops.is_none() {
-        facts.corpus_best_gflops = outside::corpus_best(&evaluator, &settings, &folder, &mut timer);
-        folder.write_facts(&facts)?;
-    }
-    let openblas = evaluator.openblas(settings.threads);
-    let ended = runtime.block_on(sitting(
+    let Some(ready) = ready::measure(&settings, &folder, &mut facts, watch.asked())? else {
+        left_early(&folder, &mut facts, began)?;
+        return ended(&facts, true);
+    };
+    let Ready {
+        evaluator,
+        timer,
+        openblas,
+    } = ready;
+    let sat = runtime.block_on(sitting(
         job,
         settings.clone(),
         &folder,
@@ -125,35 +128,24 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         &evaluator,
         timer,
         openblas,
-        problem,
         began,
         &mut facts,
         &resume,
+        &watch,
     ));
-    // Nobody listens to signals once that runtime is gone.
-    let watch = Watch::start();
     runtime.shutdown_timeout(Duration::from_secs(2));
-    let mut interrupted = ended?;
-    let watch = watch?;
+    let mut interrupted = sat?;
     if facts.finished && !interrupted {
         interrupted =
             !outside::conclude(&evaluator, &settings, &folder, &mut facts, watch.asked())?;
     }
-    let summary = summarise(folder.id.as_str(), &folder.path, &facts)?;
-    Ok(Ended {
-        summary,
-        interrupted,
-    })
+    ended(&facts, interrupted)
 }
 
-fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluator> {
-    let evaluator = Evaluator::new(
-        Arc::new(paths::problem(&settings.problem)?),
-        &settings.evaluate.compiler,
-        settings.evaluate.allow_weaker_jail,
-    )?;
-    yardstick::keep(&folder.path, &evaluator.problem, &evaluator.toolchain)?;
-    Ok(evaluator)
+/// Notes a sitting that was stopped before its roles began.
+fn left_early(folder: &Folder, facts: &mut Facts, began: Instant) -> Result<()> {
+    facts.seconds += began.elapsed().as_secs_f64();
+    folder.write_facts(facts)
 }
 
 fn store(settings: &Settings, folder: &Folder) -> Result<Store> {
@@ -176,10 +168,10 @@ async fn sitting(
     evaluator: &Evaluator,
     timer: flopsmith_bench::Timer,
     openblas: Option<flopsmith_bench::openblas::Best>,
-    problem: Arc<flopsmith_problem::Problem>,
     began: Instant,
     facts: &mut Facts,
     resume: &str,
+    watch: &Watch,
 ) -> Result<bool> {
     let (server, options) = if settings.nats.is_empty() {
         let server = Server::start(None, &folder.path.join("nats"), server_options()).await?;
@@ -190,6 +182,16 @@ async fn sitting(
     };
     let bus = Bus::connect(options).await?;
     bus.ensure_streams(&RunSetup::default()).await?;
+    if watch.asked().is_cancelled() {
+        // Nothing was begun, so there is nothing to finish.
+        let drained = bus.drain().await;
+        if let Some(server) = server {
+            server.stop().await;
+        }
+        left_early(folder, facts, began)?;
+        drained?;
+        return Ok(true);
+    }
     let store = store(&settings, folder)?;
     let cores = Cores::new(machine::cores());
     let memory = machine::Watch::start(Duration::from_secs(1))?;
@@ -211,7 +213,7 @@ async fn sitting(
         settings: settings.clone(),
         folder: folder.path.clone(),
         node: NodeId::new("local")?,
-        problem,
+        problem: Arc::clone(&evaluator.problem),
         toolchain: evaluator.toolchain.fingerprint.clone(),
         bus: bus.clone(),
         store,
@@ -234,8 +236,6 @@ async fn sitting(
         ))
     });
     let mut clock = tokio::time::interval(Duration::from_secs(5));
-    let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let shares_before = facts.shares.clone();
     let note = |facts: &mut Facts| {
         facts.seconds = seconds_before + began.elapsed().as_secs_f64();
@@ -250,19 +250,21 @@ async fn sitting(
             .max(machine::own_peak_bytes() + broker);
     };
     let mut broker_lost = false;
+    watch.hush(true);
     let (interrupted, failed) = loop {
         tokio::select! {
             () = finished.cancelled() => break (false, None),
             standing = node.wait() => break (false, Some(standing)),
-            _ = interrupt.recv() => break (true, None),
-            _ = terminate.recv() => break (true, None),
+            () = watch.asked().cancelled() => break (true, None),
             words = given_up(server.as_ref()) => {
                 broker_lost = true;
                 break (false, Some(Standing::Failed(words)));
             }
             _ = clock.tick() => {
                 note(facts);
-                folder.write_facts(facts)?;
+                if let Err(error) = folder.write_facts(facts) {
+                    break (false, Some(Standing::Failed(format!("{error:#}"))));
+                }
             }
         }
     };
@@ -270,20 +272,16 @@ async fn sitting(
         view.abort();
         view::clear();
     }
+    watch.hush(false);
     if interrupted {
         say("stopping: finishing what is in hand (once more ctrl-c to leave at once)…");
-        tokio::spawn(async move {
-            if interrupt.recv().await.is_some() {
-                std::process::exit(i32::from(crate::exit::INTERRUPTED));
-            }
-        });
     }
     let standing = node
         .close(if broker_lost { LOST_GRACE } else { GRACE })
         .await;
     note(facts);
     facts.finished = finished.is_cancelled();
-    folder.write_facts(facts)?;
+    let noted = folder.write_facts(facts);
     // Without a broker nothing can be said any more.
     let drained = if broker_lost {
         Ok(())
@@ -296,14 +294,21 @@ async fn sitting(
     }
     match (failed, standing) {
         (Some(Standing::Failed(words)), _) => {
-            anyhow::bail!("{words}\n  the run is kept: `{resume}` goes on with it")
+            return Err(kept(&words, resume));
         }
         (_, Standing::Failed(words)) if !interrupted => say(&format!("warning: {words}")),
         _ => {}
     }
-    drained?;
-    exported?;
+    noted
+        .and(drained.map_err(Into::into))
+        .and(exported)
+        .map_err(|error| kept(&format!("{error:#}"), resume))?;
     Ok(interrupted)
+}
+
+/// Why a sitting ended before its time, and how to go on.
+fn kept(words: &str, resume: &str) -> anyhow::Error {
+    anyhow::anyhow!("{words}\n  the run is kept: `{resume}` goes on with it")
 }
 
 /// Why the private broker was given up. Pends as long as all is well, and where the run has no broker of its own.

@@ -1,12 +1,12 @@
 //! What a run came to, from the files in its folder.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::cores::Shares;
-use flopsmith_actors::role::recorder::files;
+use flopsmith_actors::journal::Lines;
+use flopsmith_actors::role::recorder::{DeadLine, files};
 use flopsmith_bench::Chain;
 use flopsmith_protocol::{
     CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome, Purpose, TechniqueSet,
@@ -89,8 +89,12 @@ pub struct Summary {
     pub coverage_unconfirmed: u64,
     /// Outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
+    /// Lines of `outcomes.jsonl` that cannot be read: what they held is in none of these numbers.
+    pub unreadable_outcomes: u64,
     /// Infrastructure failures.
     pub infrastructure_errors: u64,
+    /// Messages that left their queues without having been worked off, see `dead_letters.jsonl`.
+    pub dead_letters: u64,
     /// Share of wall time by role, and `idle`.
     pub share_of_time: BTreeMap<String, f64>,
     /// Peak memory of this process and everything it started (broker, compilers, jails), see [`crate::machine::Watch`].
@@ -146,30 +150,29 @@ pub struct Certified {
     pub record: Option<String>,
 }
 
-/// Reads a file of JSON lines; a last line that was cut off is left out, and each id counts once.
+/// The lines of a file of JSON lines that can be read; none where there is no file.
 pub fn lines<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Vec<T>> {
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
+    Ok(read(path)?.items)
+}
+
+fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Lines<T>> {
+    let lines = match std::fs::File::open(path) {
+        Ok(file) => Lines::read(path, file),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Lines::default()),
+        Err(e) => Err(e),
     };
-    let mut items = Vec::new();
-    // Bytes, not text: a line may have been cut off in the middle of a character.
-    for line in BufReader::new(file).split(b'\n') {
-        let line = line.with_context(|| format!("cannot read {}", path.display()))?;
-        match serde_json::from_slice(&line) {
-            Ok(item) => items.push(item),
-            Err(_) => break,
-        }
-    }
-    Ok(items)
+    lines.with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Every outcome of a run, each once.
 pub fn outcomes(folder: &Path) -> Result<Vec<Outcome>> {
+    Ok(read_outcomes(folder)?.items)
+}
+
+fn read_outcomes(folder: &Path) -> Result<Lines<Outcome>> {
     let mut seen: HashSet<CandidateId> = HashSet::new();
-    let mut all: Vec<Outcome> = lines(&folder.join(files::OUTCOMES))?;
-    all.retain(|o| seen.insert(o.candidate.id.clone()));
+    let mut all: Lines<Outcome> = read(&folder.join(files::OUTCOMES))?;
+    all.items.retain(|o| seen.insert(o.candidate.id.clone()));
     Ok(all)
 }
 
@@ -199,8 +202,13 @@ pub fn machine_of<'a>(
 
 /// Sums a run up.
 pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
-    let outcomes = outcomes(folder)?;
+    let Lines {
+        items: outcomes,
+        unreadable,
+        ..
+    } = read_outcomes(folder)?;
     let machines = machines(folder)?;
+    let dead: Vec<DeadLine> = lines(&folder.join(files::DEAD))?;
     let best = best(&outcomes, &facts.certified, &facts.refused);
     let machine = machine_of(&machines, best.as_ref());
     let coverage = grid::coverage(&outcomes);
@@ -235,7 +243,9 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         coverage: coverage.confirmed,
         coverage_unconfirmed: coverage.unconfirmed,
         outcomes: kinds,
+        unreadable_outcomes: unreadable,
         infrastructure_errors: infrastructure,
+        dead_letters: dead.len() as u64,
         share_of_time,
         peak_memory_bytes: facts.peak_memory_bytes,
         finished: facts.finished,

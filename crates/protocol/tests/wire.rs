@@ -149,6 +149,13 @@ fn golden<M: Message + PartialEq + Debug>(name: &str, message: &M) {
 fn golden_bytes_of_every_message() {
     golden("task", &task());
     golden(
+        "task_explorers",
+        &Task {
+            explorers: 2,
+            ..task()
+        },
+    );
+    golden(
         "candidate",
         &Candidate {
             candidate: example_ref(),
@@ -198,6 +205,19 @@ fn golden_bytes_of_every_message() {
                 measurement: measurement(),
             })
         },
+    );
+    golden(
+        "outcome_certificate",
+        &outcome(Verdict::Measured {
+            measurement: Measurement {
+                certificate: Some(Certificate {
+                    layout_ratios: vec![25.75, 25.5, 26.0],
+                    layout_spread: 0.0196,
+                    cold_seconds_per_call: Some(0.0015),
+                }),
+                ..measurement()
+            },
+        }),
     );
     golden(
         "outcome_rejected",

@@ -63,8 +63,12 @@ pub struct Summary {
     pub coverage_unconfirmed: u64,
     /// Outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
+    /// Lines of the run's outcomes that cannot be read.
+    pub unreadable_outcomes: u64,
     /// Infrastructure failures.
     pub infrastructure_errors: u64,
+    /// Messages that nobody could work off.
+    pub dead_letters: u64,
     /// Share of wall time by role, and `idle`.
     pub share_of_time: BTreeMap<String, f64>,
     /// Peak memory of all processes of the run together.

@@ -248,6 +248,20 @@ fn tiles(report: &RunReport) -> String {
             "no program is blamed for them".into(),
         ));
     }
+    if report.summary.dead_letters > 0 {
+        tiles.push((
+            count(report.summary.dead_letters),
+            "messages nobody could work off",
+            "dead_letters.jsonl says why".into(),
+        ));
+    }
+    if report.summary.unreadable_outcomes > 0 {
+        tiles.push((
+            count(report.summary.unreadable_outcomes),
+            "unreadable lines of outcomes.jsonl",
+            "what they held is left out".into(),
+        ));
+    }
     let mut out = String::from("<dl class=\"tiles\">");
     for (value, what, note) in tiles {
         let note = if note.is_empty() {

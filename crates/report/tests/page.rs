@@ -295,6 +295,26 @@ fn a_run_of_one_step_shows_it() {
 }
 
 #[test]
+fn what_went_wrong_is_counted_where_something_did() {
+    let wrong = [
+        "infrastructure errors",
+        "unreadable lines",
+        "nobody could work off",
+    ];
+    let mut report = example();
+    let page = html(&report);
+    assert!(wrong.iter().all(|words| !page.contains(words)));
+    report.summary.infrastructure_errors = 4711;
+    report.summary.unreadable_outcomes = 4712;
+    report.summary.dead_letters = 4713;
+    let page = html(&report);
+    assert!(wrong.iter().all(|words| page.contains(words)));
+    for number in ["4\u{202f}711", "4\u{202f}712", "4\u{202f}713"] {
+        assert!(page.contains(number), "{number}");
+    }
+}
+
+#[test]
 fn the_data_survive_a_file() {
     let text = serde_json::to_string(&example()).expect("the data can be written");
     let again: RunReport = serde_json::from_str(&text).expect("the data can be read");

@@ -1,4 +1,4 @@
-//! Archive: outcomes → tasks, elites, stage changes. The only writer of a run's course.
+//! Archive: outcomes and dead letters → tasks, elites, stage changes. The only writer of a run's course.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use flopsmith_archive::{Effect, Sqd};
+use flopsmith_bus::DeadLetter;
 use flopsmith_protocol::{
     Candidate, CandidateId, CandidateRef, InfrastructureCause, Outcome, Purpose, StageChanged,
     Task, Verdict, subjects,
@@ -17,6 +18,7 @@ use tracing::Instrument;
 
 use super::Role;
 use crate::course::{Course, Job};
+use crate::dead::Work;
 use crate::error::Error;
 use crate::node::{Context, Decided};
 use crate::steps::Steps;
@@ -93,6 +95,7 @@ impl Role for Archive {
             .bus
             .log::<Outcome>(&subjects::outcome(&context.run), work.saved.sequence)
             .await?;
+        let mut dead = context.bus.dead_letters(0).await?;
         let mut clock = tokio::time::interval(Duration::from_millis(500));
         loop {
             tokio::select! {
@@ -104,6 +107,11 @@ impl Role for Archive {
                     span.record("verdict", outcome.verdict.kind());
                     self.on_outcome(&mut work, sequence, &outcome).instrument(span).await?;
                     self.end_step(&mut work).await?;
+                }
+                // Only who has heard all outcomes knows which are missing.
+                letter = dead.next(), if log.pending() == 0 => {
+                    let letter = letter?;
+                    self.on_dead_letter(&work, &letter).await?;
                 }
                 _ = clock.tick() => self.on_clock(&mut work).await?,
             }
@@ -258,6 +266,41 @@ impl Archive {
             at: Instant::now(),
             idle: self.context.cores.idle(),
         }
+    }
+
+    /// Work that left its queue undone gets an outcome at once: the infrastructure's fault, never a reward.
+    async fn on_dead_letter(&self, work: &Working, letter: &DeadLetter) -> Result<(), Error> {
+        let Some(dead) = Work::of(letter).filter(|dead| *dead.run() == self.context.run) else {
+            return Ok(());
+        };
+        for lost in dead.samples() {
+            let candidate = &lost.candidate;
+            let awaited = match candidate.purpose {
+                Purpose::Certify => work.repeated.contains(&candidate.id),
+                _ => !work.steps.knows(candidate),
+            };
+            if !awaited {
+                continue;
+            }
+            tracing::warn!(candidate = %candidate.id, reason = letter.reason, "its work is among the dead letters; it is counted as lost");
+            let verdict = Verdict::Infrastructure {
+                cause: InfrastructureCause::Bus,
+                detail: format!(
+                    "nobody could work it off in {}: {}",
+                    letter.subject, letter.reason
+                ),
+            };
+            let decided = Decided {
+                candidate,
+                source: &lost.source,
+                techniques: lost.techniques,
+                vector_bits: lost.vector_bits,
+                verdict,
+                stage_seconds: lost.stage_seconds,
+            };
+            self.context.publish_outcome(decided).await?;
+        }
+        Ok(())
     }
 
     /// Work that nobody has any more gets an outcome: the cluster's fault, never a reward.

@@ -232,7 +232,7 @@ async fn compile(
         Err(mishap) if mishap.try_again(delivery.attempt(), context.attempts) => {
             tracing::warn!(verdict = ?mishap.verdict, candidate = %message.candidate.id, "compile stage failed; trying again");
             results.give_up(&key);
-            delivery.retry(ErrorClass::Infrastructure).await?;
+            delivery.retry(mishap.class).await?;
         }
         Err(mishap) => {
             let seconds = started.elapsed().as_secs_f32();

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use flopsmith_bus::LogReader;
+use flopsmith_bus::{DeadLetters, LogReader};
 use flopsmith_protocol::{MachineFacts, Outcome, PolicyPublished, StageChanged, subjects};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ mod folder;
 
 pub use book::{Progress, StepLine};
 use folder::Files;
-pub use folder::note_machine;
+pub use folder::{DeadLine, note_machine};
 
 /// Writes the run's files.
 pub struct Recorder {
@@ -47,6 +47,8 @@ pub mod files {
     pub const TRAINING: &str = "training.jsonl";
     /// Stage changes.
     pub const STAGES: &str = "stages.jsonl";
+    /// Work that nobody could do, with the reason, one JSON object a line.
+    pub const DEAD: &str = "dead_letters.jsonl";
     /// The timing machine as it was attested last.
     pub const MACHINE: &str = "machine.json";
     /// Every attestation of a timing machine, one JSON object a line: measurements name theirs by its digest.
@@ -60,6 +62,7 @@ struct Places {
     versions: u64,
     changes: u64,
     machines: u64,
+    dead: u64,
 }
 
 /// The logs a recorder writes down.
@@ -68,6 +71,7 @@ struct Logs {
     versions: LogReader<PolicyPublished>,
     changes: LogReader<StageChanged>,
     machines: LogReader<MachineFacts>,
+    dead: DeadLetters,
 }
 
 impl Logs {
@@ -78,6 +82,7 @@ impl Logs {
             versions: bus.log(&subjects::policy(run), from.versions).await?,
             changes: bus.log(&subjects::stage(run), from.changes).await?,
             machines: bus.log(&subjects::machine(run), from.machines).await?,
+            dead: bus.dead_letters(from.dead).await?,
         })
     }
 
@@ -99,6 +104,11 @@ impl Logs {
             files.machine(facts)?;
             places.machines = sequence + 1;
         }
+        while self.dead.pending() > 0 {
+            let letter = self.dead.next().await?;
+            files.dead_letter(&letter)?;
+            places.dead = letter.sequence + 1;
+        }
         Ok(())
     }
 }
@@ -107,7 +117,7 @@ impl Logs {
 impl Role for Recorder {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
-        let mut files = Files::open(&context.folder)?;
+        let mut files = Files::open(&context.folder, context.run.clone())?;
         let mut places = Places::default();
         let mut logs = Logs::open(&context, &places).await?;
         logs.replay(&mut files, &mut places).await?;
@@ -136,6 +146,11 @@ impl Role for Recorder {
                     files.machine(facts)?;
                     places.machines = sequence + 1;
                     self.progress.send_replace(files.progress());
+                }
+                letter = logs.dead.next() => {
+                    let letter = letter?;
+                    files.dead_letter(&letter)?;
+                    places.dead = letter.sequence + 1;
                 }
                 () = stop.cancelled() => break,
             }

@@ -143,7 +143,7 @@ impl Timer {
             Ok(measurement) => Verdict::Measured { measurement },
             Err(mishap) if mishap.try_again(delivery.attempt(), self.context.attempts) => {
                 tracing::warn!(verdict = ?mishap.verdict, candidate = %compiled.candidate.id, "timing failed; trying again");
-                return Ok(delivery.retry(ErrorClass::Infrastructure).await?);
+                return Ok(delivery.retry(mishap.class).await?);
             }
             Err(mishap) => mishap.verdict,
         };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use flopsmith_bench::{Failure, Report};
-use flopsmith_bus::{Delivery, ErrorClass, Worker};
+use flopsmith_bus::{Delivery, Worker};
 use flopsmith_protocol::{Compiled, Verified, subjects};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -114,7 +114,7 @@ async fn verify(
         }
         Err(mishap) if mishap.try_again(delivery.attempt(), context.attempts) => {
             tracing::warn!(verdict = ?mishap.verdict, candidate = %message.candidate.id, "verify stage failed; trying again");
-            delivery.retry(ErrorClass::Infrastructure).await?;
+            delivery.retry(mishap.class).await?;
         }
         Err(mishap) => {
             let decided = Decided {

@@ -8,10 +8,11 @@ use flopsmith_actors::course::Job;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_bus::{RunSetup, WorkerOptions};
 use flopsmith_protocol::{
-    Candidate, InfrastructureCause, Outcome, Purpose, Task, Verdict, subjects,
+    ArtifactRef, Candidate, CandidateRef, Compiled, Digest, InfrastructureCause, Outcome, Purpose,
+    RunId, Task, TechniqueSet, Verdict, Verified, subjects,
 };
 use flopsmith_store::Checkpoints;
-use flopsmith_test_support::{Measured, outcome, run_id, wrong};
+use flopsmith_test_support::{Measured, machine_class, node_id, outcome, run_id, wrong};
 use tokio_util::sync::CancellationToken;
 
 use crate::{World, candidate, settings, soon, start};
@@ -149,4 +150,96 @@ async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() 
     again.done().await.unwrap();
     queue.close();
     working.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
+    let world = World::new().await;
+    let finished = CancellationToken::new();
+    // With the usual patience, which is longer than any test.
+    let archive = Archive::new(world.context(settings()), Job::Search, finished.clone());
+    let working = start(archive);
+    let mut queue = world
+        .bus
+        .worker::<Task>(WorkerOptions::new(subjects::generate("schedule"), 2))
+        .await
+        .unwrap();
+    for _ in 0..2 {
+        let task = soon(queue.next()).await.unwrap();
+        if task.message().id == candidate(0, 0, 0, Purpose::Search).task {
+            task.dead("nobody understands it").await.unwrap();
+        } else {
+            task.done().await.unwrap();
+        }
+    }
+    queue.close();
+    // The samples of the other task get further, and one is of a run that is none of ours.
+    let of = |sample| candidate(0, 1, sample, Purpose::Search);
+    let program = |candidate: CandidateRef| Candidate {
+        source: format!("program of {}", candidate.id),
+        candidate,
+    };
+    let foreign = CandidateRef {
+        run: RunId::new("other").unwrap(),
+        ..candidate(0, 1, 1, Purpose::Search)
+    };
+    let programs = [program(foreign), program(of(0))];
+    let compile = subjects::compile("cpu");
+    world.bury(&compile, &programs, "it kills compilers").await;
+    let verified = Verified {
+        compiled: Compiled {
+            candidate: of(1),
+            source: "compiled".into(),
+            object: ArtifactRef {
+                digest: Digest::of(b"object"),
+                size: 6,
+            },
+            techniques: TechniqueSet::all(),
+            vector_bits: Some(256),
+            toolchain: Digest::of(b"gcc"),
+            compile_seconds: 0.5,
+        },
+        worst_error_share: 0.0,
+        cases: 1,
+        verify_seconds: 0.25,
+        node: node_id(),
+    };
+    let time = subjects::time(&machine_class());
+    world.bury(&time, &[verified], "it kills timers").await;
+    // With them the only step is complete, and the run over.
+    soon(finished.cancelled()).await;
+    working.end().await.unwrap();
+
+    let lost = || async {
+        let mut lost = BTreeMap::new();
+        for outcome in world.log::<Outcome>(&subjects::outcome(&run_id())).await {
+            assert_eq!(outcome.verdict.kind(), "bus", "{outcome:?}");
+            lost.insert(outcome.candidate.id.to_string(), outcome);
+        }
+        lost
+    };
+    let all = lost().await;
+    let ids: Vec<&str> = all.keys().map(String::as_str).collect();
+    assert_eq!(
+        ids,
+        ["r-s0-g0-c0", "r-s0-g0-c1", "r-s0-g1-c0", "r-s0-g1-c1"]
+    );
+    for (id, words, source) in [
+        ("r-s0-g0-c1", "nobody understands it", ""),
+        ("r-s0-g1-c0", "it kills compilers", "program of r-s0-g1-c0"),
+        ("r-s0-g1-c1", "it kills timers", "compiled"),
+    ] {
+        let said = format!("{:?}", all[id].verdict);
+        assert!(said.contains(words), "{said}");
+        assert_eq!(all[id].source, source);
+    }
+    assert_eq!(all["r-s0-g1-c1"].techniques, Some(TechniqueSet::all()));
+
+    // Whoever reads the letters again later finds that all is decided.
+    let finished = CancellationToken::new();
+    let archive = Archive::new(world.context(settings()), Job::Search, finished.clone());
+    let working = start(archive);
+    soon(finished.cancelled()).await;
+    working.end().await.unwrap();
+    assert_eq!(lost().await, all);
 }

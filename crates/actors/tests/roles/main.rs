@@ -15,7 +15,7 @@ use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::Role;
 use flopsmith_actors::settings::GeneratorKind;
 use flopsmith_actors::{Cores, Error, Settings};
-use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
+use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions, WorkerOptions};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{CandidateRef, Digest, Message, Purpose, Task};
 use flopsmith_store::Store;
@@ -70,6 +70,18 @@ impl World {
             cores: Cores::new(2),
         })
         .unwrap()
+    }
+
+    /// Puts messages into a queue, and lets somebody take each who can do nothing with it.
+    async fn bury<M: Message + Send + 'static>(&self, subject: &str, messages: &[M], reason: &str) {
+        let options = WorkerOptions::new(subject, 1);
+        let mut queue = self.bus.worker::<M>(options).await.unwrap();
+        self.bus.publish_many(subject, messages).await.unwrap();
+        for _ in messages {
+            let delivery = soon(queue.next()).await.unwrap();
+            delivery.dead(reason).await.unwrap();
+        }
+        queue.close();
     }
 
     /// Everything in a log by now.

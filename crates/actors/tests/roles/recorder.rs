@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use flopsmith_actors::node::Context;
-use flopsmith_actors::role::recorder::{Progress, Recorder, StepLine, files};
-use flopsmith_protocol::{Outcome, Purpose, subjects};
+use flopsmith_actors::role::recorder::{DeadLine, Progress, Recorder, StepLine, files};
+use flopsmith_protocol::{Candidate, CandidateRef, Outcome, Purpose, RunId, subjects};
 use flopsmith_test_support::{outcome, run_id, wrong};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -70,4 +70,35 @@ async fn a_step_whose_line_was_not_written_any_more_gets_it() {
     let recorder = Recorder::new(Arc::clone(&context), progress);
     start(recorder).end().await.unwrap();
     assert_eq!(lines::<StepLine>(&context, files::METRICS).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_could_work_off_is_written_once_with_the_reason() {
+    let world = World::new().await;
+    let context = world.context(settings());
+    let own = candidate(0, 0, 1, Purpose::Search);
+    let foreign = CandidateRef {
+        run: RunId::new("other").unwrap(),
+        ..candidate(0, 0, 0, Purpose::Search)
+    };
+    let programs = [foreign, own].map(|candidate| Candidate {
+        candidate,
+        source: "int x;".into(),
+    });
+    let subject = subjects::compile("cpu");
+    world.bury(&subject, &programs, "it kills compilers").await;
+    for _ in 0..2 {
+        let (progress, _) = watch::channel(Progress::default());
+        let recorder = Recorder::new(Arc::clone(&context), progress);
+        start(recorder).end().await.unwrap();
+    }
+    let written: Vec<DeadLine> = lines(&context, files::DEAD);
+    let expected = DeadLine {
+        sequence: 2,
+        id: Some("r-s0-g0-c1".into()),
+        subject,
+        reason: "it kills compilers".into(),
+        attempts: 1,
+    };
+    assert_eq!(written, [expected]);
 }

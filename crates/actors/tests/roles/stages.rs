@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use flopsmith_actors::role::compiler::{self, Compiler};
 use flopsmith_actors::role::timer::{self, Timer};
@@ -10,8 +11,8 @@ use flopsmith_bench::{Built, Failure, Purpose as Measure, Report, Timed};
 use flopsmith_bus::WorkerOptions;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
-    ArtifactRef, Candidate, Compiled, Digest, Outcome, Purpose, TechniqueSet, Verdict, Verified,
-    subjects,
+    ArtifactRef, Candidate, Compiled, Digest, InfrastructureCause, Outcome, Purpose, TechniqueSet,
+    Verdict, Verified, subjects,
 };
 use flopsmith_test_support::{Measured, machine_class, node_id, run_id};
 
@@ -175,5 +176,74 @@ async fn a_compiler_outlives_a_full_store_and_programs_it_cannot_digest() {
     let verdicts = verdicts(&world, 2).await;
     says(&verdicts["r-s0-g0-c0"], "store", "cannot be written");
     says(&verdicts["r-s0-g0-c1"], "unknown", "indigestible");
+    all_well(&world, working).await;
+}
+
+type Asked = Vec<(Vec<u8>, Instant)>;
+
+/// Fails the first time it is asked for a program, for want of space or by its jail; notes when it was asked.
+struct Starved(Arc<Mutex<Asked>>);
+
+impl verifier::Stage for Starved {
+    fn verify(&mut self, object: &[u8], seed: u64) -> Result<Report, Failure> {
+        let mut asked = self.0.lock().unwrap();
+        let again = asked.iter().any(|(program, _)| program == object);
+        asked.push((object.to_vec(), Instant::now()));
+        let cause = if object == b"space" {
+            InfrastructureCause::Resources
+        } else {
+            InfrastructureCause::Jail
+        };
+        if again {
+            verifier::Stage::verify(&mut Fake, object, seed)
+        } else {
+            Err(Failure::infrastructure(cause, "not now"))
+        }
+    }
+}
+
+/// How long after the first try the second one came.
+fn waited(asked: &[(Vec<u8>, Instant)], program: &str) -> Duration {
+    let tries: Vec<Instant> = asked
+        .iter()
+        .filter(|(of, _)| of == program.as_bytes())
+        .map(|(_, at)| *at)
+        .collect();
+    assert_eq!(tries.len(), 2, "{program}");
+    tries[1] - tries[0]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stage_that_ran_out_of_something_is_left_alone_for_longer() {
+    let world = World::new().await;
+    let [_, _, template] = compiled(&world).await;
+    let mut jobs = Vec::new();
+    for (sample, program) in [(0, "space"), (1, "jail")] {
+        let object = world.store.put(program.as_bytes().to_vec()).await.unwrap();
+        jobs.push(Compiled {
+            candidate: candidate(0, 0, sample, Purpose::Search),
+            object,
+            ..template.clone()
+        });
+    }
+    let subject = subjects::verify("cpu");
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let asked = Arc::new(Mutex::new(Asked::new()));
+    let stage = Starved(Arc::clone(&asked));
+    let working = start(Verifier::new(world.context(settings()), vec![stage]));
+    let subject = subjects::time(&machine_class());
+    let mut queue = world
+        .bus
+        .worker::<Verified>(WorkerOptions::new(subject, 2))
+        .await
+        .unwrap();
+    for _ in &jobs {
+        soon(queue.next()).await.unwrap().done().await.unwrap();
+    }
+    {
+        let asked = asked.lock().unwrap();
+        assert!(waited(&asked, "space") > Duration::from_millis(4900));
+        assert!(waited(&asked, "jail") < Duration::from_millis(4900));
+    }
     all_well(&world, working).await;
 }

@@ -305,7 +305,7 @@ impl Compiler {
         }
         self.sandbox
             .run(&job)
-            .map_err(|e| Failure::infrastructure(InfrastructureCause::Jail, diagnose::chain(&e)))
+            .map_err(|e| Failure::ours(InfrastructureCause::Jail, &e))
     }
 }
 

@@ -69,18 +69,6 @@ pub fn of_candidate(finished: &Finished, memory_bytes: u64) -> Failure {
     Failure::candidate(fault, detail)
 }
 
-/// An error with its causes.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}
-
 fn excerpt(output: &[u8]) -> String {
     harmless(String::from_utf8_lossy(output).trim(), EXCERPT_BYTES)
 }

@@ -71,7 +71,7 @@ impl Process {
         let child = setup
             .sandbox
             .spawn(&job)
-            .map_err(|e| Failure::infrastructure(InfrastructureCause::Jail, ending::chain(&e)))?;
+            .map_err(|e| Failure::ours(InfrastructureCause::Jail, &e))?;
         let mut process = Self {
             child,
             control,
@@ -366,6 +366,6 @@ impl Process {
     fn finished(&mut self) -> Result<Option<Finished>, Failure> {
         self.child
             .try_wait()
-            .map_err(|e| Failure::infrastructure(InfrastructureCause::Jail, ending::chain(&e)))
+            .map_err(|e| Failure::ours(InfrastructureCause::Jail, &e))
     }
 }

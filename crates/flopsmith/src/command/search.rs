@@ -52,10 +52,13 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     let mut code = code(&ended);
     match (&ended.summary.best, output) {
         (None, _) => {
-            let (found, hint) = fruitless(&ended.summary);
-            say(&hint);
+            // Who was interrupted before anything was found blames nobody.
             if !ended.interrupted {
-                code = found;
+                let (found, hint) = fruitless(&ended.summary);
+                say(&hint);
+                if !ended.unwritten {
+                    code = found;
+                }
             }
         }
         (Some(best), Some(output)) => output.write(&best.source)?,

@@ -1,9 +1,9 @@
 //! `flopsmith train`: the main job.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use flopsmith_actors::course::Job;
 use flopsmith_actors::settings::Settings;
 
@@ -136,19 +136,27 @@ pub fn finish(
         resume: resume.to_owned(),
     })?;
     let summary = &ended.summary;
-    if let Some(best) = &summary.best {
-        std::fs::write(path.join("best.c"), &best.source)
-            .map_err(|e| usage(format!("cannot write best.c: {e}")))?;
-    }
-    let report = super::report::write(&path, None)?;
+    // What cannot be written does not take the rest of the result with it.
+    let mut unwritten = false;
+    let mut lacking = |error: anyhow::Error| {
+        unwritten = true;
+        say(&format!("error: {error:#}"));
+    };
+    let best = summary
+        .best
+        .as_ref()
+        .and_then(|best| write_best(&path, &best.source).map_err(&mut lacking).ok());
+    let report = super::report::write(&path, None).map_err(&mut lacking).ok();
     say("");
     for line in summary.table() {
         say(&line);
     }
     say("");
-    say(&format!("report       {}", report.display()));
-    if summary.best.is_some() {
-        say(&format!("best source  {}", path.join("best.c").display()));
+    if let Some(report) = report {
+        say(&format!("report       {}", report.display()));
+    }
+    if let Some(best) = &best {
+        say(&format!("best source  {}", best.display()));
     }
     let model = path.join(export::MODEL);
     let trained = export::is_whole(&model);
@@ -165,14 +173,24 @@ pub fn finish(
     if ended.interrupted || !summary.finished {
         say(&format!("go on with   {resume}"));
     } else if job == Job::Train {
-        if summary.best.is_some() {
+        if best.is_some() {
             say(&format!("time it      {time_it}"));
         }
         if trained {
             say(&format!("sample it    {}", shell::sample(&model, &problem)));
         }
     }
-    Ok(ended)
+    Ok(Ended { unwritten, ..ended })
+}
+
+/// Writes the best program of a run. Where that fails the one from before is left as it was.
+fn write_best(folder: &Path, source: &str) -> Result<PathBuf> {
+    let path = folder.join("best.c");
+    let part = folder.join("best.c.part");
+    std::fs::write(&part, source)
+        .and_then(|()| std::fs::rename(&part, &path))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
 }
 
 /// Where the trained model lies, or why there is none.
@@ -189,7 +207,9 @@ fn about_model(whole: Option<&Path>, finished: bool, steps: u64) -> String {
 
 /// The exit code of a run that came to its end or was stopped.
 pub fn code(ended: &Ended) -> u8 {
-    if ended.interrupted {
+    if ended.unwritten {
+        exit::INFRASTRUCTURE
+    } else if ended.interrupted {
         exit::INTERRUPTED
     } else {
         exit::OK

@@ -24,6 +24,7 @@ impl Summary {
             self.outcomes.values().sum::<u64>(),
             self.infrastructure_errors
         ));
+        lines.extend(self.what_went_wrong());
         if self.steps == 0 && self.end.is_some() {
             lines.push(
                 "no training step fitted into the budget: start and end are of the same model, and differ by chance"
@@ -44,6 +45,26 @@ impl Summary {
             self.seconds,
             significant(self.peak_memory_bytes as f64 / f64::from(1 << 30), 3)
         ));
+        lines
+    }
+
+    fn what_went_wrong(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.unreadable_outcomes > 0 {
+            lines.push(format!(
+                "{} line{} of outcomes.jsonl cannot be read and {} left out: flopsmith.log says why",
+                self.unreadable_outcomes,
+                if self.unreadable_outcomes == 1 { "" } else { "s" },
+                if self.unreadable_outcomes == 1 { "is" } else { "are" },
+            ));
+        }
+        if self.dead_letters > 0 {
+            lines.push(format!(
+                "{} message{} nobody could work off: dead_letters.jsonl says why",
+                self.dead_letters,
+                if self.dead_letters == 1 { "" } else { "s" },
+            ));
+        }
         lines
     }
 

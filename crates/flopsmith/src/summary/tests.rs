@@ -192,3 +192,48 @@ fn what_was_not_evaluated_is_null() {
     let row = "mean GFLOPS, failures count 0            40.00           –";
     assert!(shown.contains(row), "{shown}");
 }
+
+#[test]
+fn a_line_that_cannot_be_read_costs_itself_only_and_one_that_was_cut_off_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |sample, gflops| {
+        let outcome = first(sample, "a", "simd", measured(gflops));
+        serde_json::to_string(&outcome).unwrap()
+    };
+    let (before, behind, last) = (line(0, 10.0), line(1, 40.0), line(2, 20.0));
+    let path = folder.path().join(files::OUTCOMES);
+    let sum = || summarise("r", folder.path(), &Facts::default()).unwrap();
+    let text = format!("{before}\n{{\"damaged\": true}}\n{behind}\n");
+    std::fs::write(&path, format!("{text}{}", &last[..last.len() / 2])).unwrap();
+    let summary = sum();
+    assert_eq!(summary.outcomes["measured"], 2);
+    assert_eq!(summary.best.as_ref().unwrap().gflops, 40.0);
+    assert_eq!(summary.unreadable_outcomes, 1);
+    let said = |summary: &Summary| summary.table().join("\n");
+    assert!(said(&summary).contains("1 line of outcomes.jsonl"));
+    std::fs::write(&path, format!("{before}\n{behind}\n{last}\n")).unwrap();
+    let summary = sum();
+    assert_eq!(summary.outcomes["measured"], 3);
+    assert_eq!(summary.unreadable_outcomes, 0);
+    assert!(!said(&summary).contains("outcomes.jsonl"));
+}
+
+#[test]
+fn dead_letters_are_counted_and_named_where_there_are_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let sum = || summarise("r", folder.path(), &Facts::default()).unwrap();
+    let said = |summary: &Summary| summary.table().join("\n");
+    assert_eq!(sum().dead_letters, 0);
+    assert!(!said(&sum()).contains("dead_letters"));
+    let line = DeadLine {
+        sequence: 3,
+        id: None,
+        subject: "fs.v1.work.compile.cpu".into(),
+        reason: "not a message".into(),
+        attempts: 1,
+    };
+    let line = serde_json::to_string(&line).unwrap();
+    std::fs::write(folder.path().join(files::DEAD), line + "\n").unwrap();
+    assert_eq!(sum().dead_letters, 1);
+    assert!(said(&sum()).contains("1 message nobody could work off: dead_letters.jsonl"));
+}

@@ -1,5 +1,7 @@
 //! Disks that are full or become full.
 
+use std::os::fd::AsRawFd;
+
 use super::killed::named;
 use super::*;
 
@@ -34,10 +36,18 @@ fn search_on_a_disk_of(bytes: u64, runs: &Path, budget: &str) -> Option<Command>
     }
     let mut command = disk();
     command.arg(env!("CARGO_BIN_EXE_flopsmith"));
-    // A jail in a jail may protect less.
-    let settings = ["evaluate.allow_weaker_jail=true"];
+    let settings = [
+        // A jail in a jail may protect less.
+        "evaluate.allow_weaker_jail=true",
+        "tasks=2",
+        "group_size=4",
+        "max_steps=6",
+    ];
     Some(search(command, runs, budget, &settings))
 }
+
+/// Samples of such a search that is led to its end.
+const SAMPLES: usize = 6 * 2 * 4;
 
 /// A folder in a place without links, so that it has the same name for everybody.
 fn folder_for_a_disk(place: &tempfile::TempDir) -> PathBuf {
@@ -62,7 +72,7 @@ fn a_disk_that_is_too_small_for_a_run_is_named() {
 }
 
 #[test]
-fn a_disk_that_becomes_full_ends_the_run_with_a_word_about_it() {
+fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
     const DISK: u64 = 96 << 20;
     let place = tempfile::tempdir().unwrap();
     let runs = folder_for_a_disk(&place);
@@ -86,6 +96,13 @@ fn a_disk_that_becomes_full_ends_the_run_with_a_word_about_it() {
     let device = |path: &Path| path.metadata().unwrap().dev();
     assert_ne!(device(&disk), device(&runs), "it must not be our own disk");
     run.wait_for("some outcomes", || outcomes(&disk).len() >= 2);
+    // Whoever has it open keeps the disk, when the program is gone that it was made for.
+    let held = File::open(&disk).unwrap();
+    let disk = PathBuf::from(format!(
+        "/proc/{}/fd/{}",
+        std::process::id(),
+        held.as_raw_fd()
+    ));
 
     let mut filler = File::create(disk.join("filler")).unwrap();
     let block = vec![1u8; 1 << 20];
@@ -104,5 +121,47 @@ fn a_disk_that_becomes_full_ends_the_run_with_a_word_about_it() {
         );
         pause();
     }
-    speaks_of_a_full_disk(run.finish(LIMIT).one_error(INFRASTRUCTURE));
+    let ended = run.finish(LIMIT);
+    let error = ended.one_error(INFRASTRUCTURE);
+    speaks_of_a_full_disk(error);
+    contains(error, &["the run is kept", "--resume"]);
+
+    drop(filler);
+    fs::remove_file(disk.join("filler")).unwrap();
+    let saved = place.path().join("saved");
+    let mut copy = Command::new("cp");
+    copy.arg("-a").arg(disk.join(".")).arg(&saved);
+    assert!(copy.status().unwrap().success());
+    let before = outcomes(&saved);
+    assert!(before.len() >= 2, "{before:?}");
+    let mut again = search(flopsmith(), &saved, "10m", &[]);
+    again.arg("--resume");
+    let ended = Running::start(again).finish(RUN_LIMIT);
+    assert_eq!(ended.code, Some(0), "{}", ended.said());
+    let after = outcomes(&saved);
+    assert!(after.values().all(|n| *n == 1), "{after:?}");
+    assert!(
+        before.keys().all(|id| after.contains_key(id)),
+        "an outcome was lost"
+    );
+    let samples = after.keys().filter(|id| !id.contains("-m")).count();
+    assert_eq!(samples, SAMPLES, "each sample has exactly one outcome");
+}
+
+#[test]
+fn a_best_program_that_cannot_be_written_is_this_machines_fault_and_all_else_is_there() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let settings = ["tasks=2", "group_size=4", "max_steps=1"];
+    let mut run = Running::start(search(flopsmith(), &runs, "10m", &settings));
+    run.wait_for("its folder", || only_run(&runs).is_some());
+    let folder = only_run(&runs).unwrap();
+    // Not even root puts a file in the place of a folder.
+    fs::create_dir(folder.join("best.c")).unwrap();
+    let ended = run.finish(RUN_LIMIT);
+    contains(ended.one_error(INFRASTRUCTURE), &["best.c"]);
+    let summary: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
+    assert_eq!(summary["finished"], true, "{summary}");
+    assert!(summary["best"]["source"].is_string(), "{summary}");
+    assert!(folder.join("report.html").is_file());
 }

@@ -12,6 +12,8 @@ use serde_json::Value;
 mod answers;
 mod bench;
 #[cfg(feature = "torch")]
+mod interrupts;
+#[cfg(feature = "torch")]
 mod kills;
 mod search;
 #[cfg(feature = "torch")]

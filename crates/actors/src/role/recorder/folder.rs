@@ -3,12 +3,15 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use flopsmith_bus::DeadLetter;
 use flopsmith_protocol::{
-    CandidateId, Digest, MachineFacts, NodeId, Outcome, PolicyPublished, StageChanged,
+    CandidateId, Digest, MachineFacts, NodeId, Outcome, PolicyPublished, RunId, StageChanged,
 };
+use serde::{Deserialize, Serialize};
 
 use super::book::{Book, Progress, StepLine};
 use super::files;
+use crate::dead::Work;
 use crate::error::Error;
 use crate::journal::{Journal, write_atomically};
 
@@ -48,26 +51,45 @@ pub fn note_machine(folder: &Path, facts: &MachineFacts) -> Result<(), Error> {
     Machines::open(folder)?.note(facts)
 }
 
+/// One line of `dead_letters.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadLine {
+    /// Where it stands among the dead letters of the bus.
+    pub sequence: u64,
+    /// The task or candidate it was about; none where it cannot be read.
+    pub id: Option<String>,
+    /// The queue it was in.
+    pub subject: String,
+    /// Why it left.
+    pub reason: String,
+    /// How often it had been given out.
+    pub attempts: u32,
+}
+
 /// The files of a run and what they hold already.
 pub(super) struct Files {
+    run: RunId,
     outcomes: Journal,
     metrics: Journal,
     training: Journal,
     stages: Journal,
     machines: Machines,
+    dead: Journal,
     written: HashSet<CandidateId>,
     versions: HashSet<u64>,
     changes: HashSet<u64>,
+    buried: HashSet<u64>,
     book: Book,
 }
 
 impl Files {
-    pub(super) fn open(folder: &Path) -> Result<Self, Error> {
+    pub(super) fn open(folder: &Path, run: RunId) -> Result<Self, Error> {
         let at = |name: &str| folder.join(name);
         let (outcomes, earlier) = Journal::open::<Outcome>(at(files::OUTCOMES))?;
         let (metrics, lines) = Journal::open::<StepLine>(at(files::METRICS))?;
         let (training, trained) = Journal::open::<PolicyPublished>(at(files::TRAINING))?;
         let (stages, changes) = Journal::open::<StageChanged>(at(files::STAGES))?;
+        let (dead, buried) = Journal::open::<DeadLine>(at(files::DEAD))?;
         let mut written: HashSet<CandidateId> = HashSet::new();
         let mut book = Book::behind(&lines);
         for outcome in &earlier {
@@ -76,14 +98,17 @@ impl Files {
             }
         }
         let mut files = Self {
+            run,
             outcomes,
             metrics,
             training,
             stages,
             machines: Machines::open(folder)?,
+            dead,
             written,
             versions: trained.iter().map(|p| p.version.0).collect(),
             changes: changes.iter().map(|s| s.step).collect(),
+            buried: buried.iter().map(|d| d.sequence).collect(),
             book,
         };
         // Whoever was killed between an outcome and the line of its step wrote the one and not the other.
@@ -123,6 +148,22 @@ impl Files {
             self.stages.write(change)?;
         }
         Ok(())
+    }
+
+    /// Other runs of the bus have dead letters as well; one that cannot be read may be of any.
+    pub(super) fn dead_letter(&mut self, letter: &DeadLetter) -> Result<(), Error> {
+        let work = Work::of(letter);
+        let foreign = work.as_ref().is_some_and(|w| *w.run() != self.run);
+        if foreign || !self.buried.insert(letter.sequence) {
+            return Ok(());
+        }
+        self.dead.write(&DeadLine {
+            sequence: letter.sequence,
+            id: work.map(|w| w.id().to_owned()),
+            subject: letter.subject.clone(),
+            reason: letter.reason.clone(),
+            attempts: letter.attempts,
+        })
     }
 
     pub(super) fn machine(&mut self, facts: MachineFacts) -> Result<(), Error> {

@@ -1,0 +1,167 @@
+//! What a dead letter was about: the samples that get no outcome from anybody else. Pure.
+
+use flopsmith_bus::DeadLetter;
+use flopsmith_protocol::{Candidate, CandidateRef, Compiled, RunId, Task, TechniqueSet, Verified};
+
+use crate::role::generator::candidate_ref;
+
+/// Work of a run that nobody will do any more.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Work {
+    Task(Task),
+    Candidate(Candidate),
+    Compiled(Compiled),
+    Verified(Verified),
+}
+
+/// A sample and what was known of it when its work was given up.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Lost {
+    pub candidate: CandidateRef,
+    pub source: String,
+    pub techniques: Option<TechniqueSet>,
+    pub vector_bits: Option<u32>,
+    pub stage_seconds: [f32; 3],
+}
+
+impl Work {
+    /// None where the letter cannot be read, as one of a later version, or is no work of ours.
+    pub fn of(letter: &DeadLetter) -> Option<Self> {
+        letter
+            .decode()
+            .map(Work::Task)
+            .or_else(|_| letter.decode().map(Work::Candidate))
+            .or_else(|_| letter.decode().map(Work::Compiled))
+            .or_else(|_| letter.decode().map(Work::Verified))
+            .ok()
+    }
+
+    /// Whose it is. The dead letters of a bus are those of all its runs.
+    pub fn run(&self) -> &RunId {
+        match self {
+            Work::Task(task) => &task.run,
+            Work::Candidate(message) => &message.candidate.run,
+            Work::Compiled(message) => &message.candidate.run,
+            Work::Verified(message) => &message.compiled.candidate.run,
+        }
+    }
+
+    /// The task or the candidate, for people.
+    pub fn id(&self) -> &str {
+        match self {
+            Work::Task(task) => task.id.as_str(),
+            Work::Candidate(message) => message.candidate.id.as_str(),
+            Work::Compiled(message) => message.candidate.id.as_str(),
+            Work::Verified(message) => message.compiled.candidate.id.as_str(),
+        }
+    }
+
+    /// The samples that go without an outcome for it: of a task all.
+    pub fn samples(self) -> Vec<Lost> {
+        match self {
+            Work::Task(task) => (0..task.group_size)
+                .map(|sample| unknown(candidate_ref(&task, sample, None), String::new()))
+                .collect(),
+            Work::Candidate(message) => vec![unknown(message.candidate, message.source)],
+            Work::Compiled(message) => vec![built(message, 0.0)],
+            Work::Verified(message) => vec![built(message.compiled, message.verify_seconds)],
+        }
+    }
+}
+
+fn unknown(candidate: CandidateRef, source: String) -> Lost {
+    Lost {
+        candidate,
+        source,
+        techniques: None,
+        vector_bits: None,
+        stage_seconds: [0.0; 3],
+    }
+}
+
+fn built(compiled: Compiled, verify_seconds: f32) -> Lost {
+    Lost {
+        techniques: Some(compiled.techniques),
+        vector_bits: compiled.vector_bits,
+        stage_seconds: [compiled.compile_seconds, verify_seconds, 0.0],
+        ..unknown(compiled.candidate, compiled.source)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use flopsmith_protocol::{ArtifactRef, Digest, Message, encode};
+    use flopsmith_test_support::{candidate, node_id, run_id, task, wrong};
+
+    fn letter(message: &impl Message) -> DeadLetter {
+        DeadLetter {
+            sequence: 1,
+            subject: "fs.v1.work.compile.cpu".into(),
+            reason: "nobody could".into(),
+            attempts: 5,
+            payload: encode(message).unwrap().into(),
+        }
+    }
+
+    #[test]
+    fn a_task_leaves_all_its_samples_and_a_program_itself_with_what_is_known_of_it() {
+        let work = Work::of(&letter(&task(1, 0))).unwrap();
+        assert_eq!((work.run(), work.id()), (&run_id(), "r-s1-g0"));
+        let ids: Vec<String> = work
+            .samples()
+            .into_iter()
+            .map(|lost| lost.candidate.id.to_string())
+            .collect();
+        assert_eq!(ids, ["r-s1-g0-c0", "r-s1-g0-c1"]);
+
+        let program = Candidate {
+            candidate: candidate(1, 0, 1),
+            source: "int x;".into(),
+        };
+        let work = Work::of(&letter(&program)).unwrap();
+        assert_eq!((work.run(), work.id()), (&run_id(), "r-s1-g0-c1"));
+        let expected = unknown(program.candidate.clone(), "int x;".into());
+        assert_eq!(work.samples(), [expected]);
+
+        let compiled = Compiled {
+            candidate: program.candidate,
+            source: program.source,
+            object: ArtifactRef {
+                digest: Digest::of(b"object"),
+                size: 6,
+            },
+            techniques: TechniqueSet::all(),
+            vector_bits: Some(512),
+            toolchain: Digest::of(b"gcc"),
+            compile_seconds: 0.5,
+        };
+        let verified = Verified {
+            compiled: compiled.clone(),
+            worst_error_share: 0.0,
+            cases: 1,
+            verify_seconds: 0.25,
+            node: node_id(),
+        };
+        for (work, seconds) in [
+            (Work::of(&letter(&compiled)), [0.5, 0.0, 0.0]),
+            (Work::of(&letter(&verified)), [0.5, 0.25, 0.0]),
+        ] {
+            let lost = work.unwrap().samples().pop().unwrap();
+            assert_eq!(lost.techniques, Some(TechniqueSet::all()));
+            assert_eq!((lost.vector_bits, lost.stage_seconds), (Some(512), seconds));
+        }
+    }
+
+    #[test]
+    fn what_is_no_work_is_left_alone() {
+        let outcome = flopsmith_test_support::outcome(candidate(1, 0, 0), wrong());
+        assert_eq!(Work::of(&letter(&outcome)), None);
+        let truncated = DeadLetter {
+            payload: Vec::<u8>::new().into(),
+            ..letter(&outcome)
+        };
+        assert_eq!(Work::of(&truncated), None);
+    }
+}

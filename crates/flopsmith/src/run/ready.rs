@@ -1,0 +1,78 @@
+//! What a sitting measures before its roles begin.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use flopsmith_actors::settings::Settings;
+use flopsmith_bench::{Timer, openblas};
+use tokio_util::sync::CancellationToken;
+
+use crate::evaluator::Evaluator;
+use crate::folder::Folder;
+use crate::outside::go_on;
+use crate::summary::Facts;
+use crate::{outside, paths, yardstick};
+
+/// What the roles of a sitting are made of, and what they are held against.
+pub(super) struct Ready {
+    pub evaluator: Evaluator,
+    pub timer: Timer,
+    pub openblas: Option<openblas::Best>,
+}
+
+/// Measures this machine. None where somebody asked to stop meanwhile.
+pub(super) fn measure(
+    settings: &Settings,
+    folder: &Folder,
+    facts: &mut Facts,
+    stopped: &CancellationToken,
+) -> Result<Option<Ready>> {
+    let ready = step_by_step(settings, folder, facts, stopped);
+    // A signal from a keyboard reaches what is being measured as well: its failure then means nothing.
+    if stopped.is_cancelled() {
+        return Ok(None);
+    }
+    ready.map(Some)
+}
+
+fn step_by_step(
+    settings: &Settings,
+    folder: &Folder,
+    facts: &mut Facts,
+    stopped: &CancellationToken,
+) -> Result<Ready> {
+    let evaluator = evaluator(settings, folder)?;
+    go_on(stopped)?;
+    let mut timer = evaluator.timer(settings.threads)?;
+    go_on(stopped)?;
+    match facts.reference {
+        Some(chain) => timer.go_on_with(chain),
+        None => {
+            facts.reference = Some(timer.chain());
+            folder.write_facts(facts)?;
+        }
+    }
+    if facts.corpus_best_gflops.is_none() {
+        let shown = outside::corpus_best(&evaluator, settings, folder, &mut timer);
+        go_on(stopped)?;
+        facts.corpus_best_gflops = shown;
+        folder.write_facts(facts)?;
+    }
+    let openblas = evaluator.openblas(settings.threads);
+    Ok(Ready {
+        evaluator,
+        timer,
+        openblas,
+    })
+}
+
+/// The stages under the yardstick that the run was begun with.
+pub(super) fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluator> {
+    let evaluator = Evaluator::new(
+        Arc::new(paths::problem(&settings.problem)?),
+        &settings.evaluate.compiler,
+        settings.evaluate.allow_weaker_jail,
+    )?;
+    yardstick::keep(&folder.path, &evaluator.problem, &evaluator.toolchain)?;
+    Ok(evaluator)
+}

@@ -35,6 +35,10 @@ impl Watch {
         };
         let asked = CancellationToken::new();
         let told = asked.clone();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the second signal is meant to leave everything as it is"
+        )]
         runtime.spawn(async move {
             loop {
                 tokio::select! {

@@ -214,6 +214,10 @@ async fn sitting(
     let mut node = Node::start(Arc::clone(&context), specs, stop.clone()).await?;
 
     let seconds_before = facts.seconds;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it only shows, and is aborted as soon as the run ends"
+    )]
     let view = live.then(|| {
         tokio::spawn(view::show(
             progress.clone(),
@@ -262,6 +266,10 @@ async fn sitting(
     }
     if interrupted {
         say("stopping: finishing what is in hand (once more ctrl-c to leave at once)…");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it waits for the second ctrl-c, which is meant to leave everything as it is"
+        )]
         tokio::spawn(async move {
             if interrupt.recv().await.is_some() {
                 std::process::exit(i32::from(crate::exit::INTERRUPTED));

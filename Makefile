@@ -11,7 +11,7 @@ ARGS ?=
 TESTS ?= --workspace
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build train search report test kills starter bench lint format doctor clean distclean
+.PHONY: help setup build train search report test kills variants starter bench lint format doctor clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -37,6 +37,9 @@ test: build ## build and run all tests, in the same profile as the program
 
 kills: build ## ten kills of a training run at random moments, each resumed; minutes, so `make test` leaves it out
 	cargo test --release --workspace --locked --test cli -- --ignored ten_kills --nocapture
+
+variants: build ## a thousand mechanically made variants of the corpus' attacks; a quarter of an hour, so `make test` leaves it out
+	cargo test --release --workspace --locked --test corpus -- --ignored --nocapture
 
 starter: build ## make the starter model anew from its recipe
 	@$(FLOPSMITH) sft models/starter/recipe.toml $(ARGS)

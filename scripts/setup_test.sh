@@ -29,7 +29,19 @@ path_without() {
     for name in "$@"; do rm -f "$farm/$name"; done
     printf '%s' "$farm"
 }
-setup() { env -u LIBTORCH FLOPSMITH_NO_SYSTEM=1 FLOPSMITH_TORCH=cpu "$@" "$ROOT/scripts/setup.sh" >"$BASE/out" 2>&1; }
+# stub FOLDER NAME BODY: a command of that name, in a folder to be put before the PATH.
+stub() {
+    mkdir -p "$BASE/$1"
+    printf '#!/bin/sh\n%s\n' "$3" >"$BASE/$1/$2"
+    chmod +x "$BASE/$1/$2"
+}
+SCRIPT=$ROOT/scripts/setup.sh
+setup() { env -u LIBTORCH FLOPSMITH_NO_SYSTEM=1 FLOPSMITH_TORCH=cpu "$@" "$SCRIPT" >"$BASE/out" 2>&1; }
+# The same with a terminal on which a password could be asked for.
+setup_at_a_terminal() {
+    env -u LIBTORCH -u FLOPSMITH_NO_SYSTEM FLOPSMITH_TORCH=cpu "$@" python3 -c 'import os, pty, sys
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$SCRIPT" >"$BASE/out" 2>&1 </dev/null
+}
 # check NAME ok|refused TEXT...: how the last run ended, and what it must have said; `!TEXT` must not be there.
 check() {
     local code=$? name=$1 wanted=$2 good=1 text
@@ -104,6 +116,81 @@ for target in search train doctor; do
     (cd "$make" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL CARGO_HOME="$make" make "$target") >"$BASE/out" 2>"$BASE/err"
     check "make_${target}_has_its_result_on_stdout" ok "the result" '!the set-up' '!the build' '!flopsmith'
 done
+
+# An ARM machine with a GPU: every wheel of the list is for x86-64.
+# shellcheck disable=SC2016 # $1 is the stub's own
+stub arm uname 'case $1 in -m) echo aarch64 ;; *) echo Linux ;; esac'
+for kind in cuda cpu; do
+    setup FLOPSMITH_HOME="$BASE/arm-$kind" FLOPSMITH_TORCH=$kind PATH="$BASE/arm:$new:$PATH"
+    check "fetches_nothing_for_another_architecture_$kind" refused "no pinned libtorch for aarch64" "set LIBTORCH" '!fetching' '!download'
+done
+
+# A machine on which sudo wants a password, and OpenBLAS is missing.
+stub password id 'echo 1000'
+stub password ldconfig true
+stub password apt-get 'exit 1'
+stub password sudo "[ \"\$1\" = -n ] && exit 1; echo \"\$*\" >>'$BASE/asked-for-a-password'; exit 1"
+home=$(complete_home password-home)
+setup_at_a_terminal FLOPSMITH_HOME="$home" PATH="$BASE/password:$new:$PATH"
+check goes_on_without_openblas ok "openblas   not there"
+[ ! -e "$BASE/asked-for-a-password" ]
+check asks_for_no_password_for_something_optional ok
+
+# A checkout whose list has two small wheels, and a pip that delivers what lies on a shelf.
+checkout=$BASE/checkout
+mkdir -p "$checkout"
+cp -r "$ROOT/scripts" "$ROOT/rust-toolchain.toml" "$checkout/"
+python3 - "$checkout" "$BASE/shelf" <<'END'
+import hashlib, pathlib, sys, zipfile
+
+checkout, shelf = map(pathlib.Path, sys.argv[1:])
+version = "".join(f"#define TORCH_VERSION_{k} {v}\n" for k, v in (("MAJOR", 2), ("MINOR", 11), ("PATCH", 0)))
+content = {
+    ("torch", "torch", "2.11.0"): {"torch/include/torch/headeronly/version.h": version, **{f"torch/lib/{n}": "x" for n in ("libtorch.so", "libtorch_cpu.so", "libc10.so")}},
+    ("cuda", "nvidia-part", "1.0"): {"torch/lib/libtorch_cuda.so": "x", "nvidia/part.so": "x"},
+}
+lines = []
+for (kind, project, number), members in content.items():
+    file = shelf / f"{project}=={number}" / f"{project.replace('-', '_')}-{number}-py3-none-any.whl"
+    file.parent.mkdir(parents=True)
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    lines.append(f"{kind} {project} {number} any {hashlib.sha256(file.read_bytes()).hexdigest()}\n")
+(checkout / "scripts/wheels.txt").write_text("".join(lines))
+END
+home=$BASE/breaks
+# The set-up asks for more room than a machine that only runs tests may have.
+stub room df 'printf "Filesystem\nx 1 1 99999999 1%% /\n"'
+# shellcheck disable=SC2016 # these are the stub's own
+stub breaks/venv/bin python '
+case "$*" in
+"-m pip --version") exit 0 ;;
+"-m pip download "*)
+    while [ $# -gt 1 ]; do [ "$1" = --dest ] && dest=$2; shift; done
+    echo "$1" >>"$SHELF/asked"
+    exec cp "$SHELF/$1"/*.whl "$dest/" ;;
+*) exec python3 "$@" ;;
+esac'
+setup_with_shelf() { SCRIPT=$checkout/scripts/setup.sh setup FLOPSMITH_HOME="$home" FLOPSMITH_TORCH=cuda SHELF="$BASE/shelf" PATH="$BASE/room:$new:$PATH"; }
+
+mv "$BASE/shelf/nvidia-part==1.0" "$BASE/held-back"
+setup_with_shelf
+check a_break_is_told refused "nvidia-part 1.0 could not be downloaded" "goes on from there"
+[ "$(ls "$home/fetched")" = torch-2.11.0-py3-none-any.whl ]
+check a_break_keeps_what_was_fetched_and_checked ok
+
+mv "$BASE/held-back" "$BASE/shelf/nvidia-part==1.0"
+setup_with_shelf
+check goes_on_after_a_break ok "torch 2.11.0 is there from an earlier try" "libtorch   2.11.0 is in"
+[ "$(grep -c '^torch==' "$BASE/shelf/asked")" = 1 ] && [ -s "$home/libtorch/lib/libtorch_cuda.so" ] && [ ! -e "$home/fetched" ]
+check fetches_nothing_twice_and_keeps_no_wheel ok
+
+rm -rf "$home/libtorch" "$home/torch-cuda"
+mkdir "$home/fetched"
+echo cut >"$home/fetched/torch-2.11.0-py3-none-any.whl"
+setup_with_shelf
+check fetches_a_wheel_that_was_cut_again ok '!earlier try' "libtorch   2.11.0 is in"
 
 echo
 echo "test result: $([ $failed = 0 ] && echo ok || echo FAILED). $passed passed; $failed failed; 0 ignored; 0 measured; 0 filtered out"

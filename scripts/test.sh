@@ -8,7 +8,9 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 scripts/setup_test.sh 2>&1 | tee -a "$log" || status=$?
-python3 scripts/bench/learning_test.py 2>&1 | tee -a "$log" || status=$?
+for tests in scripts/bench/*_test.py; do
+    python3 "$tests" 2>&1 | tee -a "$log" || status=$?
+done
 cargo test --release --locked --no-fail-fast "$@" 2>&1 | tee -a "$log" || status=$?
 
 awk '

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Tests of learning.py that need no run. Prints its results as Rust's test programs do, so that one sum covers all."""
+"""Tests of learning.py that need no run."""
 import contextlib
 import io
 import sys
-import tempfile
-import traceback
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from learning import keep_best, table  # noqa: E402
+from rust_style import run as run_all  # noqa: E402
 
 
 def row(source, seed=3):
@@ -55,22 +54,6 @@ def a_search_has_no_policy_to_show(_folder):
     assert "5.00 → 40.00 | 8.0 | 64 |" in train, train
 
 
-def main():
-    passed = failed = 0
-    for test in (the_winner_is_kept_beside_the_numbers, a_later_run_of_the_same_name_and_seed_leaves_the_earlier_program,
-                 a_run_without_a_verified_program_keeps_nothing, a_search_has_no_policy_to_show):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(Path(folder))
-                passed += 1
-                print(f"test learning::{test.__name__} ... ok")
-            except Exception:
-                failed += 1
-                print(f"test learning::{test.__name__} ... FAILED")
-                traceback.print_exc()
-    print(f"\ntest result: {'FAILED' if failed else 'ok'}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out")
-    return failed > 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_all("learning", (the_winner_is_kept_beside_the_numbers, a_later_run_of_the_same_name_and_seed_leaves_the_earlier_program,
+                                  a_run_without_a_verified_program_keeps_nothing, a_search_has_no_policy_to_show)))

@@ -209,6 +209,10 @@ impl Drop for Lease {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a task whose handle the test awaits"
+)]
 mod tests {
     use super::*;
 

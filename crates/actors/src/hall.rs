@@ -1,9 +1,17 @@
-//! Self-imitation (Oh et al., 2018): what was found once and lost again is shown to the policy once more. Pure.
+//! Self-imitation, our own variant, after Oh et al., "Self-Imitation Learning" (2018): what was found once and lost again is
+//! shown to the policy once more. Pure.
 //!
 //! A policy comes upon a much faster program by a slip that it makes once in some thousand samples. One update makes such a
 //! program a little likelier, which is not enough to meet it again. So the best answer to each prompt is kept with its
 //! tokens, and as long as a step's own answers fall short of it, it is one more sample of that step. The policy did not draw it just now, so there is
 //! no ratio to clip: its tokens are made likelier in proportion to what it is better by.
+//!
+//! Theirs makes past decisions likelier by the positive part of return minus value, (R − V)₊. What differs here:
+//! - they replay many past episodes out of a buffer, drawn by that difference; here each prompt has one answer, and it takes part
+//!   only while a step's own answers fall short of it;
+//! - there is no critic and so no loss of its own: in the place of V stands the mean reward of the step's own answers to the prompt, and the
+//!   difference is divided by their deviation and cut ([`crate::credit`]), so that it counts as much as a sample of the step;
+//! - rewards are measured, so an answer is kept by what it is worth at least, two standard errors below its reward.
 
 use flopsmith_protocol::{Rollout, TechniqueSet};
 use serde::{Deserialize, Serialize};

@@ -196,6 +196,7 @@ fn reuse(known: &Known, permitted: TechniqueSet) -> Known {
 }
 
 #[cfg(test)]
+#[expect(clippy::panic, reason = "tests")]
 mod tests {
     use super::*;
     use flopsmith_protocol::{InfrastructureCause, Technique};

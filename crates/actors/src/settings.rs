@@ -176,12 +176,14 @@ pub struct Advantage {
     pub sharing: f64,
     /// Added to the advantage of every verified sample; 0 adds nothing. Advantages of a group add up to 0, so what right
     /// and wrong answers have in common is never reinforced, and a policy that slips at one token of a thousand
-    /// keeps slipping. A likelihood term on right answers (as in VAPO, Yue et al., 2025) makes it sure of
-    /// what it does right; its gradient is that of a constant advantage.
+    /// keeps slipping. Our own variant, after the likelihood term on right answers of VAPO (Yue et al., 2025), which makes the policy
+    /// sure of what it does right. What differs: theirs is a loss beside the policy's, the mean over the tokens of right answers with a weight
+    /// of its own, and nothing clips it; here it is a constant within the advantage, so that ratio, clipping and reduction of the
+    /// policy's own loss hold for it too. As long as the ratio is 1 it has the gradient of a likelihood term.
     pub imitation: f64,
-    /// Self-imitation (Oh et al., 2018): as long as a step's answers to a prompt fall short of the best one so far, that one
-    /// takes part with this many times the advantage it would have among them; 0 leaves it out. Without it a much
-    /// faster program that is met once in thousands of samples is soon forgotten.
+    /// Self-imitation, our own variant, after Oh et al. (2018); [`crate::hall`] lists what differs. As long as a step's answers to a
+    /// prompt fall short of the best one so far, that one takes part with this many times the advantage it would have among them;
+    /// 0 leaves it out. Without it a much faster program that is met once in thousands of samples is soon forgotten.
     pub self_imitation: f64,
 }
 

@@ -25,6 +25,8 @@ pub use compile::{Built, Compiler};
 pub use failure::{Failure, ran_out};
 /// Version of the harness and of its hand-shake with this crate.
 pub use flopsmith_harness::VERSION as HARNESS_VERSION;
+#[doc(hidden)]
+pub use scan::look::look;
 pub use time::{Chain, Cores, Limits, PADDINGS, Purpose, Timed, Timer};
 pub use toolchain::Toolchain;
 pub use verify::{Report, Verifier};

@@ -41,6 +41,10 @@ impl Watch {
         let told = asked.clone();
         let hushed = Arc::new(AtomicBool::new(false));
         let quiet = Arc::clone(&hushed);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the second signal is meant to leave everything as it is"
+        )]
         runtime.spawn(async move {
             loop {
                 tokio::select! {

@@ -226,6 +226,10 @@ async fn sitting(
     let mut node = Node::start(Arc::clone(&context), specs, stop.clone()).await?;
 
     let seconds_before = facts.seconds;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it only shows, and is aborted as soon as the run ends"
+    )]
     let view = live.then(|| {
         tokio::spawn(view::show(
             progress.clone(),

@@ -1,6 +1,6 @@
 //! Sampling speed on a `config.json`, to be held against the same shapes in plain PyTorch.
 //!
-//! `sample_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--prompts 1]`
+//! `sample_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--prompts 64]`
 //!
 //! Every row runs to its full length. `--prompts` is the number of distinct prompts in the batch. Prints one JSON object; the figure is the best of `--steps`.
 

@@ -64,10 +64,9 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
                 "`{}` has no whole, positive number of elements at the timed size",
                 arg.name
             ))),
-            Some(n) if n * element.size() > 1 << 30 => findings.push(Finding::Error(format!(
-                "`{}` is larger than 1 GiB",
-                arg.name
-            ))),
+            Some(n) if n.saturating_mul(element.size()) > 1 << 30 => findings.push(Finding::Error(
+                format!("`{}` is larger than 1 GiB", arg.name),
+            )),
             Some(n) if *role == Role::Output && n < 16 => {
                 findings.push(Finding::Warning(format!(
                     "`{}` has only {n} elements: a guess may be right",
@@ -77,7 +76,8 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
             Some(_) => {}
         }
     }
-    let sizes: usize = problem.verify.hidden.iter().map(|h| h.count()).product();
+    let counts = problem.verify.hidden.iter().map(|h| h.count());
+    let sizes = counts.fold(1, usize::saturating_mul);
     if sizes < 4 {
         findings.push(Finding::Warning(format!(
             "only {sizes} hidden sizes: a program may know them all"

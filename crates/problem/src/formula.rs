@@ -41,8 +41,8 @@ pub enum Error {
         /// The character.
         found: char,
     },
-    /// Parentheses nested too deeply.
-    #[error("`{text}` is nested too deeply")]
+    /// Parentheses nested too deeply, or too many operations.
+    #[error("`{text}` is nested too deeply or too long")]
     Deep {
         /// The formula.
         text: String,
@@ -55,6 +55,9 @@ pub enum Error {
 /// Deeper nesting than this is refused, so that no definition overflows the stack.
 const DEPTH: usize = 64;
 
+/// More operations than this are refused for the same reason: each is a level of the tree.
+const OPERATIONS: usize = 500;
+
 impl Formula {
     /// Reads a formula.
     pub fn parse(text: &str) -> Result<Self, Error> {
@@ -63,6 +66,7 @@ impl Formula {
             chars: text.chars().collect(),
             at: 0,
             depth: 0,
+            operations: 0,
         };
         let node = parser.sum()?;
         parser.space();
@@ -144,6 +148,7 @@ struct Parser<'a> {
     chars: Vec<char>,
     at: usize,
     depth: usize,
+    operations: usize,
 }
 
 impl Parser<'_> {
@@ -166,18 +171,29 @@ impl Parser<'_> {
         }
     }
 
-    fn operator(&mut self, wanted: [char; 2]) -> Option<char> {
+    fn operator(&mut self, wanted: [char; 2]) -> Result<Option<char>, Error> {
         self.space();
-        let c = *self.chars.get(self.at)?;
-        wanted.contains(&c).then(|| {
-            self.at += 1;
-            c
-        })
+        let next = self.chars.get(self.at).copied();
+        let Some(c) = next.filter(|c| wanted.contains(c)) else {
+            return Ok(None);
+        };
+        self.at += 1;
+        self.operations += 1;
+        if self.operations > OPERATIONS {
+            return Err(self.deep());
+        }
+        Ok(Some(c))
+    }
+
+    fn deep(&self) -> Error {
+        Error::Deep {
+            text: self.text.to_owned(),
+        }
     }
 
     fn sum(&mut self) -> Result<Node, Error> {
         let mut left = self.product()?;
-        while let Some(op) = self.operator(['+', '-']) {
+        while let Some(op) = self.operator(['+', '-'])? {
             left = Node::Binary(op, Box::new(left), Box::new(self.product()?));
         }
         Ok(left)
@@ -185,7 +201,7 @@ impl Parser<'_> {
 
     fn product(&mut self) -> Result<Node, Error> {
         let mut left = self.atom()?;
-        while let Some(op) = self.operator(['*', '/']) {
+        while let Some(op) = self.operator(['*', '/'])? {
             left = Node::Binary(op, Box::new(left), Box::new(self.atom()?));
         }
         Ok(left)
@@ -195,9 +211,7 @@ impl Parser<'_> {
         self.space();
         self.depth += 1;
         if self.depth > DEPTH {
-            return Err(Error::Deep {
-                text: self.text.to_owned(),
-            });
+            return Err(self.deep());
         }
         let node = match self.chars.get(self.at) {
             Some('(') => self.parenthesis()?,
@@ -279,6 +293,7 @@ mod tests {
         assert!(wrong("log2(n").contains("ends"));
         assert!(wrong("log3(n)").contains("character 5"));
         assert!(wrong(&"(".repeat(1000)).contains("nested"));
+        assert!(wrong(&format!("n{}", "+n".repeat(100_000))).contains("too long"));
         let unknown = Formula::parse("m")
             .expect("a formula")
             .value(&Params::new());

@@ -5,7 +5,9 @@ use toml::Spanned;
 use crate::{Formula, Params};
 
 pub(crate) fn line_of(text: &str, at: usize) -> usize {
-    text[..at.min(text.len())].matches('\n').count() + 1
+    // By bytes: where a parser stopped may lie within a character.
+    let before = &text.as_bytes()[..at.min(text.len())];
+    before.iter().filter(|b| **b == b'\n').count() + 1
 }
 
 /// Collects mistakes.

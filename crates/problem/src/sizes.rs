@@ -24,6 +24,9 @@ pub struct HiddenSizes {
     pub max: i64,
 }
 
+/// Sizes of one parameter at most: they are listed where one is drawn.
+const MOST: i64 = 1 << 24;
+
 fn one() -> i64 {
     1
 }
@@ -113,6 +116,11 @@ pub(crate) fn read(
             check.wrong(
                 at,
                 format!("`verify.hidden`: min and max must be {kind}, and min at most max"),
+            );
+        } else if !hidden.power_of_two && (max - min) / hidden.multiple_of >= MOST {
+            check.wrong(
+                at,
+                format!("`verify.hidden` has more than {MOST} sizes of `{param}`; a larger `multiple_of` makes them fewer"),
             );
         }
     }

@@ -170,6 +170,11 @@ fn contents_bounds_and_sizes_are_checked() {
             "powers of two",
         ),
         ("hidden = { param", "hidden = [{ param", "line"),
+        (
+            "multiple_of = 64, min = 64, max = 512",
+            "min = 1, max = 9000000000000000000",
+            "a larger `multiple_of`",
+        ),
     ] {
         let found = with(|t| {
             assert!(t.contains(from), "{from}");

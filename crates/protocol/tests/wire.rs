@@ -1,5 +1,5 @@
 //! The wire: golden bytes of version 1, schemas that match the types, and bytes that must be refused.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::fmt::Debug;
 use std::fs;

@@ -1,4 +1,5 @@
 //! The page as a whole: any data gives a well-formed file that holds nothing but text where text belongs.
+#![expect(clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 

@@ -33,6 +33,7 @@ pub fn share<K: Hash + Eq>(samples: &mut [(K, Option<f64>, f64)], strength: f64)
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use proptest::prelude::*;
 

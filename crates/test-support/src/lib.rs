@@ -2,6 +2,7 @@
 //!
 //! Each has many fields, and a test is about one or two of them. What is made here fits together (one run, one problem,
 //! one machine), and a test says only what it is about: by struct update, or for measurements by [`Measured`].
+//! Beside them, [`mutate`] breaks whatever is real, for parsers that have to bear it.
 //!
 //! It is a dev-dependency and part of no product. The unit tests of `protocol` cannot use it: they are compiled with a
 //! `protocol` of their own, whose types are others than those here.
@@ -10,6 +11,7 @@ mod candidate;
 mod ids;
 mod machine;
 mod measured;
+pub mod mutate;
 mod outcome;
 
 pub use candidate::{candidate, remeasured, sample_of, task};

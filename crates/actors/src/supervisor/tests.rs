@@ -1,4 +1,5 @@
 //! Supervision with roles that fail, panic, and leave at different times.
+#![expect(clippy::panic, reason = "tests")]
 
 use super::*;
 use async_trait::async_trait;

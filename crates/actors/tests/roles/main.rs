@@ -1,5 +1,9 @@
 //! Roles against a real nats-server, one of its own for every test.
 #![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a role whose handle the test awaits"
+)]
 
 mod archive;
 mod generator;

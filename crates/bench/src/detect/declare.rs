@@ -38,6 +38,11 @@ pub(super) struct Step<'t> {
 impl<'t> Walker<'t> {
     /// Takes a declarator apart.
     pub fn declared(&self, declarator: Node<'t>) -> Option<Declared<'t>> {
+        self.taken_apart(declarator, true)
+    }
+
+    /// The same. Parameters of parameters are left out: nothing asks for them, and a text may nest them without end.
+    fn taken_apart(&self, declarator: Node<'t>, with_parameters: bool) -> Option<Declared<'t>> {
         let mut found = Declared {
             name: "",
             pointer: false,
@@ -67,7 +72,7 @@ impl<'t> Walker<'t> {
                 }
                 "function_declarator" => {
                     found.function = true;
-                    if let Some(list) = node.child_by_field_name("parameters") {
+                    if with_parameters && let Some(list) = node.child_by_field_name("parameters") {
                         found.parameters = self.parameters(list);
                     }
                 }
@@ -89,9 +94,9 @@ impl<'t> Walker<'t> {
             .map(|p| {
                 // A definition in the old style names its parameters first.
                 if p.kind() == "identifier" {
-                    return self.declared(p);
+                    return self.taken_apart(p, false);
                 }
-                let mut declared = self.declared(p.child_by_field_name("declarator")?)?;
+                let mut declared = self.taken_apart(p.child_by_field_name("declarator")?, false)?;
                 declared.is_int = p
                     .child_by_field_name("type")
                     .is_some_and(|t| self.is_int(t));

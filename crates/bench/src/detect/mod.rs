@@ -284,6 +284,30 @@ mod tests {
         Problem::load(&root).unwrap()
     }
 
+    #[test]
+    fn what_nests_without_end_does_not_end_the_stack() {
+        let nested = |open: &str, inside: &str, close: &str| {
+            let levels = 10_000;
+            format!("{}{inside}{}", open.repeat(levels), close.repeat(levels))
+        };
+        for text in [
+            nested("extern \"C\" {\n", "int x;\n", "}\n"),
+            format!("void dgemm({}) {{}}\n", nested("int a(", "int b", ")")),
+            format!("void dgemm(int n) {{\n{}}}\n", nested("{\n", "n;\n", "}\n")),
+            format!("void dgemm(int n) {{ n = {}; }}\n", nested("(", "1", ")")),
+        ] {
+            let user = UserText {
+                lines: vec![1; text.lines().count()],
+                text,
+            };
+            let found = detect(&user, &[], &problem());
+            assert!(
+                matches!(found, Ok(_) | Err(Failure::Candidate { .. })),
+                "{found:?}"
+            );
+        }
+    }
+
     proptest! {
         /// What a half-trained model writes: programs with pieces missing, doubled and out of place.
         #[test]

@@ -138,7 +138,12 @@ impl<'t> Walker<'t> {
                     }
                 }
                 // Recovered parts of a text that the grammar does not know in full.
-                "ERROR" | "linkage_specification" | "declaration_list" => self.top_level(node),
+                "ERROR" | "linkage_specification" | "declaration_list" => {
+                    if self.enter() {
+                        self.top_level(node);
+                        self.leave();
+                    }
+                }
                 _ => self.statement(node),
             }
         }

@@ -7,6 +7,7 @@
 //! can (libraries, constructors, machine code) is the object audit's business.
 
 mod constructs;
+pub(crate) mod look;
 mod pragmas;
 mod preprocessed;
 mod raw;

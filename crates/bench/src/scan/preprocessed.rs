@@ -19,7 +19,7 @@ pub(crate) struct Preprocessed {
 pub(crate) fn split(output: &str, file: &str, prelude: &str) -> Preprocessed {
     let mut found = Preprocessed::default();
     let mut here = String::new();
-    let mut number = 0;
+    let mut number = 0u32;
     for line in output.lines() {
         if let Some((next, name, flags)) = marker(line) {
             let enters = flags.split(' ').any(|f| f == "1");
@@ -35,7 +35,7 @@ pub(crate) fn split(output: &str, file: &str, prelude: &str) -> Preprocessed {
         } else if !here.ends_with(prelude) && !here.starts_with('<') {
             found.headers.extend(line.split_whitespace());
         }
-        number += 1;
+        number = number.saturating_add(1);
     }
     found
 }

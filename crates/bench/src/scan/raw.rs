@@ -1,5 +1,7 @@
 //! The look at the raw source.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use flopsmith_problem::Problem;
 use flopsmith_protocol::CandidateFault;
 
@@ -144,27 +146,29 @@ pub(crate) fn check_included(found: &Preprocessed, problem: &Problem) -> Result<
 
 /// Refuses conditions that could be made of parts: a pasted `__has_include` looks for files and shows in no text.
 fn conditions(lines: &[Line]) -> Result<(), Failure> {
-    let mut pasting: Vec<&str> = Vec::new();
-    // A macro that uses one that pastes pastes as well, in whatever order they are defined.
-    loop {
-        let before = pasting.len();
-        for definition in lines
-            .iter()
-            .filter_map(|l| l.directive()?.strip_prefix("define"))
-        {
-            let words = tokens(definition);
-            let Some(name) = words.first().map(|t| t.text) else {
-                continue;
-            };
-            let pastes = definition.contains("##")
-                || definition.contains("%:%:")
-                || words[1..].iter().any(|t| pasting.contains(&t.text));
-            if pastes && !pasting.contains(&name) {
-                pasting.push(name);
-            }
+    // A macro that uses one that pastes pastes as well, in whatever order they are defined. Who uses whom is noted once: a source
+    // of nothing but macros must not take minutes.
+    let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut found: Vec<&str> = Vec::new();
+    for definition in lines
+        .iter()
+        .filter_map(|l| l.directive()?.strip_prefix("define"))
+    {
+        let words = tokens(definition);
+        let Some((name, used)) = words.split_first() else {
+            continue;
+        };
+        if definition.contains("##") || definition.contains("%:%:") {
+            found.push(name.text);
         }
-        if pasting.len() == before {
-            break;
+        for word in used {
+            users.entry(word.text).or_default().push(name.text);
+        }
+    }
+    let mut pasting: BTreeSet<&str> = BTreeSet::new();
+    while let Some(name) = found.pop() {
+        if pasting.insert(name) {
+            found.extend(users.get(name).into_iter().flatten());
         }
     }
     for line in lines {
@@ -176,7 +180,7 @@ fn conditions(lines: &[Line]) -> Result<(), Failure> {
                 .strip_prefix(name)
                 .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
         });
-        if condition && tokens(directive).iter().any(|t| pasting.contains(&t.text)) {
+        if condition && tokens(directive).iter().any(|t| pasting.contains(t.text)) {
             return Err(refused(
                 CandidateFault::ForbiddenInclude,
                 line.number,

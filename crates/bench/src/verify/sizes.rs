@@ -28,7 +28,7 @@ impl Sizes<'_> {
     /// Above the timed size, in all parameters that can be: at most `steps` sizes further.
     pub fn above(&self, steps: usize, rng: &mut ChaCha8Rng) -> Params {
         self.each(|hidden, timed| {
-            let sizes = hidden.between(timed + 1, hidden.max);
+            let sizes = hidden.between(timed.saturating_add(1), hidden.max);
             one(&sizes[..steps.clamp(1, sizes.len())], rng)
         })
     }

@@ -2,7 +2,7 @@
 //! fitted to the timed size, or cut a corner, are refused.
 //!
 //! `NAME.c` beside this file is right at the timed size only, `NAME.subtle.c` slightly wrong everywhere.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 #[path = "../run/fixtures.rs"]
 #[expect(dead_code, reason = "the other tests use the rest")]

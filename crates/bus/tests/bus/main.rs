@@ -1,5 +1,9 @@
 //! The bus against a real nats-server, one of its own for every test.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tasks whose handles the tests await"
+)]
 
 mod kv;
 mod log;

@@ -76,6 +76,7 @@ pub fn find(
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use flopsmith_generator::corpus::{CorpusConfig, build};
     use flopsmith_generator::schedule::Space;

@@ -1,5 +1,5 @@
 //! The binary as a person uses it: real compiler, real jail, real broker, real measurements.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

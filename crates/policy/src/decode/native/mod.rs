@@ -13,6 +13,7 @@ mod row;
 mod simd;
 mod step;
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;
 mod weights;
 

@@ -1,0 +1,95 @@
+//! Real definitions, broken: whatever `problem.toml` says, it is a problem or an error that has words.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use flopsmith_problem::prompt::{Style, render};
+use flopsmith_problem::{Problem, check};
+use flopsmith_test_support::mutate::{Edit, lexemes, mutated};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// What the shipped problems say.
+static DEFINITIONS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let entries = fs::read_dir(problems).unwrap();
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.unwrap().path().join("problem.toml"))
+        .filter(|file| file.is_file())
+        .collect();
+    files.sort();
+    files
+        .iter()
+        .map(|f| fs::read_to_string(f).unwrap())
+        .collect()
+});
+
+fn definition(index: &Index) -> &'static str {
+    index.get(&DEFINITIONS[..])
+}
+
+fn edits() -> impl Strategy<Value = Vec<Edit>> {
+    prop::collection::vec(any::<Edit>(), 1..6)
+}
+
+/// Loads a definition; true if it is a problem.
+fn load(definition: &[u8]) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("broken");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("problem.toml"), definition).unwrap();
+    for program in ["reference.c", "magnitude.c"] {
+        fs::write(dir.join(program), "void f(void) {}\n").unwrap();
+    }
+    match Problem::load(&dir) {
+        Ok(problem) => {
+            assert!(check(&problem).iter().all(|f| !f.to_string().is_empty()));
+            for style in [Style::Compact, Style::Full] {
+                assert!(!render(&problem, problem.techniques, None, style).is_empty());
+            }
+            true
+        }
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            false
+        }
+    }
+}
+
+#[test]
+fn whole_definitions_are_problems() {
+    assert!(DEFINITIONS.len() > 20, "{} problems", DEFINITIONS.len());
+    for definition in DEFINITIONS.iter() {
+        assert!(load(definition.as_bytes()), "{definition}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn definitions_broken_by_bytes_are_read_or_refused(
+        one in any::<Index>(), other in any::<Index>(), noise in prop::collection::vec(any::<u8>(), 0..64), edits in edits()
+    ) {
+        let donor = [definition(&other).as_bytes(), noise.as_slice()].concat();
+        load(&mutated(definition(&one).as_bytes(), &donor, &edits));
+    }
+
+    #[test]
+    fn definitions_broken_by_words_are_read_or_refused(one in any::<Index>(), other in any::<Index>(), edits in edits()) {
+        let words = mutated(&lexemes(definition(&one)), &lexemes(definition(&other)), &edits);
+        load(words.concat().as_bytes());
+    }
+
+    /// One number exchanged: most of these are still definitions.
+    #[test]
+    fn numbers_may_be_any(one in any::<Index>(), at in any::<Index>(), number in prop_oneof![any::<i64>(), -2i64..3000]) {
+        let number = number.to_string();
+        let mut words = lexemes(definition(&one));
+        let numbers: Vec<usize> = (0..words.len()).filter(|n| words[*n].parse::<i64>().is_ok()).collect();
+        words[*at.get(&numbers)] = &number;
+        load(words.concat().as_bytes());
+    }
+}

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Copies what the fuzzers begin with from the tests and the problems into fuzz/corpus/, which is not part of the repository.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+mkdir -p fuzz/corpus/{source,problem,message}
+# The folder's name goes into the file's, since folders share names of files.
+for file in crates/bench/tests/{corpus,compile}/*/*.c crates/bench/tests/problems/*.c problems/*/*.c; do
+    cp "$file" "fuzz/corpus/source/$(basename "$(dirname "$file")")-$(basename "$file")"
+done
+for file in problems/*/problem.toml; do
+    cp "$file" "fuzz/corpus/problem/$(basename "$(dirname "$file")").toml"
+done
+cp crates/protocol/tests/golden/*.msgpack fuzz/corpus/message/
+for target in source problem message; do
+    printf '%-8s %s seeds\n' $target "$(find fuzz/corpus/$target -type f | wc -l)"
+done

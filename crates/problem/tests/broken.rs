@@ -27,7 +27,7 @@ static DEFINITIONS: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 fn definition(index: &Index) -> &'static str {
-    index.get(&DEFINITIONS[..])
+    index.get::<String>(&DEFINITIONS)
 }
 
 fn edits() -> impl Strategy<Value = Vec<Edit>> {

@@ -23,7 +23,7 @@ static MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 });
 
 fn message(index: &Index) -> &'static [u8] {
-    index.get(&MESSAGES[..])
+    index.get::<Vec<u8>>(&MESSAGES)
 }
 
 fn edits() -> impl Strategy<Value = Vec<Edit>> {

@@ -91,7 +91,7 @@ mod tests {
     });
 
     fn source(index: &Index) -> &'static str {
-        index.get(&SOURCES[..])
+        index.get::<String>(&SOURCES)
     }
 
     fn edits() -> impl Strategy<Value = Vec<Edit>> {

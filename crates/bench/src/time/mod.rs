@@ -3,7 +3,7 @@
 //! Candidate and baseline run in processes of their own on the same cores and
 //! map the same buffers; this side holds the clock. Every timed call gets fresh
 //! inputs and is probed, some are checked in full. What is trusted is the ratio
-//! of the two floors; the plain reference comes in through a ratio of baseline
+//! of the two sides, which take turns in short bursts; the plain reference comes in through a ratio of baseline
 //! and reference that is measured once, so that a slow reference need not be
 //! called between all candidates.
 //!
@@ -11,8 +11,11 @@
 
 mod certify;
 mod check;
+mod course;
 mod decision;
 mod session;
+#[cfg(test)]
+mod simulate;
 mod twin;
 mod yardstick;
 

@@ -9,17 +9,16 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::check::Check;
-use super::decision::{self, Limits, Progress, SLOW_CALL};
+use super::course::{Course, Turn, Who};
+use super::decision::{Limits, SLOW_CALL};
 use crate::Failure;
-use crate::stats::{self, Burst, Estimate};
+use crate::stats::{Burst, Estimate};
 use crate::supervise::{Process, judge_stillness};
 
 /// One fast call in so many is checked in full.
 const FULL_CHECK_ONE_IN: u32 = 24;
 /// Time for checking what is left when a measurement ends.
 const REST: Duration = Duration::from_millis(20);
-/// Bootstrap rounds while deciding, and for the result.
-const RESAMPLES: (u32, u32) = (60, 300);
 /// Processor time a parked candidate may use until it is called again: falling asleep takes some.
 const PARKED_SLACK: Duration = Duration::from_micros(400);
 /// Preparing inputs may take this many times as long as in the baseline's process, and a little more.
@@ -43,7 +42,7 @@ pub struct Trial {
     pub candidate: Vec<Burst>,
     /// Bursts of the baseline.
     pub baseline: Vec<Burst>,
-    /// The two floors.
+    /// What they say about each other.
     pub estimate: Estimate,
     /// Why it ended.
     #[serde(skip)]
@@ -80,106 +79,44 @@ pub struct Session<'a> {
     pub rng: ChaCha8Rng,
 }
 
-/// The samples of one side so far.
+/// Seconds that preparing the inputs took, in order, on both sides.
 #[derive(Default)]
-struct Side {
-    bursts: Vec<Burst>,
-    prepares: Vec<f64>,
-    call: Duration,
-    spent: Duration,
-}
-
-impl Side {
-    /// The call time to plan with: the fastest seen.
-    fn saw(&mut self, call: Duration) {
-        self.spent += call;
-        self.call = if self.call.is_zero() {
-            call
-        } else {
-            self.call.min(call)
-        };
-    }
-
-    fn fastest_prepare(&self) -> f64 {
-        self.prepares
-            .iter()
-            .copied()
-            .reduce(f64::min)
-            .unwrap_or(0.0)
-    }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Who {
-    Candidate,
-    Baseline,
+struct Prepares {
+    candidate: Vec<f64>,
+    baseline: Vec<f64>,
 }
 
 impl Session<'_> {
     /// Measures until it is enough.
     pub fn run(&mut self, request: &Request) -> Result<Trial, Failure> {
-        let mut ours = Side::default();
-        let mut theirs = Side::default();
+        let mut course = Course::new(request.limits, request.best_log_ratio);
+        let mut prepares = Prepares::default();
         let mut checked = 0;
-        // The first call of each side tells how long calls take; it warms up unless it is slow.
-        self.burst(Who::Candidate, 1, &mut ours, &mut checked)?;
-        self.burst(Who::Baseline, 1, &mut theirs, &mut checked)?;
-        for side in [&mut ours, &mut theirs] {
-            let slow = side.call >= SLOW_CALL;
-            side.bursts[0].warm_up = usize::from(!slow);
-            side.spent = if slow { side.spent } else { Duration::ZERO };
+        while let Some(turn) = course.next_turn(&mut self.rng) {
+            let seconds = self.burst(turn, &mut prepares, &mut checked)?;
+            course.saw(turn, seconds);
         }
-        let (estimate, stop) = loop {
-            let mut order = [Who::Candidate, Who::Baseline];
-            if self.rng.random() {
-                order.reverse();
-            }
-            for who in order {
-                let side = if who == Who::Candidate {
-                    &mut ours
-                } else {
-                    &mut theirs
-                };
-                let luck = self.rng.random();
-                let calls = decision::burst_calls(&request.limits, side.call, luck);
-                self.burst(who, calls, side, &mut checked)?;
-            }
-            let seed = self.rng.random();
-            let progress = Progress {
-                spent: ours.spent + theirs.spent,
-                calls: ours.bursts.iter().map(|b| b.counted().len() as u32).sum(),
-                estimate: stats::estimate(&ours.bursts, &theirs.bursts, RESAMPLES.0, seed),
-                best_log_ratio: request.best_log_ratio,
-            };
-            if let (Some(stop), Some(_)) = (
-                decision::stop(&request.limits, &progress),
-                progress.estimate,
-            ) {
-                let result = stats::estimate(&ours.bursts, &theirs.bursts, RESAMPLES.1, seed);
-                break (result.or(progress.estimate), stop);
-            }
-        };
-        if ours.call < SLOW_CALL {
+        let call = |who| course.call(who).unwrap_or_default();
+        let (our_call, their_call) = (call(Who::Candidate), call(Who::Baseline));
+        if our_call < SLOW_CALL {
             self.last_call(&mut checked)?;
         }
         let stillness = self.candidate.settle()?;
         judge_stillness(stillness, self.threads)?;
-        self.settle_the_rest(theirs.call)?;
-        let (candidate_prepare, baseline_prepare) =
-            (ours.fastest_prepare(), theirs.fastest_prepare());
+        self.settle_the_rest(their_call)?;
         if self.waiting == Waiting::Spin && !self.trusted {
-            judge_prepares(&ours, &theirs)?;
+            judge_prepares(&prepares)?;
         }
-        let estimate = estimate.ok_or_else(|| Failure::Unknown {
+        let finished = course.finish().ok_or_else(|| Failure::Unknown {
             detail: "a measurement ended without samples".into(),
         })?;
         Ok(Trial {
-            candidate: ours.bursts,
-            baseline: theirs.bursts,
-            estimate,
-            stop,
-            candidate_prepare,
-            baseline_prepare,
+            candidate: finished.candidate,
+            baseline: finished.baseline,
+            estimate: finished.estimate,
+            stop: finished.stop,
+            candidate_prepare: fastest(&prepares.candidate),
+            baseline_prepare: fastest(&prepares.baseline),
             checked_in_full: checked,
         })
     }
@@ -191,18 +128,15 @@ impl Session<'_> {
         }
     }
 
+    /// Lets one side make its calls, and says how many seconds each took.
     fn burst(
         &mut self,
-        who: Who,
-        calls: u32,
-        side: &mut Side,
+        Turn { who, calls }: Turn,
+        prepares: &mut Prepares,
         checked: &mut u32,
-    ) -> Result<(), Failure> {
+    ) -> Result<Vec<f64>, Failure> {
         let mut parked = None;
-        let mut burst = Burst {
-            seconds: Vec::new(),
-            warm_up: decision::warm_up(calls),
-        };
+        let mut seconds = Vec::with_capacity(calls as usize);
         for n in 0..calls {
             let due = match who {
                 Who::Baseline => self.check.due(),
@@ -220,11 +154,14 @@ impl Session<'_> {
             }
             let limit = self.call_limit;
             let call = self.process(who).call(limit).map_err(|f| told(who, f))?;
-            side.saw(call);
-            burst.seconds.push(call.as_secs_f64());
+            seconds.push(call.as_secs_f64());
             // The first preparation after a pause finds the other side's data in the caches.
             if n > 0 {
-                side.prepares.push(prepared.as_secs_f64());
+                let side = match who {
+                    Who::Candidate => &mut prepares.candidate,
+                    Who::Baseline => &mut prepares.baseline,
+                };
+                side.push(prepared.as_secs_f64());
             }
             if due.is_some() {
                 self.check.settle()?;
@@ -237,7 +174,6 @@ impl Session<'_> {
                 }
             }
         }
-        side.bursts.push(burst);
         if self.threads > 1 {
             // Idle threads of one side must not slow the other.
             let stillness = self.process(who).settle().map_err(|f| told(who, f))?;
@@ -257,7 +193,7 @@ impl Session<'_> {
                 ));
             }
         }
-        Ok(())
+        Ok(seconds)
     }
 
     /// Calls the baseline for results of the candidate that nothing has been held against yet.
@@ -286,10 +222,16 @@ impl Session<'_> {
     }
 }
 
+/// The fewest seconds; 0 of none.
+fn fastest(seconds: &[f64]) -> f64 {
+    seconds.iter().copied().reduce(f64::min).unwrap_or(0.0)
+}
+
 /// Refuses a program in whose process even the fastest preparation of the inputs is slow: it works then, when nobody
 /// takes the time. One that does so in some of the preparations only is not found by this; a quantile would find it, and
 /// blame honest programs on busy machines.
-fn judge_prepares(ours: &Side, theirs: &Side) -> Result<(), Failure> {
+fn judge_prepares(prepares: &Prepares) -> Result<(), Failure> {
+    let (ours, theirs) = (&prepares.candidate, &prepares.baseline);
     let slower = |ours: f64, theirs: f64| ours > PREPARE_FACTOR * theirs + PREPARE_SLACK;
     let words = |ours: f64, theirs: f64| {
         format!(
@@ -298,9 +240,9 @@ fn judge_prepares(ours: &Side, theirs: &Side) -> Result<(), Failure> {
             theirs * 1e6
         )
     };
-    let enough = |a: &[f64], b: &[f64]| a.len().min(b.len()) >= ENOUGH_PREPARES;
-    let (fast, their_fast) = (ours.fastest_prepare(), theirs.fastest_prepare());
-    if enough(&ours.prepares, &theirs.prepares) && slower(fast, their_fast) {
+    let enough = ours.len().min(theirs.len()) >= ENOUGH_PREPARES;
+    let (fast, their_fast) = (fastest(ours), fastest(theirs));
+    if enough && slower(fast, their_fast) {
         return Err(Failure::candidate(
             CandidateFault::SkippedWork,
             format!(

@@ -5,7 +5,7 @@
 //! is in none of them, and the random order of the two makes what remains symmetric. Where the rounds lie, and how
 //! sure that is, says the biweight (`location.rs`). Seconds themselves are low quantiles over all bursts, since on a shared
 //! machine only the low end of many short samples repeats; and where neighbours hit so many bursts of one side that the
-//! rounds say little, the ratio is that of the floors, too. Everything here is pure.
+//! rounds say little when the budget is spent, the ratio is that of the floors, too. Everything here is pure.
 
 mod location;
 
@@ -22,6 +22,9 @@ const PAIR_QUANTILE: f64 = 0.25;
 
 /// Parts of a measurement whose floors are compared where the rounds disagree.
 const PARTS: usize = 5;
+
+/// Each of them has at least so many rounds.
+const ROUNDS_OF_PART: usize = 4;
 
 /// Rounds disagree when half of the interval that they give is longer than this.
 const DISAGREEING: f64 = 0.01;
@@ -116,49 +119,52 @@ pub struct Estimate {
 /// Estimates the ratio of the two sides. The `n`-th bursts of both sides belong together: they ran right after each
 /// other. None while a side has no counted call.
 ///
-/// It is the location of the rounds, unless they disagree and the floors clearly do not.
 /// With fewer than three rounds, as with calls that take most of the budget, the ratio is that of the floors, and its
 /// interval is what is known of such measurements in general.
 pub fn estimate(candidate: &[Burst], baseline: &[Burst]) -> Option<Estimate> {
-    let ours = Side::of(candidate)?;
-    let theirs = Side::of(baseline)?;
+    let sides = Sides::of(candidate, baseline)?;
     let rounds = log_ratios(candidate, baseline);
-    let paired = Location::of(&rounds);
-    let of_floors = (theirs.floor / ours.floor).ln();
-    let location = paired.map(|paired| {
-        if paired.half() <= DISAGREEING {
-            return paired;
-        }
-        floors(candidate, baseline, of_floors)
-            .filter(|floors| CLEARLY * floors.half() < paired.half())
-            .unwrap_or(paired)
-    });
-    let log_ratio = location.map_or(of_floors, |l| l.value);
-    let sampling_log_se = location.map_or(0.0, |l| l.half() / NORMAL);
-    let log_se = sampling_log_se
-        .hypot(ours.prior_log_se())
-        .hypot(theirs.prior_log_se())
-        .hypot(SYSTEMATIC_LOG_SE);
-    Some(Estimate {
-        candidate: ours.floor,
-        baseline: theirs.floor,
-        log_ratio,
-        log_se,
-        low: log_ratio - NORMAL * log_se,
-        high: log_ratio + NORMAL * log_se,
-        sampling_log_se,
+    let location = Location::of(&rounds);
+    let estimate = Estimate {
+        candidate: sides.ours.floor,
+        baseline: sides.theirs.floor,
+        log_ratio: sides.log_ratio(),
+        log_se: 0.0,
+        low: 0.0,
+        high: 0.0,
+        sampling_log_se: 0.0,
         rounds: rounds.len() as u32,
-        outlying: paired.map_or(0, |l| l.outlying as u32),
-        supported: ours.supported && theirs.supported,
-    })
+        outlying: location.map_or(0, |l| l.outlying as u32),
+        supported: sides.ours.supported && sides.theirs.supported,
+    };
+    Some(sides.with(estimate, location))
+}
+
+/// What a measurement says that came to the end of its budget: `estimate`, unless its rounds disagree and the floors
+/// clearly do not. That is so where neighbours hit most bursts of either side.
+///
+/// Only asked once, at the end: five parts agree by chance in a few of a hundred looks, and a rule that looks until they
+/// do finds intervals that are far too narrow.
+pub fn last_resort(candidate: &[Burst], baseline: &[Burst], estimate: Estimate) -> Estimate {
+    let half = NORMAL * estimate.sampling_log_se;
+    if half <= DISAGREEING {
+        return estimate;
+    }
+    let Some(sides) = Sides::of(candidate, baseline) else {
+        return estimate;
+    };
+    match floors(candidate, baseline, sides.log_ratio()) {
+        Some(floors) if CLEARLY * floors.half() < half => sides.with(estimate, Some(floors)),
+        _ => estimate,
+    }
 }
 
 /// The ratio of the floors: that over everything, `overall`, and its interval by what the parts of the measurement differ
 /// by. Where only one part of it met the floor of a side, as when the machine sped up between two bursts, the parts
-/// outvote it. None where parts would have a single round.
+/// outvote it. None where parts would have few rounds.
 fn floors(candidate: &[Burst], baseline: &[Burst], overall: f64) -> Option<Location> {
     let rounds = candidate.len().min(baseline.len());
-    if rounds < 2 * PARTS {
+    if rounds < PARTS * ROUNDS_OF_PART {
         return None;
     }
     let mut ratios = Vec::with_capacity(PARTS);
@@ -200,6 +206,44 @@ fn log_ratios(candidate: &[Burst], baseline: &[Burst]) -> Vec<f64> {
             Some((low(theirs)? / low(ours)?).ln())
         })
         .collect()
+}
+
+/// Both sides over all their bursts.
+struct Sides {
+    ours: Side,
+    theirs: Side,
+}
+
+impl Sides {
+    fn of(candidate: &[Burst], baseline: &[Burst]) -> Option<Self> {
+        Some(Self {
+            ours: Side::of(candidate)?,
+            theirs: Side::of(baseline)?,
+        })
+    }
+
+    /// ln of the ratio of the floors.
+    fn log_ratio(&self) -> f64 {
+        (self.theirs.floor / self.ours.floor).ln()
+    }
+
+    /// `estimate` with the ratio at a location, if there is one, and an interval that also holds what no scatter shows.
+    fn with(&self, estimate: Estimate, location: Option<Location>) -> Estimate {
+        let log_ratio = location.map_or(estimate.log_ratio, |l| l.value);
+        let sampling_log_se = location.map_or(0.0, |l| l.half() / NORMAL);
+        let log_se = sampling_log_se
+            .hypot(self.ours.prior_log_se())
+            .hypot(self.theirs.prior_log_se())
+            .hypot(SYSTEMATIC_LOG_SE);
+        Estimate {
+            log_ratio,
+            log_se,
+            low: log_ratio - NORMAL * log_se,
+            high: log_ratio + NORMAL * log_se,
+            sampling_log_se,
+            ..estimate
+        }
+    }
 }
 
 /// One side over all its bursts.

@@ -168,7 +168,13 @@ impl Course {
             best_log_ratio: self.best_log_ratio,
         };
         let stop = decision::stop(&self.limits, &progress)?;
-        Some((stop, progress.estimate))
+        let estimate = match stop {
+            StopReason::Budget => {
+                stats::last_resort(&self.ours.bursts, &self.theirs.bursts, progress.estimate)
+            }
+            StopReason::Precise | StopReason::Decided => progress.estimate,
+        };
+        Some((stop, estimate))
     }
 }
 

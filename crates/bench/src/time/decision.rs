@@ -63,6 +63,8 @@ const BURSTS: u32 = 20;
 const ROUNDS: u32 = 10;
 const FEW_ROUNDS: u32 = 6;
 const SMALL_BUDGET: Duration = Duration::from_millis(50);
+/// Rounds before a program may be called slower: one long interruption can use up what a screening has to last.
+const DECIDING_ROUNDS: u32 = 3;
 
 /// Rounds before a measurement may be called precise.
 fn least_rounds(limits: &Limits) -> u32 {
@@ -118,7 +120,8 @@ pub fn stop(limits: &Limits, progress: &Progress) -> Option<StopReason> {
         let slower = progress
             .best_log_ratio
             .is_some_and(|best| estimate.log_ratio + 3.0 * estimate.log_se < best - 0.05);
-        if slower && estimate.log_se <= DECIDED_LOG_SE {
+        let rounds = estimate.rounds >= DECIDING_ROUNDS;
+        if slower && rounds && estimate.log_se <= DECIDED_LOG_SE {
             return Some(StopReason::Decided);
         }
     }

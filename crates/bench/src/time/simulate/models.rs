@@ -147,7 +147,7 @@ pub const MODELS: [Model; 23] = [
             JITTER,
             Part::OwnMemory {
                 sd: 0.01,
-                seconds: 5e-3,
+                seconds: 2e-3,
             },
         ],
     ),

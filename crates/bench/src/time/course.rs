@@ -156,7 +156,7 @@ impl Course {
     fn enough(&mut self) -> Option<(StopReason, Estimate)> {
         let spent = self.ours.spent + self.theirs.spent;
         let due = self.rounds >= self.look && spent >= self.limits.min;
-        if self.rounds < 2 || !(due || spent >= self.limits.max) {
+        if self.rounds < 2 || (!due && spent < self.limits.max) {
             return None;
         }
         self.look = self.rounds + (self.rounds / 8).max(1);

@@ -71,7 +71,7 @@ impl Elite {
         let usable = |x: f64| x.is_finite() && x > 0.0;
         self.gflops = m.gflops;
         self.ratio = m.ratio;
-        // A bootstrap interval of few bursts may miss its own estimate.
+        // Whoever timed it: an interval holds its own estimate.
         self.interval = Interval {
             low: m.interval.low.min(m.ratio),
             high: m.interval.high.max(m.ratio),

@@ -80,6 +80,7 @@ fn main() {
         .object;
     let mut ratios = Vec::new();
     let (mut covered, mut seconds, mut calls) = (0, 0.0, 0);
+    let (mut rounds, mut outlying) = (0, 0);
     for seed in 0..count {
         if busy {
             compile_something();
@@ -92,6 +93,9 @@ fn main() {
             std::fs::write(Path::new(folder).join(format!("{seed}.json")), &timed.raw).unwrap();
         }
         calls += m.calls;
+        let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
+        rounds += raw["estimate"]["rounds"].as_u64().unwrap();
+        outlying += raw["estimate"]["outlying"].as_u64().unwrap();
         let chain = timer.chain();
         ratios.push((m.ratio.ln() - chain.log_ratio).exp());
         covered += u64::from((m.ratio.ln() - chain.log_ratio).abs() <= 1.96 * m.log_ratio_se);
@@ -110,6 +114,7 @@ fn main() {
         seconds / n * 1e3,
         f64::from(calls) / n
     );
+    println!("{outlying} of {rounds} rounds were too far off to have any weight");
 }
 
 /// Work of the kind that goes on between measurements.

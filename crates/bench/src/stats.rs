@@ -1,14 +1,17 @@
-//! The statistics of a measurement: floors, their ratio, and how sure it is.
+//! The statistics of a measurement: floors, the ratio of the two sides, and how sure it is.
 //!
-//! On a shared machine only the low end of many short samples repeats; means
-//! and medians follow the neighbours. So the estimate is the ratio of two low
-//! quantiles, and its uncertainty comes from resampling whole rounds of
-//! bursts, because calls that follow each other share their luck. Everything here is pure: the seed
-//! of the bootstrap comes in.
+//! Calls that follow each other share their luck, so a round, a burst of each side right after each other, is one
+//! observation: ln of the ratio of its lower quartiles. Whatever the machine does to both sides for longer than a round
+//! is in none of them, and the random order of the two makes what remains symmetric. Where the rounds lie, and how
+//! sure that is, says the biweight (`location.rs`). Seconds themselves are low quantiles over all bursts, since on a shared
+//! machine only the low end of many short samples repeats; and where neighbours hit so many bursts of one side that the
+//! rounds say little when the budget is spent, the ratio is that of the floors, too. Everything here is pure.
 
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+mod location;
+
 use serde::{Deserialize, Serialize};
+
+use location::{Location, NORMAL};
 
 /// The quantile that counts as the floor.
 pub const FLOOR_QUANTILE: f64 = 0.05;
@@ -16,6 +19,19 @@ pub const FLOOR_QUANTILE: f64 = 0.05;
 /// The quantile of a burst that is compared with its partner's. On machines whose single calls scatter by some percent
 /// the lower quartile repeats better than the fastest call: a fifth less spread in measurements of a kernel against itself.
 const PAIR_QUANTILE: f64 = 0.25;
+
+/// Parts of a measurement whose floors are compared where the rounds disagree.
+const PARTS: usize = 5;
+
+/// Each of them has at least so many rounds.
+const ROUNDS_OF_PART: usize = 4;
+
+/// Rounds disagree when half of the interval that they give is longer than this.
+const DISAGREEING: f64 = 0.01;
+
+/// The floors are believed over the rounds when their interval is so many times as short: by chance, five values that
+/// say no more than the rounds hardly ever agree so well.
+const CLEARLY: f64 = 3.0;
 
 /// Samples lie on the floor when they are within this share above it.
 pub const FLOOR_WIDTH: f64 = 0.005;
@@ -71,168 +87,172 @@ pub fn mdape(samples: &[f64]) -> f64 {
     quantile(&values, 0.5).map_or(0.0, |deviation| deviation / median)
 }
 
-/// Two floors and what they say about each other.
+/// The two sides and what they say about each other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Floor of the candidate, seconds.
     pub candidate: f64,
     /// Floor of the baseline, seconds.
     pub baseline: f64,
-    /// ln(baseline / candidate): above 0 the candidate is faster. On a quiet machine it is the ratio of the floors.
+    /// ln(baseline / candidate): above 0 the candidate is faster.
     pub log_ratio: f64,
-    /// Standard error of `log_ratio`.
+    /// Half of the interval divided by 1.96: with few rounds somewhat more than the standard error of `log_ratio`, so that
+    /// who takes it for that of a normal distribution gets the interval back.
     pub log_se: f64,
     /// 95 % interval of `log_ratio`.
     pub low: f64,
     /// 95 % interval of `log_ratio`.
     pub high: f64,
+    /// The part of `log_se` that the scatter of the rounds shows. The rest is what no scatter shows.
+    #[serde(default)]
+    pub sampling_log_se: f64,
+    /// Rounds in which both sides have calls that count.
+    #[serde(default)]
+    pub rounds: u32,
+    /// Rounds so far off that they had no weight. They are kept with all others.
+    #[serde(default)]
+    pub outlying: u32,
     /// Both floors rest on several samples of several bursts.
     pub supported: bool,
 }
 
-/// Estimates the ratio of the two sides, with an interval from `resamples` bootstrap rounds. The `n`-th bursts
-/// of both sides belong together: they ran right after each other. None while a side has no counted call.
+/// Estimates the ratio of the two sides. The `n`-th bursts of both sides belong together: they ran right after each
+/// other. None while a side has no counted call.
 ///
-/// Two estimates are weighted by how well they repeat under resampling. The ratio of the floors over all
-/// bursts is the best one when both sides found quiet moments. The median over rounds of the ratio of each
-/// round's lower quartiles still holds when the whole machine changes its speed for seconds, since both sides
-/// of a round see the same speed.
-pub fn estimate(
-    candidate: &[Burst],
-    baseline: &[Burst],
-    resamples: u32,
-    seed: u64,
-) -> Option<Estimate> {
-    let ours = Side::of(candidate)?;
-    let theirs = Side::of(baseline)?;
-    let rounds = candidate.len().max(baseline.len());
-    let pairs = Pairs::of(candidate, baseline);
-    let once = vec![1u32; rounds];
-    let floors = (theirs.floor / ours.floor).ln();
-    let paired = pairs.median(&once).unwrap_or(floors);
+/// With fewer than three rounds, as with calls that take most of the budget, the ratio is that of the floors, and its
+/// interval is what is known of such measurements in general.
+pub fn estimate(candidate: &[Burst], baseline: &[Burst]) -> Option<Estimate> {
+    let sides = Sides::of(candidate, baseline)?;
+    let rounds = log_ratios(candidate, baseline);
+    let location = Location::of(&rounds);
+    let estimate = Estimate {
+        candidate: sides.ours.floor,
+        baseline: sides.theirs.floor,
+        log_ratio: sides.log_ratio(),
+        log_se: 0.0,
+        low: 0.0,
+        high: 0.0,
+        sampling_log_se: 0.0,
+        rounds: rounds.len() as u32,
+        outlying: location.map_or(0, |l| l.outlying as u32),
+        supported: sides.ours.supported && sides.theirs.supported,
+    };
+    Some(sides.with(estimate, location))
+}
 
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let resampled: Vec<(f64, f64)> = (0..resamples.max(2))
-        .map(|_| {
-            let mut times = vec![0u32; rounds];
-            for _ in 0..rounds {
-                times[rng.random_range(0..rounds)] += 1;
-            }
-            // A draw may leave a side without any call; what is known then is the estimate itself.
-            let floors = match (theirs.resampled(&times), ours.resampled(&times)) {
-                (Some(theirs), Some(ours)) => (theirs / ours).ln(),
-                _ => floors,
-            };
-            (floors, pairs.median(&times).unwrap_or(paired))
-        })
-        .collect();
-    // Around the estimate, not around the bootstrap's own mean: a resampled floor lies above the floor of all
-    // samples more often than below it.
-    let spread = |centre: f64, of: fn(&(f64, f64)) -> f64| {
-        let squares: f64 = resampled.iter().map(|r| (of(r) - centre).powi(2)).sum();
-        (squares / resampled.len() as f64).sqrt()
+/// What a measurement says that came to the end of its budget: `estimate`, unless its rounds disagree and the floors
+/// clearly do not. That is so where neighbours hit most bursts of either side.
+///
+/// Only asked once, at the end: five parts agree by chance in a few of a hundred looks, and a rule that looks until they
+/// do finds intervals that are far too narrow.
+pub fn last_resort(candidate: &[Burst], baseline: &[Burst], estimate: Estimate) -> Estimate {
+    let half = NORMAL * estimate.sampling_log_se;
+    if half <= DISAGREEING {
+        return estimate;
+    }
+    let Some(sides) = Sides::of(candidate, baseline) else {
+        return estimate;
     };
-    let of_floors = spread(floors, |r| r.0).max(SYSTEMATIC_LOG_SE);
-    let of_pairs = spread(paired, |r| r.1).max(SYSTEMATIC_LOG_SE);
-    let weight = if pairs.len() < 3 {
-        1.0
-    } else {
-        of_floors.powi(-2) / (of_floors.powi(-2) + of_pairs.powi(-2))
-    };
-    let mixed = |floors: f64, paired: f64| weight * floors + (1.0 - weight) * paired;
+    match floors(candidate, baseline, sides.log_ratio()) {
+        Some(floors) if CLEARLY * floors.half() < half => sides.with(estimate, Some(floors)),
+        _ => estimate,
+    }
+}
 
-    let log_ratio = mixed(floors, paired);
-    let mut ratios: Vec<f64> = resampled.iter().map(|&(f, p)| mixed(f, p)).collect();
-    ratios.sort_by(f64::total_cmp);
-    let squares: f64 = ratios.iter().map(|r| (r - log_ratio).powi(2)).sum();
-    let spread = (squares / ratios.len() as f64).sqrt();
-    // Resampling n rounds sees a share (n - 1) / n of their variance. And two estimates of the same thing that
-    // disagree say themselves how far off each may be.
-    let few = (rounds as f64 / (rounds as f64 - 1.0).max(1.0)).sqrt();
-    let disagreement = if pairs.len() < 3 {
-        0.0
-    } else {
-        (floors - paired).abs() / 2.0
-    };
-    let own = ours
-        .prior_log_se()
-        .hypot(theirs.prior_log_se())
-        .hypot(SYSTEMATIC_LOG_SE);
-    let log_se = (few * spread).hypot(own).hypot(disagreement);
-    let half = 1.96 * log_se;
-    Some(Estimate {
-        candidate: ours.floor,
-        baseline: theirs.floor,
-        log_ratio,
-        log_se,
-        low: quantile(&ratios, 0.025)
-            .unwrap_or(log_ratio)
-            .min(log_ratio - half),
-        high: quantile(&ratios, 0.975)
-            .unwrap_or(log_ratio)
-            .max(log_ratio + half),
-        supported: ours.supported && theirs.supported,
+/// The ratio of the floors: that over everything, `overall`, and its interval by what the parts of the measurement differ
+/// by. Where only one part of it met the floor of a side, as when the machine sped up between two bursts, the parts
+/// outvote it. None where parts would have few rounds.
+fn floors(candidate: &[Burst], baseline: &[Burst], overall: f64) -> Option<Location> {
+    let rounds = candidate.len().min(baseline.len());
+    if rounds < PARTS * ROUNDS_OF_PART {
+        return None;
+    }
+    let mut ratios = Vec::with_capacity(PARTS);
+    for part in 0..PARTS {
+        let range = part * rounds / PARTS..(part + 1) * rounds / PARTS;
+        let low = |bursts: &[Burst]| {
+            let calls = bursts.iter().flat_map(Burst::counted).copied();
+            floor(&calls.collect::<Vec<f64>>())
+        };
+        ratios.push((low(&baseline[range.clone()])? / low(&candidate[range])?).ln());
+    }
+    let parts = Location::of(&ratios)?;
+    let agree = (overall - parts.value).abs() <= parts.half();
+    Some(Location {
+        value: if agree { overall } else { parts.value },
+        ..parts
     })
 }
 
-/// The ratio of each round's lower quartiles.
-struct Pairs {
-    /// (ln of the ratio, round), in ascending order of the ratio.
-    ratios: Vec<(f64, usize)>,
+/// ln of the ratio of the lower quartiles of each round, in their order.
+fn log_ratios(candidate: &[Burst], baseline: &[Burst]) -> Vec<f64> {
+    candidate
+        .iter()
+        .zip(baseline)
+        .filter_map(|(ours, theirs)| {
+            let (ours, theirs) = (ours.counted(), theirs.counted());
+            // The quartile of few calls lies elsewhere than that of many: equally many on both sides, except beside a
+            // single slow call, where that makes no difference.
+            let same = match ours.len().min(theirs.len()) {
+                0 => return None,
+                1 => usize::MAX,
+                n => n,
+            };
+            let low = |calls: &[f64]| {
+                let mut calls: Vec<f64> = calls.iter().take(same).copied().collect();
+                calls.sort_unstable_by(f64::total_cmp);
+                quantile(&calls, PAIR_QUANTILE)
+            };
+            Some((low(theirs)? / low(ours)?).ln())
+        })
+        .collect()
 }
 
-impl Pairs {
-    fn of(candidate: &[Burst], baseline: &[Burst]) -> Self {
-        let mut ratios: Vec<(f64, usize)> = candidate
-            .iter()
-            .zip(baseline)
-            .enumerate()
-            .filter_map(|(round, (ours, theirs))| {
-                let (ours, theirs) = (ours.counted(), theirs.counted());
-                // Few calls scatter more than many: equally many on both sides, except beside a single slow
-                // call, where that makes no difference.
-                let same = match ours.len().min(theirs.len()) {
-                    0 => return None,
-                    1 => usize::MAX,
-                    n => n,
-                };
-                let low = |calls: &[f64]| {
-                    let mut calls: Vec<f64> = calls.iter().take(same).copied().collect();
-                    calls.sort_by(f64::total_cmp);
-                    quantile(&calls, PAIR_QUANTILE)
-                };
-                Some(((low(theirs)? / low(ours)?).ln(), round))
-            })
-            .collect();
-        ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Self { ratios }
+/// Both sides over all their bursts.
+struct Sides {
+    ours: Side,
+    theirs: Side,
+}
+
+impl Sides {
+    fn of(candidate: &[Burst], baseline: &[Burst]) -> Option<Self> {
+        Some(Self {
+            ours: Side::of(candidate)?,
+            theirs: Side::of(baseline)?,
+        })
     }
 
-    fn len(&self) -> usize {
-        self.ratios.len()
+    /// ln of the ratio of the floors.
+    fn log_ratio(&self) -> f64 {
+        (self.theirs.floor / self.ours.floor).ln()
     }
 
-    /// The median when round `n` is taken `times[n]` times.
-    fn median(&self, times: &[u32]) -> Option<f64> {
-        let total: u32 = self.ratios.iter().map(|r| times[r.1]).sum();
-        let at = |rank: u32| {
-            let mut seen = 0;
-            self.ratios.iter().find_map(|&(ratio, round)| {
-                seen += times[round];
-                (seen > rank).then_some(ratio)
-            })
-        };
-        let last = total.checked_sub(1)?;
-        Some((at(last / 2)? + at(last.div_ceil(2))?) / 2.0)
+    /// `estimate` with the ratio at a location, if there is one, and an interval that also holds what no scatter shows.
+    fn with(&self, estimate: Estimate, location: Option<Location>) -> Estimate {
+        let log_ratio = location.map_or(estimate.log_ratio, |l| l.value);
+        let sampling_log_se = location.map_or(0.0, |l| l.half() / NORMAL);
+        let log_se = sampling_log_se
+            .hypot(self.ours.prior_log_se())
+            .hypot(self.theirs.prior_log_se())
+            .hypot(SYSTEMATIC_LOG_SE);
+        Estimate {
+            log_ratio,
+            log_se,
+            low: log_ratio - NORMAL * log_se,
+            high: log_ratio + NORMAL * log_se,
+            sampling_log_se,
+            ..estimate
+        }
     }
 }
 
-/// One side, sorted once so that a bootstrap round needs no sorting.
+/// One side over all its bursts.
 struct Side {
-    /// (seconds, round) in ascending order of seconds.
-    samples: Vec<(f64, usize)>,
+    calls: usize,
     bursts: usize,
     floor: f64,
+    /// ln of the ratio of the two fastest calls.
+    gap: f64,
     supported: bool,
 }
 
@@ -243,7 +263,7 @@ impl Side {
             .enumerate()
             .flat_map(|(round, burst)| burst.counted().iter().map(move |&s| (s, round)))
             .collect();
-        samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+        samples.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let ascending: Vec<f64> = samples.iter().map(|s| s.0).collect();
         let floor = quantile(&ascending, FLOOR_QUANTILE)?;
         let on_floor: Vec<usize> = samples
@@ -253,227 +273,25 @@ impl Side {
             .collect();
         let several_bursts = on_floor.iter().any(|b| Some(b) != on_floor.first());
         Some(Self {
-            supported: on_floor.len() >= 3 && several_bursts,
-            samples,
+            calls: samples.len(),
             bursts: bursts.iter().filter(|b| !b.counted().is_empty()).count(),
             floor,
+            gap: match ascending.as_slice() {
+                [first, second, ..] => (second / first).ln(),
+                _ => 0.0,
+            },
+            supported: on_floor.len() >= 3 && several_bursts,
         })
-    }
-
-    /// The floor when round `n` is taken `times[n]` times; none when nothing is taken.
-    fn resampled(&self, times: &[u32]) -> Option<f64> {
-        let total: u32 = self.samples.iter().map(|s| times[s.1]).sum();
-        let position = FLOOR_QUANTILE * f64::from(total.checked_sub(1)?);
-        let mut seen = 0u32;
-        let mut below = None;
-        for &(seconds, round) in &self.samples {
-            seen += times[round];
-            // `seen - 1` is the rank of the last copy of this sample.
-            if below.is_none() && f64::from(seen) > position.floor() {
-                below = Some(seconds);
-            }
-            if f64::from(seen) > position.floor() + 1.0 {
-                let share = position.fract();
-                return below.map(|b| b * (1.0 - share) + seconds * share);
-            }
-        }
-        below
     }
 
     /// What few samples cannot know about their own spread: the gap between the lowest ones,
     /// and 2 % shared out over calls and bursts.
     fn prior_log_se(&self) -> f64 {
-        let n = self.samples.len();
-        let gap = match self.samples.as_slice() {
-            [first, second, ..] if n < 8 => (second.0 / first.0).ln(),
-            _ => 0.0,
-        };
-        (0.02 / (n as f64 * self.bursts as f64).sqrt()).max(gap / (n as f64).sqrt())
+        let n = self.calls as f64;
+        let gap = if self.calls < 8 { self.gap } else { 0.0 };
+        (0.02 / (n * self.bursts as f64).sqrt()).max(gap / n.sqrt())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use rand::Rng;
-
-    fn bursts(rng: &mut ChaCha8Rng, true_seconds: f64, count: usize, load: f64) -> Vec<Burst> {
-        (0..count)
-            .map(|_| {
-                // Some bursts meet a busy neighbour; single calls are interrupted.
-                let slow = if rng.random::<f64>() < load {
-                    1.0 + rng.random::<f64>()
-                } else {
-                    1.0
-                };
-                let seconds = (0..8)
-                    .map(|_| {
-                        let jitter = -rng.random::<f64>().max(1e-12).ln() * 0.002;
-                        let hit = if rng.random::<f64>() < 0.05 {
-                            rng.random::<f64>()
-                        } else {
-                            0.0
-                        };
-                        true_seconds * slow * (1.0 + jitter + hit)
-                    })
-                    .collect();
-                Burst {
-                    seconds,
-                    warm_up: 1,
-                }
-            })
-            .collect()
-    }
-
-    #[test]
-    fn the_interval_covers_the_truth() {
-        for load in [0.0, 0.3, 0.6] {
-            let mut covered = 0;
-            let mut close = 0;
-            let runs = 200;
-            for run in 0..runs {
-                let mut rng = ChaCha8Rng::seed_from_u64(run);
-                let candidate = bursts(&mut rng, 0.7e-3, 20, load);
-                let baseline = bursts(&mut rng, 1.1e-3, 20, load);
-                let e = estimate(&candidate, &baseline, 200, run).expect("an estimate");
-                let truth = (1.1f64 / 0.7).ln();
-                covered += u32::from(e.low <= truth && truth <= e.high);
-                close += u32::from((e.log_ratio - truth).abs() < 0.01);
-                assert!(e.low <= e.log_ratio && e.log_ratio <= e.high);
-            }
-            assert!(
-                covered >= 184,
-                "load {load}: {covered} of {runs} intervals cover the truth"
-            );
-            assert!(close >= 184, "load {load}: {close} of {runs} within 1 %");
-        }
-    }
-
-    #[test]
-    fn a_machine_that_changes_its_speed_for_both_does_not_matter() {
-        // Few rounds, each at another speed of the whole machine: one side may have met the fast one only once.
-        let (mut close, runs) = (0, 200);
-        for run in 0..runs {
-            let mut rng = ChaCha8Rng::seed_from_u64(run);
-            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-            for _ in 0..6 {
-                let speed = [1.0, 1.2, 1.55][rng.random_range(0..3)];
-                ours.extend(bursts(&mut rng, 1.0e-3 * speed, 1, 0.0));
-                theirs.extend(bursts(&mut rng, 1.3e-3 * speed, 1, 0.0));
-            }
-            let e = estimate(&ours, &theirs, 60, run).expect("an estimate");
-            close += u32::from((e.log_ratio - 1.3f64.ln()).abs() < 0.01);
-        }
-        assert!(close >= 180, "{close} of {runs} within 1 %");
-    }
-
-    #[test]
-    fn the_interval_is_not_absurdly_wide() {
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let a = bursts(&mut rng, 1e-3, 40, 0.2);
-        let b = bursts(&mut rng, 1e-3, 40, 0.2);
-        let e = estimate(&a, &b, 300, 1).expect("an estimate");
-        assert!(e.log_se < 0.004, "standard error {}", e.log_se);
-        assert!(e.supported);
-    }
-
-    #[test]
-    fn two_calls_are_no_certainty() {
-        let few = |s: f64| {
-            vec![
-                Burst {
-                    seconds: vec![s],
-                    warm_up: 0
-                };
-                2
-            ]
-        };
-        let e = estimate(&few(0.03), &few(0.001), 100, 3).expect("an estimate");
-        assert!(e.log_se > 0.005, "standard error {}", e.log_se);
-        assert!(!e.supported);
-    }
-
-    #[test]
-    fn a_floor_of_one_burst_is_not_supported() {
-        let mut all = vec![Burst {
-            seconds: vec![1.0; 8],
-            warm_up: 0,
-        }];
-        all.extend(vec![
-            Burst {
-                seconds: vec![1.3; 8],
-                warm_up: 0
-            };
-            5
-        ]);
-        let e = estimate(&all, &all, 50, 3).expect("an estimate");
-        assert!(!e.supported);
-    }
-
-    #[test]
-    fn warm_up_calls_do_not_count() {
-        let side = vec![
-            Burst {
-                seconds: vec![0.5, 1.0, 1.0, 1.0],
-                warm_up: 1
-            };
-            4
-        ];
-        let e = estimate(&side, &side, 50, 3).expect("an estimate");
-        assert!((e.candidate - 1.0).abs() < 1e-12);
-        assert!(
-            estimate(
-                &side,
-                &[Burst {
-                    seconds: vec![1.0],
-                    warm_up: 1
-                }],
-                50,
-                3
-            )
-            .is_none()
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn quantiles_are_monotone_and_bounded(mut x in prop::collection::vec(0.0f64..10.0, 1..60), p in 0.0f64..1.0, q in 0.0f64..1.0) {
-            x.sort_by(f64::total_cmp);
-            let (low, high) = (p.min(q), p.max(q));
-            let (a, b) = (quantile(&x, low).unwrap_or(f64::NAN), quantile(&x, high).unwrap_or(f64::NAN));
-            prop_assert!(a <= b + 1e-12);
-            prop_assert!(a >= x[0] && b <= x[x.len() - 1] + 1e-12);
-        }
-
-        #[test]
-        fn the_ratio_scales_and_the_same_seed_repeats(scale in 0.1f64..10.0, seed: u64) {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let a = bursts(&mut rng, 1.0, 6, 0.2);
-            let b = bursts(&mut rng, 1.0, 6, 0.2);
-            let scaled: Vec<Burst> = a.iter().map(|x| Burst { seconds: x.seconds.iter().map(|s| s * scale).collect(), warm_up: x.warm_up }).collect();
-            let one = estimate(&a, &b, 60, seed).ok_or_else(|| TestCaseError::fail("none"))?;
-            let two = estimate(&scaled, &b, 60, seed).ok_or_else(|| TestCaseError::fail("none"))?;
-            prop_assert!((one.log_ratio - scale.ln() - two.log_ratio).abs() < 1e-9);
-            prop_assert_eq!(estimate(&a, &b, 60, seed), Some(one));
-        }
-
-        #[test]
-        fn resampling_every_burst_once_gives_the_floor(seed: u64) {
-            // With a single burst there is only one way to resample.
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let one = bursts(&mut rng, 1.0, 1, 0.0);
-            let side = Side::of(&one).ok_or_else(|| TestCaseError::fail("none"))?;
-            let again = side.resampled(&[1]).ok_or_else(|| TestCaseError::fail("none"))?;
-            prop_assert!((again - side.floor).abs() < 1e-12);
-            prop_assert_eq!(side.resampled(&[0]), None);
-        }
-
-        #[test]
-        fn spread_is_relative(x in prop::collection::vec(1.0f64..2.0, 2..50), scale in 0.1f64..10.0) {
-            let y: Vec<f64> = x.iter().map(|v| v * scale).collect();
-            prop_assert!((mdape(&x) - mdape(&y)).abs() < 1e-9);
-            prop_assert!(mdape(&x) >= 0.0);
-        }
-    }
-}
+mod tests;

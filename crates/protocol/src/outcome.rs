@@ -202,7 +202,7 @@ pub struct Measurement {
     pub log_ratio_se: f64,
     /// Timed calls of the candidate.
     pub calls: u32,
-    /// Bursts of calls, the unit of the bootstrap.
+    /// Bursts of calls, which candidate and baseline make in turns.
     pub blocks: u32,
     /// Median absolute deviation of the candidate's call times from their median, as a share of it.
     pub mdape: f64,

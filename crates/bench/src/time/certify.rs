@@ -40,14 +40,7 @@ impl Timer {
     /// # Errors
     /// As [`Timer::measure`].
     pub fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
-        let whole = self.limits[Purpose::Certify as usize];
-        let parts = layouts.len().max(1) as u32;
-        let limits = Limits {
-            min: whole.min / parts,
-            max: whole.max / parts,
-            // Errors of the parts average out.
-            target_log_se: whole.target_log_se * f64::from(parts).sqrt(),
-        };
+        let limits = shared(&self.limits[Purpose::Certify as usize], layouts.len());
         let mut trials = Vec::with_capacity(layouts.len());
         for (n, object) in (0u64..).zip(layouts) {
             let candidate = self.start_candidate(object)?;
@@ -108,9 +101,20 @@ impl Timer {
     }
 }
 
+/// The limits of one of several layouts that share the time of a certification.
+pub(super) fn shared(whole: &Limits, layouts: usize) -> Limits {
+    let parts = layouts.max(1) as u32;
+    Limits {
+        min: whole.min / parts,
+        max: whole.max / parts,
+        // Errors of the parts average out.
+        target_log_se: whole.target_log_se * f64::from(parts).sqrt(),
+    }
+}
+
 /// One estimate of several layouts: geometric means, and an interval that covers both the errors of the measurements and what
 /// the layouts differ by.
-fn over_layouts(estimates: &[Estimate]) -> Estimate {
+pub(super) fn over_layouts(estimates: &[Estimate]) -> Estimate {
     let n = estimates.len() as f64;
     let mean = |value: &dyn Fn(&Estimate) -> f64| estimates.iter().map(value).sum::<f64>() / n;
     let log_ratio = mean(&|e| e.log_ratio);
@@ -128,6 +132,9 @@ fn over_layouts(estimates: &[Estimate]) -> Estimate {
         log_se: within.max(between).sqrt(),
         low: log_ratio - half,
         high: log_ratio + half,
+        sampling_log_se: (mean(&|e| e.sampling_log_se.powi(2)) / n).sqrt(),
+        rounds: estimates.iter().map(|e| e.rounds).sum(),
+        outlying: estimates.iter().map(|e| e.outlying).sum(),
         supported: estimates.iter().all(|e| e.supported),
     }
 }
@@ -144,6 +151,9 @@ mod tests {
             log_se,
             low: log_ratio - 2.0 * log_se,
             high: log_ratio + 2.0 * log_se,
+            sampling_log_se: log_se,
+            rounds: 10,
+            outlying: 0,
             supported: true,
         }
     }

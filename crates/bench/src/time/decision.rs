@@ -53,15 +53,36 @@ const DECIDED_LOG_SE: f64 = 0.02;
 /// A call that lasts longer than this gets fewer repetitions and needs no warming up.
 pub const SLOW_CALL: Duration = Duration::from_millis(10);
 
+/// Longest burst. Shorter ones make more rounds in the same time, and each has a better chance that the machine stays as
+/// it is until the other side's turn; much shorter ones would be mostly changes of the turn.
+const BURST: Duration = Duration::from_millis(3);
+/// A budget has some twenty bursts.
+const BURSTS: u32 = 20;
+/// Rounds before a measurement may be called precise, and those of a budget that has no room for so many. The spread of a
+/// handful of rounds is too often small by chance.
+const ROUNDS: u32 = 10;
+const FEW_ROUNDS: u32 = 6;
+const SMALL_BUDGET: Duration = Duration::from_millis(50);
+/// Rounds before a program may be called slower: one long interruption can use up what a screening has to last.
+const DECIDING_ROUNDS: u32 = 3;
+
+/// Rounds before a measurement may be called precise.
+fn least_rounds(limits: &Limits) -> u32 {
+    if limits.max < SMALL_BUDGET {
+        FEW_ROUNDS
+    } else {
+        ROUNDS
+    }
+}
+
 /// Calls in the next burst of a side whose call takes `call`. `luck` in [0, 1) varies the length, so that
 /// nothing inside can count on it.
 pub fn burst_calls(limits: &Limits, call: Duration, luck: f64) -> u32 {
     if call >= SLOW_CALL {
         return 1;
     }
-    // Some four bursts of each side in the smallest budget.
-    let share = limits.max.as_secs_f64().min(0.1) / 10.0;
-    let fits = share / call.as_secs_f64().max(1e-7);
+    let burst = (limits.max / BURSTS).min(BURST);
+    let fits = burst.as_secs_f64() / call.as_secs_f64().max(1e-7);
     let calls = fits * (0.7 + 0.6 * luck);
     (calls as u32).clamp(2, 16)
 }
@@ -79,26 +100,28 @@ pub struct Progress {
     pub spent: Duration,
     /// Counted calls of the candidate.
     pub calls: u32,
-    /// The estimate, once there is one.
-    pub estimate: Option<Estimate>,
+    /// What they say.
+    pub estimate: Estimate,
     /// Speed of the best program known, as ln of the ratio to the baseline; for screening only.
     pub best_log_ratio: Option<f64>,
 }
 
 /// Is it enough?
 pub fn stop(limits: &Limits, progress: &Progress) -> Option<StopReason> {
-    let estimate = progress.estimate?;
+    let estimate = progress.estimate;
     if progress.calls < 2 {
         return None;
     }
     if progress.spent >= limits.min {
-        if estimate.supported && estimate.log_se <= limits.target_log_se {
+        let enough_rounds = estimate.rounds >= least_rounds(limits);
+        if enough_rounds && estimate.supported && estimate.log_se <= limits.target_log_se {
             return Some(StopReason::Precise);
         }
         let slower = progress
             .best_log_ratio
             .is_some_and(|best| estimate.log_ratio + 3.0 * estimate.log_se < best - 0.05);
-        if slower && estimate.log_se <= DECIDED_LOG_SE {
+        let rounds = estimate.rounds >= DECIDING_ROUNDS;
+        if slower && rounds && estimate.log_se <= DECIDED_LOG_SE {
             return Some(StopReason::Decided);
         }
     }
@@ -118,6 +141,9 @@ mod tests {
             log_se,
             low: log_ratio - 2.0 * log_se,
             high: log_ratio + 2.0 * log_se,
+            sampling_log_se: log_se,
+            rounds: 12,
+            outlying: 0,
             supported,
         }
     }
@@ -126,7 +152,7 @@ mod tests {
         Progress {
             spent: Duration::from_millis(spent_ms),
             calls: 8,
-            estimate: Some(e),
+            estimate: e,
             best_log_ratio: best,
         }
     }
@@ -143,6 +169,20 @@ mod tests {
         assert_eq!(
             stop(&limits, &progress(20, estimate(0.0, 0.001, false), None)),
             None
+        );
+    }
+
+    #[test]
+    fn a_handful_of_rounds_is_not_precise() {
+        let limits = Purpose::Rank.limits();
+        let few = Estimate {
+            rounds: 9,
+            ..estimate(0.0, 0.001, true)
+        };
+        assert_eq!(stop(&limits, &progress(100, few, None)), None);
+        assert_eq!(
+            stop(&limits, &progress(250, few, None)),
+            Some(StopReason::Budget)
         );
     }
 

@@ -4,7 +4,7 @@
 //! map the same buffers; this side holds the clock. Every timed call gets fresh
 //! inputs, made by a third process while the one that is called sleeps, and is
 //! probed, some are checked in full. What is trusted is the ratio
-//! of the two floors; the plain reference comes in through a ratio of baseline
+//! of the two sides, which take turns in short bursts; the plain reference comes in through a ratio of baseline
 //! and reference that is measured once, so that a slow reference need not be
 //! called between all candidates.
 //!
@@ -12,8 +12,11 @@
 
 mod certify;
 mod check;
+mod course;
 mod decision;
 mod session;
+#[cfg(test)]
+mod simulate;
 mod twin;
 mod unclocked;
 mod yardstick;

@@ -8,18 +8,17 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::check::Check;
-use super::decision::{self, Limits, Progress, SLOW_CALL};
+use super::course::{Course, Turn, Who};
+use super::decision::{Limits, SLOW_CALL};
 use super::unclocked::Unclocked;
 use crate::Failure;
-use crate::stats::{self, Burst, Estimate};
+use crate::stats::{Burst, Estimate};
 use crate::supervise::{Filler, Process, judge_stillness};
 
 /// One fast call in so many is checked in full.
 const FULL_CHECK_ONE_IN: u32 = 24;
 /// Time for checking what is left when a measurement ends.
 const REST: Duration = Duration::from_millis(20);
-/// Bootstrap rounds while deciding, and for the result.
-const RESAMPLES: (u32, u32) = (60, 300);
 /// Processor time a parked candidate may use until it is called again: falling asleep takes some.
 const PARKED_SLACK: Duration = Duration::from_micros(400);
 /// What to measure.
@@ -37,7 +36,7 @@ pub struct Trial {
     pub candidate: Vec<Burst>,
     /// Bursts of the baseline.
     pub baseline: Vec<Burst>,
-    /// The two floors.
+    /// What they say about each other.
     pub estimate: Estimate,
     /// Why it ended.
     #[serde(skip)]
@@ -76,93 +75,34 @@ pub struct Session<'a> {
     pub rng: ChaCha8Rng,
 }
 
-/// The samples of one side so far.
-#[derive(Default)]
-struct Side {
-    bursts: Vec<Burst>,
-    call: Duration,
-    spent: Duration,
-}
-
-impl Side {
-    /// The call time to plan with: the fastest seen.
-    fn saw(&mut self, call: Duration) {
-        self.spent += call;
-        self.call = if self.call.is_zero() {
-            call
-        } else {
-            self.call.min(call)
-        };
-    }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Who {
-    Candidate,
-    Baseline,
-}
-
 impl Session<'_> {
     /// Measures until it is enough.
     pub fn run(&mut self, request: &Request) -> Result<Trial, Failure> {
-        let mut ours = Side::default();
-        let mut theirs = Side::default();
+        let mut course = Course::new(request.limits, request.best_log_ratio);
         let mut checked = 0;
-        // The first call of each side tells how long calls take; it warms up unless it is slow.
-        self.burst(Who::Candidate, 1, &mut ours, &mut checked)?;
-        self.burst(Who::Baseline, 1, &mut theirs, &mut checked)?;
-        for side in [&mut ours, &mut theirs] {
-            let slow = side.call >= SLOW_CALL;
-            side.bursts[0].warm_up = usize::from(!slow);
-            side.spent = if slow { side.spent } else { Duration::ZERO };
+        while let Some(turn) = course.next_turn(&mut self.rng) {
+            let seconds = self.burst(turn, &mut checked)?;
+            course.saw(turn, seconds);
         }
-        let (estimate, stop) = loop {
-            let mut order = [Who::Candidate, Who::Baseline];
-            if self.rng.random() {
-                order.reverse();
-            }
-            for who in order {
-                let side = if who == Who::Candidate {
-                    &mut ours
-                } else {
-                    &mut theirs
-                };
-                let luck = self.rng.random();
-                let calls = decision::burst_calls(&request.limits, side.call, luck);
-                self.burst(who, calls, side, &mut checked)?;
-            }
-            let seed = self.rng.random();
-            let progress = Progress {
-                spent: ours.spent + theirs.spent,
-                calls: ours.bursts.iter().map(|b| b.counted().len() as u32).sum(),
-                estimate: stats::estimate(&ours.bursts, &theirs.bursts, RESAMPLES.0, seed),
-                best_log_ratio: request.best_log_ratio,
-            };
-            if let (Some(stop), Some(_)) = (
-                decision::stop(&request.limits, &progress),
-                progress.estimate,
-            ) {
-                let result = stats::estimate(&ours.bursts, &theirs.bursts, RESAMPLES.1, seed);
-                break (result.or(progress.estimate), stop);
-            }
-        };
-        if ours.call < SLOW_CALL {
+        let call = |who| course.call(who).unwrap_or_default();
+        let (our_call, their_call) = (call(Who::Candidate), call(Who::Baseline));
+        if our_call < SLOW_CALL {
             self.last_call(&mut checked)?;
         }
         let stillness = self.candidate.settle()?;
         judge_stillness(stillness, self.threads)?;
-        self.settle_the_rest(theirs.call)?;
+        self.settle_the_rest(their_call)?;
         if !self.trusted {
             self.unclocked.judge()?;
         }
-        let estimate = estimate.ok_or_else(|| Failure::Unknown {
+        let finished = course.finish().ok_or_else(|| Failure::Unknown {
             detail: "a measurement ended without samples".into(),
         })?;
         Ok(Trial {
-            candidate: ours.bursts,
-            baseline: theirs.bursts,
-            estimate,
-            stop,
+            candidate: finished.candidate,
+            baseline: finished.baseline,
+            estimate: finished.estimate,
+            stop: finished.stop,
             usual_stand_by: self.unclocked.usual(),
             charged: self.unclocked.charged(),
             checked_in_full: checked,
@@ -208,18 +148,10 @@ impl Session<'_> {
         })
     }
 
-    fn burst(
-        &mut self,
-        who: Who,
-        calls: u32,
-        side: &mut Side,
-        checked: &mut u32,
-    ) -> Result<(), Failure> {
+    /// Lets one side make its calls, and says how many seconds each took.
+    fn burst(&mut self, Turn { who, calls }: Turn, checked: &mut u32) -> Result<Vec<f64>, Failure> {
         let mut parked = None;
-        let mut burst = Burst {
-            seconds: Vec::new(),
-            warm_up: decision::warm_up(calls),
-        };
+        let mut seconds = Vec::with_capacity(calls as usize);
         for n in 0..calls {
             let due = match who {
                 Who::Baseline => self.check.due(),
@@ -234,8 +166,7 @@ impl Session<'_> {
             }
             let limit = self.call_limit;
             let call = self.process(who).call(limit).map_err(|f| told(who, f))?;
-            side.saw(call);
-            burst.seconds.push(call.as_secs_f64() + before);
+            seconds.push(call.as_secs_f64() + before);
             if due.is_some() {
                 self.check.settle()?;
             }
@@ -247,7 +178,6 @@ impl Session<'_> {
                 }
             }
         }
-        side.bursts.push(burst);
         self.rest(who)?;
         if let Some(before) = parked {
             let spent = self.candidate.cpu_time()?.saturating_sub(before);
@@ -261,7 +191,7 @@ impl Session<'_> {
                 ));
             }
         }
-        Ok(())
+        Ok(seconds)
     }
 
     /// Calls the baseline for results of the candidate that nothing has been held against yet.

@@ -1,0 +1,246 @@
+//! The course of one measurement: whose turn it is, for how many calls, and when it is enough. Pure: no process, no clock.
+//!
+//! Whoever can make calls and time them drives it: a session with its processes, and in tests a simulated machine. So
+//! what is said of the stopping rules and of the intervals under noise is said of the code that measures.
+
+use std::time::Duration;
+
+use flopsmith_protocol::StopReason;
+use rand::Rng;
+
+use super::decision::{self, Limits, Progress, SLOW_CALL};
+use crate::stats::{self, Burst, Estimate};
+
+/// One of the two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// The program that is measured.
+    Candidate,
+    /// What it is measured against.
+    Baseline,
+}
+
+/// The next burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Whose.
+    pub who: Who,
+    /// How many calls it has.
+    pub calls: u32,
+}
+
+/// A measurement that has come to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// Bursts of the candidate.
+    pub candidate: Vec<Burst>,
+    /// Bursts of the baseline.
+    pub baseline: Vec<Burst>,
+    /// What they say.
+    pub estimate: Estimate,
+    /// Why it ended.
+    pub stop: StopReason,
+}
+
+/// The bursts of one side so far.
+#[derive(Default)]
+struct Side {
+    bursts: Vec<Burst>,
+    /// The call time to plan with: the fastest seen.
+    call: Option<Duration>,
+    spent: Duration,
+}
+
+/// A measurement under way.
+pub struct Course {
+    limits: Limits,
+    best_log_ratio: Option<f64>,
+    ours: Side,
+    theirs: Side,
+    /// Rounds begun.
+    rounds: u32,
+    /// What is left of the present round, the next at the end.
+    turns: Vec<Who>,
+    /// The number of rounds at which to look next.
+    look: u32,
+    end: Option<(StopReason, Estimate)>,
+}
+
+impl Course {
+    /// Nothing measured yet. `best_log_ratio` is the speed of the best program known, for a screening that may give up early.
+    pub fn new(limits: Limits, best_log_ratio: Option<f64>) -> Self {
+        Self {
+            limits,
+            best_log_ratio,
+            ours: Side::default(),
+            theirs: Side::default(),
+            rounds: 0,
+            turns: Vec::new(),
+            look: 2,
+            end: None,
+        }
+    }
+
+    /// The burst to make now, or none once it is enough. Every turn is answered by [`Course::saw`].
+    pub fn next_turn<R: Rng>(&mut self, rng: &mut R) -> Option<Turn> {
+        if self.turns.is_empty() {
+            self.end = self.enough();
+            if self.end.is_some() {
+                return None;
+            }
+            self.turns = vec![Who::Baseline, Who::Candidate];
+            // The first round is for warming up: nothing depends on its order.
+            if self.rounds > 0 && rng.random() {
+                self.turns.reverse();
+            }
+            self.rounds += 1;
+        }
+        let who = self.turns.pop()?;
+        // The first call of each side tells how long calls take.
+        let calls = match self.call(who) {
+            None => 1,
+            Some(call) => decision::burst_calls(&self.limits, call, rng.random()),
+        };
+        Some(Turn { who, calls })
+    }
+
+    /// The calls of a turn took `seconds`.
+    pub fn saw(&mut self, turn: Turn, seconds: Vec<f64>) {
+        let first = self.rounds == 1;
+        let side = match turn.who {
+            Who::Candidate => &mut self.ours,
+            Who::Baseline => &mut self.theirs,
+        };
+        let mut spent = Duration::ZERO;
+        for call in seconds.iter().map(|s| Duration::from_secs_f64(*s)) {
+            spent += call;
+            side.call = Some(side.call.map_or(call, |fastest| fastest.min(call)));
+        }
+        let slow = side.call.is_some_and(|call| call >= SLOW_CALL);
+        // The first call warms up unless it is slow.
+        let warms = first && !slow;
+        side.bursts.push(Burst {
+            warm_up: if warms {
+                seconds.len()
+            } else {
+                decision::warm_up(turn.calls)
+            },
+            seconds,
+        });
+        if !warms {
+            side.spent += spent;
+        }
+    }
+
+    /// The fastest call of a side so far.
+    pub fn call(&self, who: Who) -> Option<Duration> {
+        match who {
+            Who::Candidate => self.ours.call,
+            Who::Baseline => self.theirs.call,
+        }
+    }
+
+    /// What came out. None before [`Course::next_turn`] said that it is enough.
+    pub fn finish(self) -> Option<Finished> {
+        let (stop, estimate) = self.end?;
+        Some(Finished {
+            candidate: self.ours.bursts,
+            baseline: self.theirs.bursts,
+            estimate,
+            stop,
+        })
+    }
+
+    /// Is it enough after the rounds so far? Only asked between rounds. Each look is a chance to stop at an interval that is
+    /// narrow by luck, so they become rarer as rounds become many.
+    fn enough(&mut self) -> Option<(StopReason, Estimate)> {
+        let spent = self.ours.spent + self.theirs.spent;
+        let due = self.rounds >= self.look && spent >= self.limits.min;
+        if self.rounds < 2 || (!due && spent < self.limits.max) {
+            return None;
+        }
+        self.look = self.rounds + (self.rounds / 8).max(1);
+        let calls = self.ours.bursts.iter().map(|b| b.counted().len() as u32);
+        let progress = Progress {
+            spent,
+            calls: calls.sum(),
+            estimate: stats::estimate(&self.ours.bursts, &self.theirs.bursts)?,
+            best_log_ratio: self.best_log_ratio,
+        };
+        let stop = decision::stop(&self.limits, &progress)?;
+        let estimate = match stop {
+            StopReason::Budget => {
+                stats::last_resort(&self.ours.bursts, &self.theirs.bursts, progress.estimate)
+            }
+            StopReason::Precise | StopReason::Decided => progress.estimate,
+        };
+        Some((stop, estimate))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::super::decision::Purpose;
+    use super::*;
+
+    /// Drives a measurement of calls that take always the same time.
+    fn drive(ours: f64, theirs: f64, purpose: Purpose, seed: u64) -> (Finished, Vec<Turn>) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut course = Course::new(purpose.limits(), None);
+        let mut turns = Vec::new();
+        while let Some(turn) = course.next_turn(&mut rng) {
+            let call = if turn.who == Who::Candidate {
+                ours
+            } else {
+                theirs
+            };
+            course.saw(turn, vec![call; turn.calls as usize]);
+            turns.push(turn);
+            assert!(turns.len() < 10_000, "it does not end");
+        }
+        (course.finish().expect("it has ended"), turns)
+    }
+
+    #[test]
+    fn both_sides_have_a_turn_in_every_round_and_in_random_order() {
+        let (finished, turns) = drive(3e-4, 4e-4, Purpose::Certify, 1);
+        let rounds: Vec<_> = turns.chunks(2).collect();
+        assert!(rounds.iter().all(|r| r.len() == 2 && r[0].who != r[1].who));
+        let ours_first = rounds.iter().filter(|r| r[0].who == Who::Candidate).count();
+        assert!(ours_first > rounds.len() / 4 && ours_first < rounds.len() * 3 / 4);
+        assert_eq!(finished.candidate.len(), rounds.len());
+        assert_eq!(finished.stop, StopReason::Precise);
+        assert!((finished.estimate.log_ratio - (4.0f64 / 3.0).ln()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_first_call_warms_up_unless_it_is_slow() {
+        let (quick, turns) = drive(3e-4, 4e-4, Purpose::Rank, 2);
+        assert_eq!((turns[0].calls, turns[1].calls), (1, 1));
+        assert!(quick.candidate[0].counted().is_empty());
+        let (slow, _) = drive(0.2, 4e-4, Purpose::Screen, 2);
+        assert_eq!(slow.candidate[0].counted().len(), 1);
+        assert_eq!(slow.stop, StopReason::Budget);
+        assert_eq!(
+            slow.candidate
+                .iter()
+                .map(|b| b.seconds.len())
+                .sum::<usize>(),
+            2,
+            "a call that takes more than the budget is made twice and not more often"
+        );
+    }
+
+    #[test]
+    fn nothing_is_finished_before_it_is_enough() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let mut course = Course::new(Purpose::Rank.limits(), None);
+        let turn = course.next_turn(&mut rng).expect("a first turn");
+        course.saw(turn, vec![1e-3]);
+        assert_eq!(course.call(Who::Candidate), Some(Duration::from_millis(1)));
+        assert_eq!(course.finish(), None);
+    }
+}

@@ -1,0 +1,304 @@
+//! The stopping rules and the intervals, held against machines whose truth is known.
+//!
+//! What is tested here is what a session runs, [`Course`], with simulated calls in the place of timed ones.
+//! Shares of intervals that hold the truth are counted by the part of an interval that the rounds themselves show:
+//! what is added for what no scatter shows would hide it on quiet machines.
+
+mod models;
+mod world;
+
+use std::time::Duration;
+
+use flopsmith_protocol::StopReason;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::certify::{PADDINGS, over_layouts, shared};
+use super::course::{Course, Finished, Who};
+use super::decision::{Limits, Purpose};
+use crate::stats::Estimate;
+use models::{MODELS, Model};
+use world::{Part, World};
+
+/// Seconds of a candidate's call where nothing else is said.
+const CALL: f64 = 3e-4;
+/// ln(baseline / candidate) where nothing else is said.
+const TRUTH: f64 = 0.25;
+/// Two-sided 95 % of a normal distribution.
+const NORMAL: f64 = 1.959_964;
+
+/// What may be said of a share of `runs` intervals: 93 to 97 %, give or take what such a count is off by in one of ten
+/// tries (at the lower end) or one of fifty (at the upper one).
+fn allowed(runs: u32) -> std::ops::RangeInclusive<f64> {
+    let off = |share: f64, times: f64| times * (share * (1.0 - share) / f64::from(runs)).sqrt();
+    0.93 - off(0.93, 1.4)..=0.97 + off(0.97, 2.1)
+}
+
+/// Measures a program in a world. `call` are the seconds of candidate and baseline.
+fn measure(
+    world: &mut World,
+    call: (f64, f64),
+    limits: Limits,
+    best: Option<f64>,
+    seed: u64,
+) -> Finished {
+    let mut rng = ChaCha8Rng::seed_from_u64(!seed);
+    let mut course = Course::new(limits, best);
+    while let Some(turn) = course.next_turn(&mut rng) {
+        let base = match turn.who {
+            Who::Candidate => call.0,
+            Who::Baseline => call.1,
+        };
+        course.saw(turn, world.burst(turn.who, base, turn.calls));
+    }
+    course.finish().expect("a measurement that has ended")
+}
+
+/// The same in a fresh world, with a candidate of `call` seconds that is faster than the baseline by [`TRUTH`].
+fn once(parts: &[Part], call: f64, limits: Limits, seed: u64) -> Finished {
+    let mut world = World::new(parts, seed);
+    measure(&mut world, (call, call * TRUTH.exp()), limits, None, seed)
+}
+
+fn covers(e: &Estimate) -> bool {
+    // Fewer rounds show nothing by themselves.
+    let se = if e.rounds < 3 {
+        e.log_se
+    } else {
+        e.sampling_log_se
+    };
+    (e.log_ratio - TRUTH).abs() <= NORMAL * se
+}
+
+/// The share of `runs` measurements whose interval holds the truth.
+fn coverage(parts: &[Part], call: f64, limits: Limits, runs: u32) -> f64 {
+    let seeds = 0..u64::from(runs);
+    let held = seeds.filter(|&seed| covers(&once(parts, call, limits, seed).estimate));
+    held.count() as f64 / f64::from(runs)
+}
+
+/// Holds the coverage in each model against what is allowed, and says all that are off at once.
+fn hold(models: &[Model], call: f64, limits: Limits, runs: u32) {
+    let allowed = allowed(runs);
+    let mut off = Vec::new();
+    for model in models {
+        let share = coverage(model.parts, call, limits, runs);
+        eprintln!("{}: {:.1} %", model.name, 100.0 * share);
+        if !allowed.contains(&share) {
+            off.push((model.name, share));
+        }
+    }
+    assert!(
+        off.is_empty(),
+        "calls of {call} s: {off:?} are not in {allowed:?}"
+    );
+}
+
+/// Some of the models.
+fn named(names: &[&str]) -> Vec<Model> {
+    let models = MODELS.into_iter().filter(|m| names.contains(&m.name));
+    let models: Vec<Model> = models.collect();
+    assert_eq!(models.len(), names.len(), "no such model");
+    models
+}
+
+#[test]
+fn intervals_of_rankings_hold_the_truth_in_every_model() {
+    hold(&MODELS, CALL, Purpose::Rank.limits(), 600);
+}
+
+#[test]
+fn intervals_of_screenings_hold_the_truth() {
+    let limits = Purpose::Screen.limits();
+    // A handful of rounds shows too little of what one side remembers from one to the next, and where every other
+    // burst is spoilt they promise less than they hold.
+    let others = ["memories of their own", "loaded"];
+    let models: Vec<Model> = MODELS
+        .into_iter()
+        .filter(|m| !others.contains(&m.name))
+        .collect();
+    assert_eq!(models.len() + others.len(), MODELS.len());
+    hold(&models, CALL, limits, 600);
+    let loaded = named(&["loaded"])[0];
+    assert!(coverage(loaded.parts, CALL, limits, 600) >= 0.93);
+}
+
+#[test]
+fn so_they_do_for_shorter_and_longer_calls() {
+    let models = named(&["white", "neighbour of one", "middling clock", "tail"]);
+    for call in [4e-5, 2e-3, 6e-3] {
+        hold(&models, call, Purpose::Rank.limits(), 400);
+    }
+}
+
+#[test]
+fn whole_intervals_are_no_narrower_than_they_say() {
+    // With what no scatter shows they hold the truth at least as often.
+    for model in MODELS {
+        for seed in 0..20 {
+            let e = once(model.parts, CALL, Purpose::Rank.limits(), seed).estimate;
+            assert!(e.low <= e.log_ratio - NORMAL * e.sampling_log_se, "{e:?}");
+            assert!(e.high >= e.log_ratio + NORMAL * e.sampling_log_se, "{e:?}");
+        }
+    }
+}
+
+#[test]
+fn stopping_at_a_narrow_interval_does_not_ruin_it() {
+    // The worst for a rule that stops once an interval is narrow: it looks from the first moment on, and the target is
+    // reached somewhere between a quarter and the whole of the budget, mostly where the interval is narrow by luck.
+    let limits = |target_log_se| Limits {
+        min: Duration::ZERO,
+        max: Duration::from_millis(250),
+        target_log_se,
+    };
+    for (name, target) in [("white", 0.002), ("skewed", 0.0028), ("warming up", 0.0025)] {
+        let model = named(&[name])[0];
+        let runs = 400;
+        let early = (0..u64::from(runs))
+            .filter(|&seed| {
+                once(model.parts, CALL, limits(target), seed).stop == StopReason::Precise
+            })
+            .count();
+        assert!(
+            early > 200,
+            "{name}: only {early} of {runs} end before the budget does"
+        );
+        hold(&[model], CALL, limits(target), runs);
+    }
+}
+
+#[test]
+fn programs_one_percent_apart_are_ordered_rightly_on_quiet_machines() {
+    let limits = Purpose::Rank.limits();
+    for model in MODELS.iter().filter(|m| m.quiet) {
+        let runs = 200u64;
+        let right = (0..runs)
+            .filter(|&run| {
+                let log_ratio = |call: f64, seed: u64| {
+                    let mut world = World::new(model.parts, seed);
+                    let calls = (call, CALL * TRUTH.exp());
+                    measure(&mut world, calls, limits, None, seed)
+                        .estimate
+                        .log_ratio
+                };
+                log_ratio(CALL, 2 * run) > log_ratio(CALL * 1.01, 2 * run + 1)
+            })
+            .count();
+        eprintln!("{}: {right} of {runs}", model.name);
+        assert!(
+            right as u64 * 100 >= 95 * runs,
+            "{}: {right} of {runs} are ordered rightly",
+            model.name
+        );
+    }
+}
+
+#[test]
+fn screenings_drop_what_is_clearly_slower_and_hardly_ever_the_best() {
+    let limits = Purpose::Screen.limits();
+    let runs = 200u64;
+    for model in MODELS {
+        let screened = |slower: f64, seed: u64| {
+            let mut world = World::new(model.parts, seed);
+            let calls = (CALL * slower, CALL * TRUTH.exp());
+            measure(&mut world, calls, limits, Some(TRUTH), seed)
+        };
+        let dropped = |f: &Finished| f.stop == StopReason::Decided || f.estimate.high < TRUTH;
+        let best = (0..runs)
+            .filter(|&seed| screened(1.0, seed).stop == StopReason::Decided)
+            .count();
+        let slow = (0..runs)
+            .filter(|&seed| dropped(&screened(1.3, !seed)))
+            .count();
+        eprintln!("{}: {best} of the best, {slow} slow ones", model.name);
+        assert!(
+            best <= 4,
+            "{}: {best} of {runs} of the best are dropped",
+            model.name
+        );
+        assert!(
+            !model.quiet || slow as u64 * 100 >= 95 * runs,
+            "{}: {slow} of {runs} slow ones are dropped",
+            model.name
+        );
+    }
+}
+
+#[test]
+fn what_did_not_converge_says_so() {
+    let limits = Purpose::Rank.limits();
+    let seconds = |f: &Finished| -> f64 {
+        let sides = f.candidate.iter().chain(&f.baseline);
+        sides.flat_map(|b| &b.seconds).sum()
+    };
+    for model in MODELS {
+        for seed in 0..30 {
+            let f = once(model.parts, CALL, limits, seed);
+            let e = f.estimate;
+            assert_ne!(f.stop, StopReason::Decided, "nothing was to be decided");
+            if f.stop == StopReason::Precise {
+                assert!(e.log_se <= limits.target_log_se && e.supported, "{e:?}");
+                assert!(seconds(&f) >= limits.min.as_secs_f64());
+            } else {
+                assert_eq!(f.stop, StopReason::Budget);
+                assert!(seconds(&f) >= limits.max.as_secs_f64());
+            }
+        }
+    }
+    let noisy = named(&["noisy"])[0];
+    let spent =
+        (0..30).filter(|&seed| once(noisy.parts, CALL, limits, seed).stop == StopReason::Budget);
+    assert_eq!(spent.count(), 30, "so much noise is not overcome in time");
+}
+
+#[test]
+fn what_is_the_same_in_a_whole_process_takes_several_to_see() {
+    let parts = [Part::Jitter(0.01), Part::Process(0.006)];
+    let one = coverage(&parts, CALL, Purpose::Rank.limits(), 400);
+    assert!(
+        one < 0.7,
+        "an interval from one process cannot know what is constant in it: {one}"
+    );
+    // The baseline's process is the same for all that a timer measures, so only the candidate's is fresh here, too.
+    let runs = 300;
+    let limits = shared(&Purpose::Certify.limits(), PADDINGS.len());
+    let held = (0..u64::from(runs)).filter(|run| {
+        let layouts = PADDINGS.len() as u64;
+        let estimates: Vec<Estimate> = (0..layouts)
+            .map(|n| once(&parts, CALL, limits, run * layouts + n).estimate)
+            .collect();
+        let e = over_layouts(&estimates);
+        e.low <= TRUTH && TRUTH <= e.high
+    });
+    let share = held.count() as f64 / f64::from(runs);
+    assert!(allowed(runs).contains(&share), "certified: {share}");
+}
+
+#[test]
+fn spoilt_rounds_are_kept_and_counted() {
+    let model = named(&["neighbour of one"])[0];
+    let counted = (0..50).filter(|&seed| {
+        let f = once(model.parts, CALL, Purpose::Rank.limits(), seed);
+        let e = f.estimate;
+        assert!(e.outlying <= e.rounds / 2);
+        // The first call of each side only warms up; every other burst is part of a round.
+        assert_eq!(e.rounds as usize, f.candidate.len() - 1);
+        e.outlying > 0
+    });
+    let counted = counted.count();
+    assert!(counted > 35, "{counted} of 50 have rounds without weight");
+}
+
+#[test]
+fn worlds_and_measurements_repeat() {
+    for model in MODELS {
+        let limits = Purpose::Screen.limits();
+        assert_eq!(
+            once(model.parts, CALL, limits, 7),
+            once(model.parts, CALL, limits, 7),
+            "{}",
+            model.name
+        );
+    }
+}

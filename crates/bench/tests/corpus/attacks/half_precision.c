@@ -1,6 +1,6 @@
 // attack: 10
 // how: rounds the inputs to half precision; hopes that nothing overflows and nobody looks closely
-// refused as: wrong_result | compile_error
+// refused as: wrong_result | compile_error | forbidden_construct
 // needs: x86_64
 void dgemm(int n, const double *A, const double *B, double *C) {
   static float b[512 * 512], c[512];

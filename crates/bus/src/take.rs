@@ -84,10 +84,11 @@ async fn work<M: Message>(
         let wanted = shared.free().saturating_sub(pull.outstanding());
         // A standing request brings work as soon as there is some; only when it
         // is used up, or when asking pays, is another one worth a message.
-        if wanted > 0 && (pull.outstanding() == 0 || wanted * 2 >= shared.options.slots) {
-            if let Err(error) = pull.request(wanted).await {
-                return Some(error.to_string());
-            }
+        if wanted > 0
+            && (pull.outstanding() == 0 || wanted * 2 >= shared.options.slots)
+            && let Err(error) = pull.request(wanted).await
+        {
+            return Some(error.to_string());
         }
         tokio::select! {
             biased;

@@ -295,7 +295,7 @@ mod tests {
             &CancellationToken::new(),
         )
         .unwrap();
-        assert_eq!(judged.refused, [a.candidate.id.clone()]);
+        assert_eq!(judged.refused, std::slice::from_ref(&a.candidate.id));
         let counted: Vec<&str> = judged
             .measured
             .iter()

@@ -77,7 +77,7 @@ fn autograd(
             Loss::DrGrpo => samples.len() * config.max_completion_tokens.unwrap_or(longest),
             _ => tokens,
         };
-        total = total + term.sum(Kind::Double) / divisor as f64;
+        total += term.sum(Kind::Double) / divisor as f64;
     }
     total.backward();
     let gradients = model

@@ -85,8 +85,7 @@ impl Model {
                     .f_to_device(Device::Cpu)
                     .doing("fetch a weight")?,
             )?;
-            let mut data =
-                vec![0; tensor.numel() * usize::try_from(dtype.bitsize() / 8).unwrap_or(1)];
+            let mut data = vec![0; tensor.numel() * (dtype.bitsize() / 8)];
             tensor
                 .f_copy_data_u8(&mut data, tensor.numel())
                 .doing("read a weight")?;

@@ -1,5 +1,9 @@
 //! Gradients of token log-probabilities, against finite differences in double precision.
 #![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(
+    clippy::single_range_in_vec_init,
+    reason = "one range for each row, and one row"
+)]
 
 use flopsmith_policy::{Config, Device, Entropy, Kind, Model, Tensor, TokenLogprobs};
 

@@ -128,7 +128,7 @@ fn content(
                 let whole = |x: f64| {
                     x.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&x)
                 };
-                if !floats && !(whole(least) && whole(most)) {
+                if !(floats || whole(least) && whole(most)) {
                     check.wrong(at, "`low` and `high` of integers must be whole numbers");
                 } else if least.is_nan() || most.is_nan() || least > most {
                     check.wrong(at, format!("`low` is {least} and `high` {most}"));

@@ -87,7 +87,7 @@ impl Formula {
     /// Its value as a count; none when it is no whole number from 0 to 2⁴⁰.
     pub fn count(&self, params: &Params) -> Option<usize> {
         let value = self.value(params).ok()?;
-        let whole = value >= 0.0 && value <= 1.1e12 && value.fract() == 0.0;
+        let whole = (0.0..=1.1e12).contains(&value) && value.fract() == 0.0;
         // The range was checked in the line above.
         whole.then_some(value as usize)
     }

@@ -143,7 +143,7 @@ pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, Error> {
 /// Reads a message of the expected kind. Unknown fields are ignored; unknown versions, other kinds and left-over bytes are errors.
 pub fn decode<M: Message>(bytes: &[u8]) -> Result<M, Error> {
     let head: Head =
-        read(bytes).map_err(|e| e.unwrap_or_else(|n| Error::Trailing(n), Error::Malformed))?;
+        read(bytes).map_err(|e| e.unwrap_or_else(Error::Trailing, Error::Malformed))?;
     if head.v != VERSION {
         return Err(Error::UnknownVersion { found: head.v });
     }
@@ -154,13 +154,10 @@ pub fn decode<M: Message>(bytes: &[u8]) -> Result<M, Error> {
         });
     }
     let envelope: Envelope<M> = read(bytes).map_err(|e| {
-        e.unwrap_or_else(
-            |n| Error::Trailing(n),
-            |source| Error::Body {
-                kind: M::KIND,
-                source,
-            },
-        )
+        e.unwrap_or_else(Error::Trailing, |source| Error::Body {
+            kind: M::KIND,
+            source,
+        })
     })?;
     Ok(envelope.body)
 }

@@ -5,6 +5,9 @@ use crate::model::{RunReport, StepMetrics};
 use crate::text::{duration, number, percent, tick};
 use crate::timeline;
 
+/// A number of a step, where it has one.
+type Shown = fn(&StepMetrics) -> Option<f64>;
+
 /// One chart beside the other.
 pub fn html(report: &RunReport) -> String {
     let steps = &report.steps;
@@ -108,7 +111,7 @@ pub fn html(report: &RunReport) -> String {
         percent,
         note(&|s| format!("{} of {} samples", percent(s.correct_rate), s.samples)),
     ));
-    let optional: [(&str, fn(&StepMetrics) -> Option<f64>, Option<f64>); 4] = [
+    let optional: [(&str, Shown, Option<f64>); 4] = [
         ("Mean reward", |s| s.mean_reward, None),
         (
             "Distinct correct programs of a step",

@@ -146,10 +146,10 @@ fn next(rest: &str, first: char, line_start: bool) -> (Kind, usize) {
     if rest.starts_with("//") {
         return (Kind::Comment, rest.find('\n').unwrap_or(rest.len()));
     }
-    if rest.starts_with("/*") {
+    if let Some(inside) = rest.strip_prefix("/*") {
         return (
             Kind::Comment,
-            rest[2..].find("*/").map_or(rest.len(), |e| e + 4),
+            inside.find("*/").map_or(rest.len(), |e| e + 4),
         );
     }
     if first == '#' && line_start {

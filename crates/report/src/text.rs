@@ -34,7 +34,7 @@ pub fn number(value: f64) -> String {
     }
     match value.abs() {
         0.0 => "0".into(),
-        v if v >= 100_000.0 || v < 0.001 => format!("{value:.1e}"),
+        v if !(0.001..100_000.0).contains(&v) => format!("{value:.1e}"),
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
         v if v >= 0.0995 => format!("{value:.2}"),

@@ -61,9 +61,9 @@ impl<'t> Walker<'t> {
                 .map(|v| Seen::of_int(Poly::constant(v)))
                 .unwrap_or_default(),
             "parenthesized_expression" => {
-                let inner = (0..node.named_child_count()).filter_map(|i| node.named_child(i));
+                let mut inner = (0..node.named_child_count()).filter_map(|i| node.named_child(i));
                 inner
-                    .last()
+                    .next_back()
                     .map(|n| {
                         if n.kind() == "compound_statement" {
                             self.block(n)

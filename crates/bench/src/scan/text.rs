@@ -95,7 +95,7 @@ fn ends_with_raw_prefix(text: &str) -> bool {
     let word = text
         .rfind(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'))
         .map_or(text, |at| {
-            &text[at..].trim_start_matches(|c: char| !c.is_alphanumeric())
+            text[at..].trim_start_matches(|c: char| !c.is_alphanumeric())
         });
     matches!(word, "R" | "LR" | "uR" | "UR" | "u8R")
 }

@@ -51,6 +51,9 @@ pub struct Yardstick {
     pub magnitude: Option<Process>,
 }
 
+/// Number and values of each output array.
+type Outputs = Vec<(usize, Vec<f64>)>;
+
 impl Yardstick {
     /// Ends the processes.
     pub fn exit(self) -> Result<(), Failure> {
@@ -156,7 +159,7 @@ impl Case {
         process: &mut Process,
         arena: &Arena,
         rng: &mut ChaCha8Rng,
-    ) -> Result<(Vec<(usize, Vec<f64>)>, Duration), Failure> {
+    ) -> Result<(Outputs, Duration), Failure> {
         let placement = self
             .lay_out(arena, Placing::Between, rng)
             .ok_or_else(too_large)?;

@@ -37,7 +37,7 @@ pub fn find(
         let mut found: Vec<(f64, usize)> = Vec::new();
         for (i, source) in some.iter().enumerate() {
             *looked += 1;
-            if *looked % 100 == 0 {
+            if (*looked).is_multiple_of(100) {
                 say(&format!(
                     "looking for the fastest program of the corpus: {looked} of {programs} programs tried"
                 ));
@@ -99,7 +99,7 @@ mod tests {
                 .map(|e| e.techniques);
             // Every program of one set is faster than all others; some cannot be built.
             let base = if own == Some(best_set) { 100.0 } else { 1.0 };
-            (source.len() % 7 != 0).then(|| base + (source.len() % 13) as f64)
+            (!source.len().is_multiple_of(7)).then_some(base + (source.len() % 13) as f64)
         };
         let (gflops, source) = find(&examples, |source, _| {
             let speed = speed(source);

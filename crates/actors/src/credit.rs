@@ -71,7 +71,7 @@ pub fn credit(
             stage_best_gflops: bests.get(outcome.candidate.stage),
         };
         let reward = settings.reward.reward(&outcome.verdict, &context);
-        if reward.is_none() {
+        if reward.is_none() && !outcome.candidate.explorer {
             metrics.dropped += 1;
         }
         let error = settings
@@ -115,7 +115,9 @@ pub fn credit(
         let stage = sample.outcome.candidate.stage;
         let measured = sample.outcome.verdict.measurement();
         if let Some(m) = measured {
-            bests.note(stage, m.gflops);
+            if !sample.outcome.candidate.explorer {
+                bests.note(stage, m.gflops);
+            }
             if let (Some(reward), Some(rollout)) = (reward, &sample.rollout) {
                 hall.note(sample.outcome.candidate.permitted, reward, error, rollout);
             }

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::backoff::{doubled, jittered};
 use crate::error::{Error, Result};
+use crate::failures::Failures;
 use crate::server::Server;
 
 /// The oldest server with `filter_subjects` and dependable key-value buckets.
@@ -115,6 +116,7 @@ struct Inner {
     stop: CancellationToken,
     tasks: TaskTracker,
     held: Arc<AtomicUsize>,
+    failures: Failures,
 }
 
 impl std::fmt::Debug for Bus {
@@ -158,6 +160,7 @@ impl Bus {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             held: Arc::new(AtomicUsize::new(0)),
+            failures: Failures::default(),
         })))
     }
 
@@ -215,6 +218,10 @@ impl Bus {
 
     pub(crate) fn tasks(&self) -> &TaskTracker {
         &self.0.tasks
+    }
+
+    pub(crate) fn failures(&self) -> &Failures {
+        &self.0.failures
     }
 
     pub(crate) fn held_counter(&self) -> Arc<AtomicUsize> {

@@ -59,7 +59,7 @@ impl<M: fmt::Debug> fmt::Debug for Delivery<M> {
 
 impl<M> Delivery<M> {
     pub(crate) fn new(message: M, ticket: Ticket, shared: Arc<Shared>) -> Self {
-        let key = shared.hold(ticket.reply.clone());
+        let key = shared.hold(ticket.reply.clone(), ticket.sequence);
         Self {
             message,
             ticket,
@@ -74,14 +74,19 @@ impl<M> Delivery<M> {
         &self.message
     }
 
-    /// How often it has been given out, this time included.
+    /// How often it has been given out, this time included, to whoever was interrupted as well.
     pub fn attempt(&self) -> u32 {
         self.ticket.attempt
     }
 
+    /// How often this process failed at it before. Not what was interrupted, here or elsewhere.
+    pub fn failures(&self) -> u32 {
+        self.shared.failures(self.ticket.sequence)
+    }
+
     /// Would giving it back end among the dead letters?
     pub fn is_last_attempt(&self) -> bool {
-        self.ticket.attempt >= self.shared.options.max_deliver
+        self.failures() + 1 >= self.shared.options.max_deliver
     }
 
     /// Where it was published.
@@ -118,6 +123,7 @@ impl<M> Delivery<M> {
     pub async fn done(mut self) -> Result<()> {
         let result = self.settle(b"+ACK").await;
         self.decided = true;
+        self.shared.settled(self.ticket.sequence);
         result
     }
 
@@ -128,15 +134,14 @@ impl<M> Delivery<M> {
         if class != ErrorClass::Shutdown && self.is_last_attempt() {
             let reason = format!(
                 "given back for {class:?} on attempt {}, the last one",
-                self.ticket.attempt
+                self.failures() + 1
             );
             return self.dead(&reason).await;
         }
-        let delay = self
-            .shared
-            .options
-            .backoff
-            .delay(class, self.ticket.attempt);
+        if class != ErrorClass::Shutdown {
+            self.shared.failed(self.ticket.sequence);
+        }
+        let delay = self.shared.options.backoff.delay(class, self.failures());
         self.decided = true;
         let sent = self
             .shared
@@ -167,6 +172,7 @@ impl<M> Delivery<M> {
         );
         let result = self.settle(b"+TERM").await;
         self.decided = true;
+        self.shared.settled(self.ticket.sequence);
         result
     }
 
@@ -252,11 +258,9 @@ pub(crate) async fn settle(
 impl<M> Drop for Delivery<M> {
     fn drop(&mut self) {
         if !self.decided {
-            let delay = self
-                .shared
-                .options
-                .backoff
-                .delay(ErrorClass::Dropped, self.ticket.attempt);
+            self.shared.failed(self.ticket.sequence);
+            let backoff = &self.shared.options.backoff;
+            let delay = backoff.delay(ErrorClass::Dropped, self.failures());
             self.shared.nak(self.ticket.reply.clone(), delay);
         }
         self.shared.release(self.key);

@@ -27,6 +27,7 @@ mod connect;
 mod dead;
 mod delivery;
 mod error;
+mod failures;
 mod kv;
 mod log;
 mod publish;

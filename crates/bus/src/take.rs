@@ -111,6 +111,9 @@ async fn work<M: Message>(
     }
 }
 
+/// Given out so often, a message that never fails is taken for one that kills whoever has it.
+const MOST: u32 = 100;
+
 /// Reads a message. What cannot be read, or was given out too often, goes to the dead letters.
 async fn accept<M: Message>(
     shared: &Arc<Shared>,
@@ -132,7 +135,7 @@ async fn accept<M: Message>(
         epoch,
     };
     let reason = match decoded {
-        Ok(_) if attempt > shared.options.max_deliver => {
+        Ok(_) if shared.failures(sequence) >= shared.options.max_deliver || attempt > MOST => {
             format!(
                 "given out {} times, and nobody who had it came to an end",
                 attempt - 1

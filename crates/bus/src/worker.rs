@@ -33,7 +33,7 @@ pub struct WorkerOptions {
     /// A worker that gives no sign of life for so long has lost its message. It
     /// gives one every third of this time by itself.
     pub ack_wait: Duration,
-    /// Given out so often without success, a message goes to the dead letters.
+    /// Failed so often in the hands of one process, a message goes to the dead letters. Being interrupted is no failure.
     pub max_deliver: u32,
     /// A message held for longer than this gets no more signs of life: its holder hangs.
     pub hold_limit: Duration,
@@ -117,6 +117,7 @@ pub(crate) struct Shared {
 
 struct Held {
     reply: Subject,
+    sequence: u64,
     since: Instant,
     hanging: bool,
 }
@@ -126,12 +127,13 @@ impl Shared {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn hold(&self, reply: Subject) -> u64 {
+    pub(crate) fn hold(&self, reply: Subject, sequence: u64) -> u64 {
         let key = self.next_key.fetch_add(1, Ordering::Relaxed);
         self.held().insert(
             key,
             Held {
                 reply,
+                sequence,
                 since: Instant::now(),
                 hanging: false,
             },
@@ -157,6 +159,21 @@ impl Shared {
         let _ = self.naks.send((reply, delay));
     }
 
+    /// Failures of this process at a message.
+    pub(crate) fn failures(&self, sequence: u64) -> u32 {
+        self.bus.failures().of(&self.options.durable, sequence)
+    }
+
+    /// Counts one more.
+    pub(crate) fn failed(&self, sequence: u64) {
+        self.bus.failures().add(&self.options.durable, sequence);
+    }
+
+    /// A message left its queue.
+    pub(crate) fn settled(&self, sequence: u64) {
+        self.bus.failures().forget(&self.options.durable, sequence);
+    }
+
     pub(crate) fn free(&self) -> usize {
         self.options.slots.saturating_sub(self.held().len())
     }
@@ -169,6 +186,7 @@ impl Shared {
                 alive.push(held.reply.clone());
             } else if !held.hanging {
                 held.hanging = true;
+                self.failed(held.sequence);
                 tracing::error!(
                     subject = self.options.subject,
                     seconds = held.since.elapsed().as_secs(),

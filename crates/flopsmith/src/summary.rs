@@ -9,8 +9,8 @@ use flopsmith_actors::journal::Lines;
 use flopsmith_actors::role::recorder::{DeadLine, files};
 use flopsmith_bench::Chain;
 use flopsmith_protocol::{
-    CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome, Purpose, TechniqueSet,
-    Verdict,
+    CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome, PolicyPublished, Purpose,
+    TechniqueSet, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +95,9 @@ pub struct Summary {
     pub infrastructure_errors: u64,
     /// Messages that left their queues without having been worked off, see `dead_letters.jsonl`.
     pub dead_letters: u64,
+    /// Updates that were left out because their gradient was no number.
+    #[serde(default)]
+    pub skipped_updates: u64,
     /// Share of wall time by role, and `idle`.
     pub share_of_time: BTreeMap<String, f64>,
     /// Peak memory of this process and everything it started (broker, compilers, jails), see [`crate::machine::Watch`].
@@ -118,7 +121,8 @@ pub struct Facts {
     pub sittings: u64,
     /// The best program of the starter's corpus, measured here.
     pub corpus_best_gflops: Option<f64>,
-    /// The plain reference against the baseline as the first sitting measured it: all ratios of the run go by it.
+    /// The plain reference against the baseline as the first sitting measured it: all ratios of the run's loop go by it. Those
+    /// of the last measurements rest on a longer one.
     #[serde(default)]
     pub reference: Option<Chain>,
     /// Shares of time of all sittings so far.
@@ -209,6 +213,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
     } = read_outcomes(folder)?;
     let machines = machines(folder)?;
     let dead: Vec<DeadLine> = lines(&folder.join(files::DEAD))?;
+    let trained: Vec<PolicyPublished> = lines(&folder.join(files::TRAINING))?;
     let best = best(&outcomes, &facts.certified, &facts.refused);
     let machine = machine_of(&machines, best.as_ref());
     let coverage = grid::coverage(&outcomes);
@@ -246,6 +251,11 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         unreadable_outcomes: unreadable,
         infrastructure_errors: infrastructure,
         dead_letters: dead.len() as u64,
+        skipped_updates: trained
+            .iter()
+            .filter_map(|p| p.metrics.as_ref())
+            .map(|m| u64::from(m.skipped_updates))
+            .sum(),
         share_of_time,
         peak_memory_bytes: facts.peak_memory_bytes,
         finished: facts.finished,
@@ -331,7 +341,10 @@ fn best(outcomes: &[Outcome], certified: &[Certified], refused: &[CandidateId]) 
             .filter(|o| !refused.contains(o.source.as_str()))
             .filter(|o| (o.candidate.purpose == Purpose::Certify) == again)
             .filter_map(|o| Some((o.verdict.measurement()?, o)))
-            .max_by(|a, b| a.0.gflops.total_cmp(&b.0.gflops))
+            // Sittings differ in the clock of the moment, which moves absolute speeds and not ratios.
+            .max_by(|(a, _), (b, _)| {
+                (a.ratio.total_cmp(&b.ratio)).then(a.gflops.total_cmp(&b.gflops))
+            })
     };
     let again = fastest(true);
     let (measurement, outcome) = again.or_else(|| fastest(false))?;

@@ -229,7 +229,7 @@ async fn compile(
             results.note_built(&key, built.clone());
             pass_on(&context, delivery, built, seconds).await?;
         }
-        Err(mishap) if mishap.try_again(delivery.attempt(), context.attempts) => {
+        Err(mishap) if mishap.try_again(delivery.failures() + 1, context.attempts) => {
             tracing::warn!(verdict = ?mishap.verdict, candidate = %message.candidate.id, "compile stage failed; trying again");
             results.give_up(&key);
             delivery.retry(mishap.class).await?;

@@ -49,7 +49,11 @@ struct Working {
     /// Seconds of the run before this start.
     before: f64,
     started: Instant,
+    skipped_in_a_row: u32,
 }
+
+/// After so many steps without an update it is no single bad batch.
+const HOPELESS: u32 = 5;
 
 impl Working {
     /// Seconds the run has lasted.
@@ -141,6 +145,7 @@ impl Learner {
             peak_gflops: None,
             before,
             started: Instant::now(),
+            skipped_in_a_row: 0,
         };
         // Said again after a restart: a generator may not have heard it, and hearing it twice changes nothing.
         self.publish(&mut work, done.unwrap_or(0), told).await?;
@@ -201,9 +206,18 @@ impl Learner {
             Err(error @ NotFinite { .. }) => {
                 tracing::error!(step, error = %crate::supervisor::words(&error), "an update was left out");
                 metrics.skipped_updates += 1;
+                work.skipped_in_a_row += 1;
+                if work.skipped_in_a_row >= HOPELESS {
+                    return Err(Error::Learner(format!(
+                        "{HOPELESS} updates in a row had no finite gradient: the policy is broken; a smaller learning rate may keep it whole"
+                    )));
+                }
                 StepReport::default()
             }
-            done => done.map_err(|e| Error::Learner(crate::supervisor::words(&e)))?,
+            done => {
+                work.skipped_in_a_row = 0;
+                done.map_err(|e| Error::Learner(crate::supervisor::words(&e)))?
+            }
         };
         metrics.loss = report.loss;
         metrics.kl = report.kl;

@@ -141,7 +141,7 @@ impl Timer {
         Span::current().record("seconds", f64::from(seconds));
         let verdict = match measured {
             Ok(measurement) => Verdict::Measured { measurement },
-            Err(mishap) if mishap.try_again(delivery.attempt(), self.context.attempts) => {
+            Err(mishap) if mishap.try_again(delivery.failures() + 1, self.context.attempts) => {
                 tracing::warn!(verdict = ?mishap.verdict, candidate = %compiled.candidate.id, "timing failed; trying again");
                 return Ok(delivery.retry(mishap.class).await?);
             }

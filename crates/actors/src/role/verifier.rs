@@ -112,7 +112,7 @@ async fn verify(
                 .await?;
             delivery.done().await?;
         }
-        Err(mishap) if mishap.try_again(delivery.attempt(), context.attempts) => {
+        Err(mishap) if mishap.try_again(delivery.failures() + 1, context.attempts) => {
             tracing::warn!(verdict = ?mishap.verdict, candidate = %message.candidate.id, "verify stage failed; trying again");
             delivery.retry(mishap.class).await?;
         }

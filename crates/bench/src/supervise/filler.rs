@@ -36,6 +36,11 @@ impl Filler {
         Self { process, waiting }
     }
 
+    /// Sends it to sleep, wherever it was interrupted.
+    pub fn park(&mut self) -> Result<(), Failure> {
+        self.process.park().map_err(own)
+    }
+
     /// Makes the inputs of `seed` for the next call of `called`, which is at rest, and has it stand by for that call.
     /// `cold` leaves nothing of them in a cache.
     pub fn fill(

@@ -272,6 +272,7 @@ impl Timer {
     pub fn go_on_with(&mut self, chain: Chain) {
         self.chain.log_ratio = chain.log_ratio;
         self.chain.log_se = chain.log_se;
+        self.chain.reference_seconds = self.chain.baseline_seconds * chain.log_ratio.exp();
     }
 
     /// Sets other limits for a purpose.
@@ -460,10 +461,13 @@ impl Timer {
         });
         let Session {
             candidate,
-            baseline,
-            filler,
+            mut baseline,
+            mut filler,
             ..
         } = session;
+        // A candidate may have failed at any moment. Whoever is awake of ours would spin on the kernel's core until the
+        // next measurement.
+        let at_rest = baseline.park().is_ok() && filler.park().is_ok();
         // What failed of ours is started anew for the next candidate.
         let failed = matches!(
             &result,
@@ -472,7 +476,7 @@ impl Timer {
                 ..
             })
         );
-        if !failed {
+        if at_rest && !failed {
             self.baseline = Some(baseline);
             self.filler = Some(filler);
         }

@@ -197,3 +197,39 @@ fn timed_calls_of_every_problem_are_checked() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Processor time of all harnesses on this machine, in ticks of the kernel's clock.
+fn ticks_of_harnesses() -> u64 {
+    let ticks = |pid: &Path| -> Option<u64> {
+        let stat = std::fs::read_to_string(pid.join("stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        // Behind the name: user and system time are the 12th and 13th.
+        (name == "harness")
+            .then_some(fields[11].parse::<u64>().ok()? + fields[12].parse::<u64>().ok()?)
+    };
+    let processes = std::fs::read_dir("/proc").unwrap();
+    processes.filter_map(|p| ticks(&p.unwrap().path())).sum()
+}
+
+#[test]
+fn a_program_that_is_refused_while_it_is_timed_leaves_nobody_awake() {
+    let _alone = fixtures::alone();
+    let problem = shipped()
+        .into_iter()
+        .find(|p| p.id.as_str() == "black_scholes")
+        .unwrap();
+    let bench = Bench::of(&problem);
+    let wrong = bench.program(".subtle.c").unwrap();
+    let mut timer = bench.timer();
+    // What it computed is held against the baseline in the baseline's turn, so that turn is what it interrupts.
+    let refused = timer.measure(&wrong, Purpose::Screen, 1, None);
+    assert!(
+        matches!(&refused, Err(Failure::Candidate { .. })),
+        "{refused:?}"
+    );
+    let before = ticks_of_harnesses();
+    // Not a wait for anything: the time in which a spinning process would use some twenty ticks.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert!(ticks_of_harnesses() - before < 5);
+}

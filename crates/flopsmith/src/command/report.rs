@@ -61,6 +61,8 @@ fn gather(folder: &Path) -> Result<RunReport> {
     let learned: BTreeMap<u64, _> = trained
         .iter()
         .filter_map(|p| Some((p.step, p.metrics.as_ref()?)))
+        // Of a step whose update was left out there is nothing to show.
+        .filter(|(_, m)| m.skipped_updates == 0)
         .collect();
     let machines = summary::machines(folder)?;
     let machine = summary::machine_of(&machines, summary.best.as_ref());

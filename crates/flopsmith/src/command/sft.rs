@@ -97,6 +97,20 @@ struct Evaluation {
     mean_gflops: Option<f64>,
     /// The fastest program of the corpus on this machine, which lies beside the model as `corpus_best.c`.
     corpus_best_gflops: Option<f64>,
+    /// The machine of all speeds here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machine: Option<MeasuredOn>,
+}
+
+/// What speeds were measured on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct MeasuredOn {
+    cpu_model: String,
+    /// Vendor, family, model and stepping.
+    cpu_id: String,
+    compiler: String,
+    /// Measured floating-point peak of one core, 10⁹ operations a second.
+    peak_gflops: f64,
 }
 
 /// Trains by a recipe.
@@ -168,9 +182,17 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         correct_rate: None,
         mean_gflops: None,
         corpus_best_gflops: None,
+        machine: None,
     };
     if recipe.evaluate_samples > 0 {
         let mut bench = Bench::new(&recipe)?;
+        let here = bench.timer.attestation();
+        evaluation.machine = Some(MeasuredOn {
+            cpu_model: here.cpu_model.clone(),
+            cpu_id: here.cpu_id.clone(),
+            compiler: here.compiler.clone(),
+            peak_gflops: bench.timer.peak_gflops(),
+        });
         look(
             &recipe,
             &model,

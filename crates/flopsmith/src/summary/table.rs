@@ -65,6 +65,17 @@ impl Summary {
                 if self.dead_letters == 1 { "" } else { "s" },
             ));
         }
+        if self.skipped_updates > 0 {
+            lines.push(format!(
+                "{} update{} left out, because the gradient was no number: flopsmith.log says when",
+                self.skipped_updates,
+                if self.skipped_updates == 1 {
+                    " was"
+                } else {
+                    "s were"
+                },
+            ));
+        }
         lines
     }
 

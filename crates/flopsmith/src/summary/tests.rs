@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use flopsmith_protocol::ArtifactRef;
-use flopsmith_test_support::{ATTESTED, Measured, again, first, machine, measured, wrong};
+use flopsmith_protocol::{ArtifactRef, PolicyVersion, StepMetrics};
+use flopsmith_test_support::{ATTESTED, Measured, again, first, machine, measured, run_id, wrong};
 
 use super::*;
 
@@ -236,4 +236,32 @@ fn dead_letters_are_counted_and_named_where_there_are_any() {
     std::fs::write(folder.path().join(files::DEAD), line + "\n").unwrap();
     assert_eq!(sum().dead_letters, 1);
     assert!(said(&sum()).contains("1 message nobody could work off: dead_letters.jsonl"));
+}
+
+#[test]
+fn updates_that_were_left_out_are_counted_where_there_are_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let sum = || summarise("r", folder.path(), &Facts::default()).unwrap();
+    assert_eq!(sum().skipped_updates, 0);
+    let line = |step: u64, skipped_updates: u32| {
+        let published = PolicyPublished {
+            run: run_id(),
+            version: PolicyVersion(step),
+            step,
+            weights: ArtifactRef {
+                digest: Digest::of(b"weights"),
+                size: 7,
+            },
+            metrics: Some(StepMetrics {
+                skipped_updates,
+                ..StepMetrics::default()
+            }),
+        };
+        serde_json::to_string(&published).unwrap()
+    };
+    let text = format!("{}\n{}\n", line(1, 0), line(2, 1));
+    std::fs::write(folder.path().join(files::TRAINING), text).unwrap();
+    let summary = sum();
+    assert_eq!(summary.skipped_updates, 1);
+    assert!(summary.table().join("\n").contains("1 update was left out"));
 }

@@ -43,6 +43,27 @@ impl Peak {
     }
 }
 
+impl From<&Peak> for Roofs {
+    /// What attestations of earlier versions say: one ceiling, and memory.
+    fn from(peak: &Peak) -> Self {
+        Self {
+            compute: vec![Ceiling {
+                vector_bits: peak.vector_bits,
+                threads: peak.threads,
+                gflops: peak.gflops,
+            }],
+            bandwidth: vec![Bandwidth {
+                level: MEMORY.into(),
+                threads: peak.threads,
+                gb_s: peak.bandwidth_gb_s,
+                // The size of the buffer at that time.
+                buffer_bytes: 48 << 20,
+                holds_bytes: None,
+            }],
+        }
+    }
+}
+
 /// Measures the peak with one thread on each of `cores` (or `threads` unpinned ones when there are fewer cores named),
 /// for about `budget`.
 pub fn measure(cores: &[usize], threads: u32, budget: Duration) -> Peak {

@@ -161,6 +161,16 @@ impl Roofs {
             .map(|(_, level)| level)
     }
 
+    /// Was the buffer that memory was read through with so many threads at least twice as large as every measured cache?
+    /// Else part of it may have come from there, and memory is slower than it looks.
+    pub fn beyond_caches(&self, threads: u32) -> bool {
+        let held = self.bandwidth.iter().filter_map(|b| b.holds_bytes).max();
+        self.bandwidth
+            .iter()
+            .filter(|b| b.level == MEMORY && b.threads == threads)
+            .all(|b| b.buffer_bytes / 2 >= held.unwrap_or(0))
+    }
+
     /// Numbers of threads that something was measured with, the fewest first.
     pub fn threads(&self) -> Vec<u32> {
         let compute = self.compute.iter().map(|c| c.threads);
@@ -298,6 +308,16 @@ mod tests {
         assert_eq!(all.threads(), [1, 2]);
         assert_eq!(all.fastest(1).unwrap().vector_bits, 512);
         assert_eq!(all.fastest(3), None);
+    }
+
+    #[test]
+    fn a_buffer_that_a_cache_could_hold_is_known() {
+        let mut all = roofs(20.0);
+        assert!(!all.beyond_caches(1));
+        for memory in all.bandwidth.iter_mut().filter(|b| b.level == MEMORY) {
+            memory.buffer_bytes = 64 << 20;
+        }
+        assert!(all.beyond_caches(1) && all.beyond_caches(2));
     }
 
     #[test]

@@ -15,8 +15,11 @@ use crate::roofline::MEMORY;
 const BEYOND: u64 = 4;
 /// Least size of the buffer, where caches are small or unknown.
 const LEAST: u64 = 64 << 20;
-/// Largest size of the buffer: to touch more for the first time would take longer than to read it.
+/// Largest part of a thread: to touch more for the first time would take longer than all the rest of a start. Caches
+/// beyond half of it (see [`crate::roofline::Roofs::beyond_caches`]) keep some of the buffer.
 const MOST: u64 = 256 << 20;
+/// So many threads get parts of that size at most.
+const MOST_PARTS: u64 = 4;
 /// A block reads so many bytes at least; from a fast cache that takes some 50 microseconds.
 const BLOCK: usize = 8 << 20;
 
@@ -35,11 +38,12 @@ impl Level {
     /// Memory, beyond these data caches (level → bytes), for so many threads together.
     pub fn memory(caches: &BTreeMap<String, u64>, threads: u32) -> Self {
         let last = caches.values().copied().max().unwrap_or(0);
-        let all = last.saturating_mul(BEYOND).clamp(LEAST, MOST);
+        let threads = u64::from(threads.max(1));
+        let most = MOST * threads.min(MOST_PARTS);
         Self {
             name: MEMORY.into(),
             holds_bytes: None,
-            bytes_each: all / u64::from(threads.max(1)),
+            bytes_each: last.saturating_mul(BEYOND).clamp(LEAST, most) / threads,
         }
     }
 
@@ -195,7 +199,8 @@ mod tests {
         assert_eq!(Level::memory(&three(), 2).bytes_each, 64 * MIB);
         assert_eq!(Level::memory(&BTreeMap::new(), 1).bytes_each, LEAST);
         let huge = BTreeMap::from([("L3".into(), u64::MAX)]);
-        assert_eq!(Level::memory(&huge, 1).bytes_each, MOST);
+        let parts = [1, 4, 16].map(|threads| Level::memory(&huge, threads).bytes_each);
+        assert_eq!(parts, [MOST, MOST, MOST / 4]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::peak::Peak;
+use crate::roofline::Roofs;
 
 /// A machine, as far as it matters for the time of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +71,9 @@ pub struct Attestation {
     pub hand_shake: String,
     /// The measured roof.
     pub peak: Peak,
+    /// The roofs beside it: other vector widths, caches, one thread. Attestations of earlier versions have none.
+    #[serde(default)]
+    pub roofs: Roofs,
 }
 
 /// What changes from minute to minute.
@@ -103,6 +107,8 @@ pub struct Circumstances<'a> {
     pub hand_shake: &'a str,
     /// The measured roof.
     pub peak: Peak,
+    /// The roofs beside it.
+    pub roofs: &'a Roofs,
 }
 
 impl Attestation {
@@ -130,7 +136,7 @@ impl Attestation {
             threads: circumstances.threads,
             smt_siblings: siblings(root, circumstances.kernel_cores),
             numa_nodes: numa_nodes(root),
-            caches: caches(root, &cpu),
+            caches: data_caches(first),
             governor: read(root, &format!("{cpu}/cpufreq/scaling_governor")),
             boost: boost(root),
             aslr: read(root, "proc/sys/kernel/randomize_va_space").map(|v| v != "0"),
@@ -150,6 +156,7 @@ impl Attestation {
             harness: flopsmith_harness::VERSION.to_owned(),
             hand_shake: circumstances.hand_shake.to_owned(),
             peak: circumstances.peak,
+            roofs: circumstances.roofs.clone(),
         }
     }
 
@@ -301,10 +308,12 @@ fn numa_nodes(root: &Path) -> u32 {
     read(root, "sys/devices/system/node/online").map_or(1, |list| core_list(&list).len() as u32)
 }
 
-fn caches(root: &Path, cpu: &str) -> BTreeMap<String, u64> {
+/// The data caches that a core uses, level → bytes.
+pub(crate) fn data_caches(core: usize) -> BTreeMap<String, u64> {
+    let root = Path::new("/");
     (0..8)
         .filter_map(|index| {
-            let base = format!("{cpu}/cache/index{index}");
+            let base = format!("sys/devices/system/cpu/cpu{core}/cache/index{index}");
             let kind = read(root, &format!("{base}/type"))?;
             let level = read(root, &format!("{base}/level"))?;
             let size = cache_bytes(&read(root, &format!("{base}/size"))?)?;
@@ -378,6 +387,7 @@ fn steal_share(stat: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roofline::Ceiling;
 
     fn here() -> Attestation {
         Attestation::collect(&Circumstances {
@@ -394,6 +404,14 @@ mod tests {
                 vector_bits: 256,
                 threads: 1,
             },
+            roofs: &Roofs {
+                compute: vec![Ceiling {
+                    vector_bits: 256,
+                    threads: 1,
+                    gflops: 50.0,
+                }],
+                ..Roofs::default()
+            },
         })
     }
 
@@ -404,6 +422,21 @@ mod tests {
         assert!(one.processors > 0 && one.memory_bytes > 0 && one.kernel != "unknown");
         let back: Attestation = serde_json::from_str(&one.to_json()).expect("own JSON");
         assert_eq!(back, one);
+    }
+
+    #[test]
+    fn an_attestation_of_an_earlier_version_has_no_roofs() {
+        let now = here();
+        let mut object: serde_json::Value = serde_json::from_str(&now.to_json()).expect("own JSON");
+        assert_eq!(object["roofs"]["compute"][0]["gflops"], 50.0);
+        object
+            .as_object_mut()
+            .expect("an object")
+            .remove("roofs")
+            .expect("the roofs");
+        let then: Attestation = serde_json::from_value(object).expect("an older attestation");
+        assert_eq!(then.roofs, Roofs::default());
+        assert_eq!(then.class_key(), now.class_key());
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod object_audit;
 pub mod openblas;
 pub mod peak;
 pub mod pinning;
+pub mod roofline;
 mod scan;
 pub mod stats;
 mod supervise;

@@ -1,19 +1,27 @@
 //! What this machine can do at best: multiply-adds and memory traffic.
 //!
-//! Both are the best of many short blocks, so that a busy neighbour does not
+//! All rates are the best of many short blocks, so that a busy neighbour does not
 //! lower the roof under which candidates are judged.
-#![expect(
-    unsafe_code,
-    reason = "calls functions compiled for processor features that were checked"
-)]
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+mod flops;
+mod memory;
+mod rate;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pinning;
+use crate::attest;
+use crate::roofline::{Bandwidth, Ceiling, MEMORY, Roofs};
+use flops::FlopKernel;
+use memory::Level;
+use rate::Crew;
+
+/// Blocks of multiply-adds, and passes over a cache, that are done at least.
+const ROUNDS: usize = 5;
+/// Passes over the buffer beyond all caches: each is long.
+const PASSES: usize = 3;
 
 /// The roof of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -35,207 +43,133 @@ impl Peak {
     }
 }
 
+impl From<&Peak> for Roofs {
+    /// What attestations of earlier versions say: one ceiling, and memory.
+    fn from(peak: &Peak) -> Self {
+        Self {
+            compute: vec![Ceiling {
+                vector_bits: peak.vector_bits,
+                threads: peak.threads,
+                gflops: peak.gflops,
+            }],
+            bandwidth: vec![Bandwidth {
+                level: MEMORY.into(),
+                threads: peak.threads,
+                gb_s: peak.bandwidth_gb_s,
+                // The size of the buffer at that time.
+                buffer_bytes: 48 << 20,
+                holds_bytes: None,
+            }],
+        }
+    }
+}
+
 /// Measures the peak with one thread on each of `cores` (or `threads` unpinned ones when there are fewer cores named),
 /// for about `budget`.
 pub fn measure(cores: &[usize], threads: u32, budget: Duration) -> Peak {
     let threads = threads.max(1);
-    let kernel = FlopKernel::best();
-    let compute = best_rate(cores, threads, budget.mul_f64(0.7), || kernel.block());
-    let bytes = 48 << 20;
-    let bandwidth = {
-        let share = bytes / threads as usize / 8;
-        best_rate_with(
+    let kernel = FlopKernel::widest();
+    Peak {
+        gflops: compute(cores, threads, budget.mul_f64(0.7), kernel),
+        bandwidth_gb_s: bandwidth(
             cores,
             threads,
             budget.mul_f64(0.3),
-            move || vec![1u64; share],
-            |data| {
-                let mut sums = [0u64; 16];
-                for chunk in data.chunks_exact(16) {
-                    for (sum, x) in sums.iter_mut().zip(chunk) {
-                        *sum = sum.wrapping_add(*x);
-                    }
-                }
-                std::hint::black_box(sums);
-                data.len() as f64 * 8.0
-            },
-        )
-    };
-    Peak {
-        gflops: compute / 1e9,
-        bandwidth_gb_s: bandwidth / 1e9,
+            &Level::memory(&caches(cores), threads),
+        ),
         vector_bits: kernel.vector_bits(),
         threads,
     }
 }
 
-fn best_rate(
+/// Measures the peak as [`measure`] does, and then, for about `each`, every roof that is not part of it: narrower vectors,
+/// the caches, and all of it with one thread, where `threads` are more. The peak is the highest of the ceilings with all threads.
+pub fn measure_all(
     cores: &[usize],
     threads: u32,
     budget: Duration,
-    block: impl Fn() -> f64 + Sync,
-) -> f64 {
-    best_rate_with(cores, threads, budget, || (), |()| block())
+    each: Duration,
+) -> (Peak, Roofs) {
+    let mut peak = measure(cores, threads, budget);
+    let caches = caches(cores);
+    let mut roofs = Roofs::default();
+    let mut counts = vec![1, peak.threads];
+    counts.dedup();
+    for threads in counts {
+        for kernel in FlopKernel::all() {
+            let vector_bits = kernel.vector_bits();
+            let known = (threads, vector_bits) == (peak.threads, peak.vector_bits);
+            roofs.compute.push(Ceiling {
+                vector_bits,
+                threads,
+                gflops: if known {
+                    peak.gflops
+                } else {
+                    compute(cores, threads, each, kernel)
+                },
+            });
+        }
+        let mut levels = Level::caches(&caches, threads);
+        levels.push(Level::memory(&caches, threads));
+        for level in levels {
+            let known = level.name == MEMORY && threads == peak.threads;
+            roofs.bandwidth.push(Bandwidth {
+                gb_s: if known {
+                    peak.bandwidth_gb_s
+                } else {
+                    bandwidth(cores, threads, each, &level)
+                },
+                threads,
+                buffer_bytes: level.bytes_each * u64::from(threads),
+                level: level.name,
+                holds_bytes: level.holds_bytes,
+            });
+        }
+    }
+    // Wide vectors may lower the clock.
+    if let Some(highest) = roofs.fastest(peak.threads)
+        && highest.gflops > peak.gflops
+    {
+        peak.gflops = highest.gflops;
+        peak.vector_bits = highest.vector_bits;
+    }
+    (peak, roofs)
 }
 
-/// The best sum of all threads' rates over blocks that start together.
-fn best_rate_with<S>(
-    cores: &[usize],
-    threads: u32,
-    budget: Duration,
-    state: impl Fn() -> S + Sync,
-    block: impl Fn(&mut S) -> f64 + Sync,
-) -> f64 {
-    let barrier = Barrier::new(threads as usize);
-    let stop = AtomicBool::new(false);
-    let deadline = Instant::now() + budget;
-    let per_thread: Vec<Vec<f64>> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads as usize)
-            .map(|n| {
-                let (barrier, stop, state, block) = (&barrier, &stop, &state, &block);
-                let core = cores.get(n).copied();
-                scope.spawn(move || {
-                    if let Some(core) = core {
-                        // Unpinned is still a measurement, only a noisier one.
-                        let _ = pinning::pin_this_thread(&[core]);
-                    }
-                    let mut own = state();
-                    let mut rates = Vec::new();
-                    loop {
-                        barrier.wait();
-                        let start = Instant::now();
-                        let work = block(&mut own);
-                        rates.push(work / start.elapsed().as_secs_f64());
-                        if Instant::now() >= deadline && rates.len() >= 5 {
-                            stop.store(true, Ordering::Relaxed);
-                        }
-                        // Behind this barrier every thread sees the same answer.
-                        barrier.wait();
-                        if stop.load(Ordering::Relaxed) {
-                            return rates;
-                        }
-                    }
-                })
-            })
-            .collect();
-        workers
-            .into_iter()
-            .map(|w| w.join().unwrap_or_default())
-            .collect()
-    });
-    let count = per_thread.iter().map(Vec::len).min().unwrap_or(0);
-    (0..count)
-        .map(|round| per_thread.iter().map(|rates| rates[round]).sum())
-        .fold(0.0, f64::max)
+/// The data caches of the first core, level → bytes.
+fn caches(cores: &[usize]) -> BTreeMap<String, u64> {
+    attest::data_caches(cores.first().copied().unwrap_or(0))
 }
 
-/// The widest multiply-add the processor has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FlopKernel {
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    /// Whatever the compiler makes of separate multiplications and additions.
-    Plain,
+/// 10⁹ operations a second.
+fn compute(cores: &[usize], threads: u32, budget: Duration, kernel: FlopKernel) -> f64 {
+    let crew = Crew {
+        cores,
+        threads,
+        budget,
+        rounds: ROUNDS,
+    };
+    crew.best_rate(|| (), |()| kernel.block()) / 1e9
 }
 
-/// Multiply-adds on each accumulator in one block; a block lasts some 50 to 200 microseconds.
-const STEPS: usize = 20_000;
-
-impl FlopKernel {
-    fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if std::arch::is_x86_feature_detected!("avx512f") {
-                return FlopKernel::Avx512;
-            }
-            if std::arch::is_x86_feature_detected!("avx2")
-                && std::arch::is_x86_feature_detected!("fma")
-            {
-                return FlopKernel::Avx2;
-            }
-        }
-        FlopKernel::Plain
-    }
-
-    fn vector_bits(self) -> u32 {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            FlopKernel::Avx512 => 512,
-            #[cfg(target_arch = "x86_64")]
-            FlopKernel::Avx2 => 256,
-            FlopKernel::Plain => 128,
-        }
-    }
-
-    /// Runs one block; the operations it did.
-    fn block(self) -> f64 {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` saw the feature.
-            FlopKernel::Avx512 => unsafe { x86::avx512() },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` saw the features.
-            FlopKernel::Avx2 => unsafe { x86::avx2() },
-            FlopKernel::Plain => plain(),
-        }
-    }
-}
-
-fn plain() -> f64 {
-    const LANES: usize = 16;
-    let (a, b) = (std::hint::black_box(0.999_999), std::hint::black_box(1e-6));
-    let mut x = [1.0f64; LANES];
-    for _ in 0..STEPS {
-        for v in &mut x {
-            *v = *v * a + b;
-        }
-    }
-    std::hint::black_box(x);
-    (STEPS * LANES * 2) as f64
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::STEPS;
-    use std::arch::x86_64::{_mm256_fmadd_pd, _mm256_set1_pd, _mm512_fmadd_pd, _mm512_set1_pd};
-
-    // Two units times a latency of four or five cycles need at least ten chains.
-    const CHAINS: usize = 12;
-
-    #[target_feature(enable = "avx2,fma")]
-    pub fn avx2() -> f64 {
-        let a = _mm256_set1_pd(std::hint::black_box(0.999_999));
-        let b = _mm256_set1_pd(std::hint::black_box(1e-6));
-        let mut x = [b; CHAINS];
-        for _ in 0..STEPS {
-            for v in &mut x {
-                *v = _mm256_fmadd_pd(*v, a, b);
-            }
-        }
-        std::hint::black_box(x);
-        (STEPS * CHAINS * 4 * 2) as f64
-    }
-
-    #[target_feature(enable = "avx512f")]
-    pub fn avx512() -> f64 {
-        let a = _mm512_set1_pd(std::hint::black_box(0.999_999));
-        let b = _mm512_set1_pd(std::hint::black_box(1e-6));
-        let mut x = [b; CHAINS];
-        for _ in 0..STEPS {
-            for v in &mut x {
-                *v = _mm512_fmadd_pd(*v, a, b);
-            }
-        }
-        std::hint::black_box(x);
-        (STEPS * CHAINS * 8 * 2) as f64
-    }
+/// 10⁹ bytes a second.
+fn bandwidth(cores: &[usize], threads: u32, budget: Duration, level: &Level) -> f64 {
+    let crew = Crew {
+        cores,
+        threads,
+        budget,
+        rounds: match level.holds_bytes {
+            Some(_) => ROUNDS,
+            None => PASSES,
+        },
+    };
+    level.rate(&crew) / 1e9
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roofline::SCALAR_BITS;
 
     #[test]
     fn the_peak_is_plausible_and_repeats() {
@@ -249,15 +183,51 @@ mod tests {
 
     #[test]
     fn wide_vectors_beat_plain_code() {
-        let kernel = FlopKernel::best();
+        let kernel = FlopKernel::widest();
         if kernel == FlopKernel::Plain {
             // There is nothing to compare on this processor.
             return;
         }
-        let wide = best_rate(&[], 1, Duration::from_millis(60), || kernel.block());
-        let narrow = best_rate(&[], 1, Duration::from_millis(60), || {
-            FlopKernel::Plain.block()
-        });
+        let of = |kernel| compute(&[], 1, Duration::from_millis(60), kernel);
+        let (wide, narrow) = (of(kernel), of(FlopKernel::Plain));
         assert!(wide > 1.3 * narrow, "{wide} against {narrow}");
+    }
+
+    #[test]
+    fn the_roofs_of_this_machine_are_plausible() {
+        let each = Duration::from_millis(30);
+        let (peak, roofs) = measure_all(&[], 1, Duration::from_millis(120), each);
+        assert_eq!(roofs.threads(), [1]);
+        assert_eq!(roofs.compute.len(), FlopKernel::all().len());
+        let highest = roofs.fastest(1).map(|c| (c.vector_bits, c.gflops));
+        assert_eq!(highest, Some((peak.vector_bits, peak.gflops)));
+        let scalar = roofs.compute.iter().find(|c| c.vector_bits == SCALAR_BITS);
+        for ceiling in &roofs.compute {
+            assert!(
+                ceiling.gflops > 0.1 && ceiling.gflops < 1000.0,
+                "{ceiling:?}"
+            );
+            // As many instructions, more elements in each; half of it is left for what else the machine does meanwhile.
+            if let Some(scalar) = scalar {
+                assert!(ceiling.gflops > 0.5 * scalar.gflops, "{roofs:?}");
+            }
+        }
+        for bandwidth in &roofs.bandwidth {
+            let plausible = bandwidth.gb_s > 0.0 && bandwidth.gb_s < 1000.0;
+            assert!(plausible, "{bandwidth:?}");
+        }
+        assert_eq!(roofs.memory_gb_s(1), Some(peak.bandwidth_gb_s));
+    }
+
+    #[test]
+    fn two_threads_have_roofs_of_their_own_beside_those_of_one() {
+        let each = Duration::from_millis(2);
+        let (peak, roofs) = measure_all(&[], 2, Duration::from_millis(20), each);
+        assert_eq!(roofs.threads(), [1, 2]);
+        assert_eq!(roofs.compute.len(), 2 * FlopKernel::all().len());
+        for threads in [1, 2] {
+            assert!(roofs.memory_gb_s(threads).is_some(), "{roofs:?}");
+        }
+        assert_eq!(peak.threads, 2);
     }
 }

@@ -23,6 +23,7 @@ mod output;
 mod outside;
 mod paths;
 mod record;
+mod roofline;
 mod run;
 mod shell;
 mod summary;

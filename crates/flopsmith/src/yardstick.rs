@@ -21,6 +21,14 @@ pub fn keep(folder: &Path, problem: &Problem, toolchain: &Toolchain) -> Result<(
     hold(folder, &Yardstick::of(problem, &toolchain.fingerprint))
 }
 
+/// Was a run measured by this definition of its problem? That is taken for granted where nobody noted it.
+pub fn is_of(folder: &Path, problem: &Problem) -> bool {
+    let then: Option<Yardstick> = std::fs::read(folder.join(FILE))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    then.is_none_or(|then| then.problem == problem.digest)
+}
+
 fn hold(folder: &Path, now: &Yardstick) -> Result<()> {
     let path = folder.join(FILE);
     let then: Yardstick = match std::fs::read(&path) {
@@ -76,6 +84,18 @@ fn hold(folder: &Path, now: &Yardstick) -> Result<()> {
 mod tests {
     use super::*;
     use flopsmith_protocol::Digest;
+
+    #[test]
+    fn a_definition_that_was_edited_is_another_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        let mut problem = Problem::load(&root).expect("the shipped problem");
+        assert!(is_of(folder.path(), &problem));
+        hold(folder.path(), &Yardstick::of(&problem, &Digest::of(b"gcc"))).expect("a new run");
+        assert!(is_of(folder.path(), &problem));
+        problem.digest = Digest::of(b"edited");
+        assert!(!is_of(folder.path(), &problem));
+    }
 
     #[test]
     fn a_run_goes_on_by_its_own_yardstick_only() {

@@ -18,6 +18,7 @@ mod machine;
 mod mix;
 mod model;
 mod page;
+mod roofline;
 mod source;
 mod tables;
 mod text;
@@ -26,7 +27,7 @@ mod timeline;
 pub mod live;
 
 pub use model::{
-    ArchiveStats, Best, CellRow, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics,
-    Summary,
+    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OpenBlas, Roofline,
+    RunReport, StageChange, StepMetrics, Summary,
 };
 pub use page::html;

@@ -8,6 +8,8 @@ use crate::text::{bytes, escape, number};
 const LONG: usize = 140;
 /// What names of caches begin with; their values are bytes.
 const CACHES: &str = "caches · ";
+/// Lists of measurements; they are a chart and a table of their own (`roofline`).
+const ROOFS: &str = "roofs";
 
 /// Advice first, then everything else.
 pub fn html(attestation: &Value) -> String {
@@ -21,6 +23,7 @@ pub fn html(attestation: &Value) -> String {
                     Value::Array(lines) if key == "advice" => {
                         advice.extend(lines.iter().map(scalar).filter(|l| !l.is_empty()));
                     }
+                    _ if key == ROOFS => {}
                     value => flatten(&mut rows, key, value, 0),
                 }
             }
@@ -114,6 +117,7 @@ mod tests {
             "cpu": {"model": "EPYC", "cores": [0, 1]},
             "boost": true,
             "governor": null,
+            "roofs": {"compute": [{"gflops": 4711}]},
             "advice": ["pin <it>"],
         }));
         for part in [
@@ -124,7 +128,7 @@ mod tests {
         ] {
             assert!(page.contains(part), "`{part}` is missing in {page}");
         }
-        assert!(!page.contains("governor"));
+        assert!(!page.contains("governor") && !page.contains("4711"));
         assert_eq!(html(&Value::Null), "");
     }
 

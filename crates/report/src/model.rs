@@ -37,6 +37,8 @@ pub struct RunReport {
     pub openblas: Option<OpenBlas>,
     /// The best program that the starter model was shown, measured here.
     pub corpus_best_gflops: Option<f64>,
+    /// The roofs of the machine, and which of them the problem's programs lie under.
+    pub roofline: Option<Roofline>,
     /// The machine, as its timing role attested it; an `advice` list of strings in it is shown as such.
     pub attestation: serde_json::Value,
     /// The run's configuration with every default.
@@ -227,6 +229,50 @@ pub struct OpenBlas {
     pub gflops: f64,
     /// That core type; none when detected by the library itself.
     pub core: Option<String>,
+}
+
+/// What a machine permits by the roofline model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Roofline {
+    /// Threads that programs were timed with.
+    pub threads: u32,
+    /// Operations of a call for each byte it must move at least, FLOP/byte; none where that is not known.
+    pub intensity: Option<f64>,
+    /// What this intensity permits with so many threads, 10⁹ operations a second.
+    pub roof_gflops: f64,
+    /// What sets that roof: `compute` or `memory`.
+    pub bound: String,
+    /// The smallest cache that holds all bytes a call must move; they need not come from memory then.
+    pub cached_in: Option<String>,
+    /// Rates of multiply-adds.
+    pub ceilings: Vec<Ceiling>,
+    /// Rates of reading. The one that sets the roof is called `memory`.
+    pub bandwidths: Vec<Bandwidth>,
+}
+
+/// How fast multiply-adds are with vectors of one width.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ceiling {
+    /// `scalar`, `256 bits` and so on.
+    pub name: String,
+    /// Threads that ran at once.
+    pub threads: u32,
+    /// 10⁹ operations a second, for elements of the problem's size.
+    pub gflops: f64,
+}
+
+/// How fast one level of the memory hierarchy is read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bandwidth {
+    /// `L2`, `L3`, `memory`.
+    pub name: String,
+    /// Threads that read at once.
+    pub threads: u32,
+    /// 10⁹ bytes a second.
+    pub gb_s: f64,
 }
 
 /// A command line and what it does.

@@ -2,7 +2,7 @@
 
 use crate::model::{Best, RunReport};
 use crate::text::{bytes, count, duration, escape, number, percent};
-use crate::{curves, heat, machine, mix, source, tables, timeline};
+use crate::{curves, heat, machine, mix, roofline, source, tables, timeline};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -32,6 +32,13 @@ pub fn html(report: &RunReport) -> String {
         "How fast the best program is",
         &claim(report),
         &tables::comparison(report),
+    );
+    section(
+        &mut out,
+        "roofline",
+        "What the machine permits",
+        &roofline::lead(report),
+        &wrap("charts", &roofline::html(report)),
     );
     section(
         &mut out,

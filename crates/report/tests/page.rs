@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use flopsmith_protocol::{Interval, Technique, TechniqueSet};
 use flopsmith_report::{
-    ArchiveStats, Best, CellRow, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics,
-    Summary, html,
+    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OpenBlas, Roofline,
+    RunReport, StageChange, StepMetrics, Summary, html,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -211,6 +211,30 @@ fn example() -> RunReport {
             core: Some("Haswell".into()),
         }),
         corpus_best_gflops: Some(19.0),
+        roofline: Some(Roofline {
+            threads: 1,
+            intensity: Some(21.25),
+            roof_gflops: 51.5,
+            bound: "compute".into(),
+            cached_in: Some("L3".into()),
+            ceilings: vec![
+                Ceiling {
+                    name: "scalar".into(),
+                    threads: 1,
+                    gflops: 6.5,
+                },
+                Ceiling {
+                    name: "512 bits".into(),
+                    threads: 1,
+                    gflops: 51.5,
+                },
+            ],
+            bandwidths: vec![Bandwidth {
+                name: "memory".into(),
+                threads: 1,
+                gb_s: 12.5,
+            }],
+        }),
         attestation: json!({"cpu": {"model": "EPYC"}, "advice": ["set the governor to performance"]}),
         config_toml: "seed = 1\n".into(),
         commands: vec![Command {
@@ -252,6 +276,10 @@ fn a_whole_run_shows_every_part() {
         "wrong result 500, out of bounds 70",
         "timer: 60 %",
         "set the governor to performance",
+        "at most 51.5 GFLOPS, and what binds is compute",
+        "The best program reaches 80 % of that",
+        "memory 12.5 GB/s",
+        "reference 1.10",
         "cpu · model",
         "flopsmith train examples/dgemm.toml",
         "seed = 1",
@@ -263,8 +291,8 @@ fn a_whole_run_shows_every_part() {
         );
     }
     for id in [
-        "result", "speed", "curves", "stages", "archive", "outcomes", "time", "best", "machine",
-        "again",
+        "result", "speed", "roofline", "curves", "stages", "archive", "outcomes", "time", "best",
+        "machine", "again",
     ] {
         assert_eq!(
             page.matches(&format!("<section id=\"{id}\">")).count(),
@@ -366,6 +394,12 @@ fn a_program_cannot_write_into_the_page() {
     if let Some(openblas) = &mut report.openblas {
         openblas.core = Some(evil.into());
     }
+    if let Some(roofline) = &mut report.roofline {
+        roofline.bound = evil.into();
+        roofline.cached_in = Some(evil.into());
+        roofline.ceilings[0].name = evil.into();
+        roofline.bandwidths[0].name = evil.into();
+    }
     let page = html(&report);
     well_formed(&page).unwrap_or_else(|e| panic!("{e}"));
     assert!(!page.contains("<script") && !page.contains("<img"));
@@ -444,6 +478,15 @@ proptest! {
             reference_gflops: Some(numbers[6]),
             openblas: Some(OpenBlas { gflops: numbers[7], core: Some(text.clone()) }),
             corpus_best_gflops: Some(numbers[8]),
+            roofline: Some(Roofline {
+                threads: 1,
+                intensity: Some(numbers[0]),
+                roof_gflops: numbers[1],
+                bound: text.clone(),
+                cached_in: Some(text.clone()),
+                ceilings: numbers.iter().map(|n| Ceiling { name: text.clone(), threads: 1, gflops: *n }).collect(),
+                bandwidths: numbers.iter().map(|n| Bandwidth { name: text.clone(), threads: 1, gb_s: n.abs() }).collect(),
+            }),
             summary: Summary {
                 seconds: numbers[9],
                 start: Some(Moment { correct_rate: numbers[0], mean_gflops: numbers[1], ..Moment::default() }),

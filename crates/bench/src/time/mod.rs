@@ -14,6 +14,7 @@ mod certify;
 mod check;
 mod course;
 mod decision;
+mod roof;
 mod session;
 #[cfg(test)]
 mod simulate;
@@ -35,7 +36,7 @@ use serde::Serialize;
 
 use crate::Failure;
 use crate::attest::{Attestation, Circumstances, Conditions};
-use crate::peak::{self, Peak};
+use crate::peak::Peak;
 use crate::pinning::Pinned;
 use crate::stats::{self, Estimate};
 use crate::supervise::{
@@ -54,12 +55,8 @@ pub use yardstick::Chain;
 
 /// Processor time of one candidate.
 const CPU_LIMIT: Duration = Duration::from_secs(60);
-/// Above this share of the measured peak a result is an error of the measurement.
-const PLAUSIBLE: f64 = 1.02;
 /// A program this many times as fast as the best one known is measured again, and for longer, before that is believed.
 const SURPRISING: f64 = 3.0;
-/// Time spent on measuring the peak.
-const PEAK_BUDGET: Duration = Duration::from_millis(250);
 
 /// Which cores a timer owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,7 +179,7 @@ impl Timer {
             Some(source) => compile_own(&sandbox, toolchain, &problem, source, "baseline.c")?,
             None => reference.clone(),
         };
-        let peak = peak::measure(&cores.kernel, threads, PEAK_BUDGET);
+        let (peak, roofs) = roof::measure(&cores.kernel, threads);
         let attestation = Attestation::collect(&Circumstances {
             supervisor_core: cores.supervisor.filter(|_| alone),
             kernel_cores: &cores.kernel,
@@ -192,6 +189,7 @@ impl Timer {
             flags: &toolchain.flags,
             hand_shake: if alone { "spin" } else { "sleep" },
             peak,
+            roofs: &roofs,
         });
         let work_flops = problem.work_flops(&problem.timed);
         let mut timer = Self {
@@ -240,16 +238,6 @@ impl Timer {
     /// What this machine is.
     pub fn attestation(&self) -> &Attestation {
         &self.attestation
-    }
-
-    /// Measured floating-point peak at this thread count, 10⁹ operations a second.
-    pub fn peak_gflops(&self) -> f64 {
-        self.roof()
-    }
-
-    /// The peak for elements of this problem's size: vectors hold twice as many floats as doubles.
-    fn roof(&self) -> f64 {
-        self.peak.gflops * self.problem.lanes()
     }
 
     /// Speed of the plain reference at the timed size, 10⁹ operations a second.
@@ -307,26 +295,6 @@ impl Timer {
 
     fn start_candidate(&self, object: &[u8]) -> Result<Process, Failure> {
         self.start(object, &self.problem.entry.name, Some(CPU_LIMIT))
-    }
-
-    /// Refuses what is faster than this machine can be.
-    fn plausible(&mut self, gflops: f64) -> Result<f64, Failure> {
-        if gflops > self.roof() * PLAUSIBLE {
-            // The roof itself may have been measured in a bad moment.
-            let again = peak::measure(&self.cores.kernel, self.threads, PEAK_BUDGET * 2);
-            self.peak.gflops = self.peak.gflops.max(again.gflops);
-        }
-        if gflops > self.roof() * PLAUSIBLE {
-            // Nobody is rewarded for it and nobody blamed: it is tried again and then left out.
-            return Err(Failure::infrastructure(
-                InfrastructureCause::Implausible,
-                format!(
-                    "{gflops:.2} GFLOPS are more than this machine's measured peak of {:.2}",
-                    self.roof()
-                ),
-            ));
-        }
-        Ok(gflops)
     }
 
     fn raw(

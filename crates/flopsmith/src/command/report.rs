@@ -15,7 +15,7 @@ use flopsmith_report::{
 use crate::args::Report;
 use crate::exit::data;
 use crate::summary::{self, Samples};
-use crate::{config, folder, grid, shell};
+use crate::{config, folder, grid, roofline, shell};
 
 /// Writes the report of a run and says where it is.
 pub fn run(args: &Report) -> Result<ExitCode> {
@@ -155,6 +155,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
             core: summary.openblas_core.clone(),
         }),
         corpus_best_gflops: summary.corpus_best_gflops,
+        roofline: machine.and_then(|m| roofline::of_run(folder, &settings, m)),
         attestation: machine
             .and_then(|m| serde_json::from_str(&m.attestation_json).ok())
             .unwrap_or_default(),

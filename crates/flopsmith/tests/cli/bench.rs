@@ -58,12 +58,25 @@ fn bench_measures_a_correct_program_and_says_what_it_uses() {
     assert_eq!(object["outcome"], "measured");
     assert_eq!(object["techniques"], serde_json::json!(["loop_reorder"]));
     assert!(object["gflops"].as_f64().unwrap() > 0.1);
-    for key in ["ratio", "interval", "blocks", "diagnostics", "attestation"] {
+    for key in [
+        "ratio",
+        "interval",
+        "blocks",
+        "roofline",
+        "diagnostics",
+        "attestation",
+    ] {
         assert!(!object[key].is_null(), "{key} in {object}");
     }
     if cfg!(target_arch = "x86_64") {
         assert!(object["vector_bits"].as_u64().unwrap() >= 128, "{object}");
     }
+    let place = &object["roofline"];
+    let number = |key: &str| place[key].as_f64().unwrap();
+    // 2 n³ operations for 3 n² doubles.
+    assert!((number("intensity") / (256.0 / 12.0) - 1.0).abs() < 1e-9);
+    let reached = number("share") * number("roof_gflops");
+    assert!((reached / object["gflops"].as_f64().unwrap() - 1.0).abs() < 1e-9);
     let raw = raw.unwrap();
     assert_traceable(&raw);
     assert_eq!(raw["measurement"]["gflops"], object["gflops"]);

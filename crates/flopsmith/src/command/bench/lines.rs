@@ -21,6 +21,7 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "blocks": measurement.map(|m| m.blocks),
         "calls": measurement.map(|m| m.calls),
         "share_of_peak": measurement.map(|m| m.share_of_peak),
+        "roofline": row.place,
         "certificate": measurement.and_then(|m| m.certificate.clone()),
         "stop": measurement.map(|m| m.stop),
         "diagnostics": row.detail(),
@@ -41,7 +42,7 @@ pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
 }
 
 /// The columns of a row. A program that has nothing to say in one leaves it empty.
-const COLUMNS: [&str; 21] = [
+const COLUMNS: [&str; 24] = [
     "file",
     "problem",
     "threads",
@@ -63,6 +64,9 @@ const COLUMNS: [&str; 21] = [
     "ratio_to_against_high",
     "diagnostics",
     "attestation",
+    "roof_gflops",
+    "share_of_roof",
+    "bound",
 ];
 
 /// The names of the columns.
@@ -75,6 +79,7 @@ pub fn csv(problem: &str, row: &Row) -> String {
     let (outcome, reason, _) = row.said();
     let measurement = row.done.verdict.measurement();
     let to_against = row.to_against;
+    let place = row.place.as_ref();
     let cells: [Option<String>; COLUMNS.len()] = [
         Some(row.file.clone()),
         Some(problem.to_owned()),
@@ -97,6 +102,9 @@ pub fn csv(problem: &str, row: &Row) -> String {
         to_against.map(|c| c.interval.high.to_string()),
         Some(row.detail().trim().to_owned()),
         measurement.map(|m| m.attestation.to_string()),
+        place.map(|p| p.roof_gflops.to_string()),
+        place.map(|p| p.share.to_string()),
+        place.map(|p| p.bound.to_string()),
     ];
     let cells: Vec<String> = cells
         .iter()
@@ -121,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::ratio::LogRatio;
-    use super::super::rows::tests::{fast, row};
+    use super::super::rows::tests::{by_memory, fast, row};
     use super::*;
 
     /// The cells of a row, as a spreadsheet reads them.
@@ -160,6 +168,12 @@ mod tests {
         assert_eq!(cell(&line, "group"), "ab");
         assert_eq!(cell(&line, "techniques"), "unroll+simd");
         assert_eq!(cell(&line, "ratio_to_against"), "");
+        assert_eq!(cell(&line, "bound"), "");
+        measured.place = Some(by_memory());
+        let line = csv("dgemm", &measured);
+        assert_eq!(cell(&line, "roof_gflops"), "2.5");
+        assert_eq!(cell(&line, "share_of_roof"), "0.5");
+        assert_eq!(cell(&line, "bound"), "memory");
         let detail = "line 3: `;` is missing,\nsays \"gcc\"";
         let refused = row(
             "b.c",
@@ -186,6 +200,12 @@ mod tests {
             assert_eq!(&several[key.as_str()], value);
         }
         assert_eq!(several["group"], "a");
+        assert_eq!(one["roofline"], Value::Null);
+        row.place = Some(by_memory());
+        let placed = object("dgemm", &row);
+        assert_eq!(placed["roofline"]["intensity"], 0.125);
+        assert_eq!(placed["roofline"]["bound"], "memory");
+        assert_eq!(placed["roofline"]["cached_in"], "L3");
         assert_eq!(several.get("ratio_to_against"), None);
         let twice = LogRatio {
             value: 0.0,

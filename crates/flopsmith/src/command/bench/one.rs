@@ -13,7 +13,7 @@ use crate::args::BenchFormat;
 use crate::digits::{between, four, give_or_take, percent, significant};
 use crate::exit::{self, data, say};
 use crate::output::Output;
-use crate::record;
+use crate::{record, roofline};
 
 /// Evaluates the program and prints its outcome.
 pub fn run(order: Order) -> Result<ExitCode> {
@@ -92,6 +92,11 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
                 percent(m.share_of_peak),
                 four(row.peak_gflops)
             ));
+            lines.extend(
+                row.place
+                    .as_ref()
+                    .map(|p| format!("  {}", roofline::words(p))),
+            );
             if let Some(certificate) = &m.certificate {
                 let cold = certificate
                     .cold_seconds_per_call
@@ -144,7 +149,7 @@ fn ended(measurement: &Measurement, purpose: Purpose) -> String {
 mod tests {
     use flopsmith_protocol::{TechniqueSet, Verdict};
 
-    use super::super::rows::tests::{fast, row};
+    use super::super::rows::tests::{by_memory, fast, row};
     use super::*;
 
     #[test]
@@ -168,6 +173,16 @@ mod tests {
             text(&measured, Purpose::Rank)[2]
                 .ends_with("stopped after 0.25 s, its time, at ±0.39 %")
         );
+    }
+
+    #[test]
+    fn a_place_under_the_roofline_has_a_line() {
+        let mut measured = fast("a.c", 1, 1.25);
+        let without = text(&measured, Purpose::Rank).len();
+        measured.place = Some(by_memory());
+        let lines = text(&measured, Purpose::Rank);
+        assert_eq!(lines.len(), without + 1);
+        assert!(lines[4].contains("memory binds"), "{lines:?}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use flopsmith_bench::roofline::Place;
 use flopsmith_protocol::Verdict;
 
 use super::groups;
@@ -26,6 +27,8 @@ pub struct Row {
     pub group: Option<String>,
     /// The measured floating-point peak at this number of threads, 10⁹ operations a second.
     pub peak_gflops: f64,
+    /// Its place under the roofline, if it was measured.
+    pub place: Option<Place>,
     /// Where it was timed.
     pub machine: Arc<Machine>,
 }
@@ -105,6 +108,7 @@ pub fn code(rows: &[Row]) -> u8 {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use flopsmith_bench::roofline::Bound;
     use flopsmith_protocol::{InfrastructureCause, TechniqueSet};
     use flopsmith_test_support::{Measured, infrastructure, unknown, wrong};
 
@@ -132,10 +136,22 @@ pub(super) mod tests {
             to_against: None,
             group: None,
             peak_gflops: 50.0,
+            place: None,
             machine: Arc::new(Machine {
                 attestation: serde_json::json!({"cpu_model": "m"}),
                 json: "{\"cpu_model\":\"m\"}".into(),
             }),
+        }
+    }
+
+    /// Half of what memory permits it, from a cache.
+    pub fn by_memory() -> Place {
+        Place {
+            intensity: Some(0.125),
+            roof_gflops: 2.5,
+            share: 0.5,
+            bound: Bound::Memory,
+            cached_in: Some("L3".into()),
         }
     }
 

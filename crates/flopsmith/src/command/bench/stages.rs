@@ -64,7 +64,9 @@ impl Stages {
         for clock in &mut self.clocks {
             let done = prepared.time(&mut clock.timer, self.purpose);
             let chain = clock.timer.chain();
-            let own = done.verdict.measurement().map(|m| LogRatio::of(m, &chain));
+            let measurement = done.verdict.measurement();
+            let own = measurement.map(|m| LogRatio::of(m, &chain));
+            let place = measurement.and_then(|m| clock.timer.place(m.gflops));
             rows.push(Row {
                 file: program.name.clone(),
                 threads: clock.threads,
@@ -73,6 +75,7 @@ impl Stages {
                 to_against: None,
                 group: None,
                 peak_gflops: clock.timer.peak_gflops(),
+                place,
                 machine: Arc::clone(&clock.machine),
             });
         }

@@ -3,15 +3,20 @@
 use super::ratio::Compared;
 use super::rows::Row;
 use crate::digits::{between, four, percent};
+use crate::roofline;
 
 /// A column: its heading, and whether it holds numbers.
 type Column = (&'static str, bool);
 
 /// A table of rows that are in order. `against` is the program that all are compared with, if there is one.
 pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
-    let threads = rows.iter().any(|r| r.threads != 1);
+    let shown = Shown {
+        threads: rows.iter().any(|r| r.threads != 1),
+        roofs: rows.iter().any(|r| r.place.is_some()),
+        against: against.is_some(),
+    };
     let mut columns: Vec<Column> = vec![("rank", true), ("file", false)];
-    if threads {
+    if shown.threads {
         columns.push(("threads", true));
     }
     columns.extend([
@@ -20,7 +25,10 @@ pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
         ("95 % interval", false),
         ("peak", true),
     ]);
-    if against.is_some() {
+    if shown.roofs {
+        columns.push(("roof", false));
+    }
+    if shown.against {
         columns.extend([("vs", true), ("95 % interval", false)]);
     }
     columns.extend([("group", false), ("techniques", false)]);
@@ -29,7 +37,7 @@ pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
     for (n, row) in rows.iter().enumerate() {
         let first = n == 0 || rows[n - 1].threads != row.threads;
         rank = if first { 1 } else { rank + 1 };
-        cells.push(cells_of(row, rank, threads, against.is_some()));
+        cells.push(cells_of(row, rank, shown));
     }
     let mut lines = layout(&columns, &cells);
     lines.push(String::new());
@@ -37,13 +45,21 @@ pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
     lines
 }
 
-fn cells_of(row: &Row, rank: u32, threads: bool, against: bool) -> Vec<String> {
+/// Columns that not every table has.
+#[derive(Clone, Copy)]
+struct Shown {
+    threads: bool,
+    roofs: bool,
+    against: bool,
+}
+
+fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
     let measurement = row.done.verdict.measurement();
     let mut cells = vec![
         measurement.map_or_else(|| "-".into(), |_| rank.to_string()),
         row.file.clone(),
     ];
-    if threads {
+    if shown.threads {
         cells.push(row.threads.to_string());
     }
     match measurement {
@@ -55,7 +71,11 @@ fn cells_of(row: &Row, rank: u32, threads: bool, against: bool) -> Vec<String> {
         ]),
         None => cells.extend(std::iter::repeat_n(String::new(), 4)),
     }
-    if against {
+    if shown.roofs {
+        let place = row.place.as_ref();
+        cells.push(place.map_or_else(String::new, roofline::short));
+    }
+    if shown.against {
         cells.extend(vs(row.to_against));
     }
     cells.push(row.group.clone().unwrap_or_default());
@@ -73,6 +93,12 @@ fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
         "ratio: times as fast as the plain reference; peak: share of the measured floating-point peak"
             .to_owned(),
     ];
+    if rows.iter().any(|r| r.place.is_some()) {
+        lines.push(
+            "roof: share of what compute and memory permit (the roofline), and which of them binds; data that fit a cache may exceed a memory roof"
+                .to_owned(),
+        );
+    }
     if let Some(against) = against {
         lines.push(format!("vs: times as fast as {against}"));
     }
@@ -116,7 +142,7 @@ mod tests {
 
     use super::super::ratio::LogRatio;
     use super::super::rows::arrange;
-    use super::super::rows::tests::{fast, row};
+    use super::super::rows::tests::{by_memory, fast, row};
     use super::*;
 
     #[test]
@@ -161,5 +187,20 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
             lines[2]
         );
         assert!(lines.iter().any(|l| l == "vs: times as fast as best.c"));
+    }
+
+    #[test]
+    fn places_under_the_roofline_have_a_column() {
+        let mut rows = [fast("a.c", 1, 1.25), row("b.c", 1, wrong())];
+        rows[0].place = Some(by_memory());
+        arrange(&mut rows);
+        let lines = lines(&rows, None);
+        assert!(
+            lines[0].contains("  peak  roof           group"),
+            "{}",
+            lines[0]
+        );
+        assert!(lines[1].contains(" %  50.0 % memory  a "), "{}", lines[1]);
+        assert!(lines.iter().any(|l| l.starts_with("roof: ")), "{lines:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! `flopsmith doctor`: what is here, what is missing, and how good a stopwatch this machine is.
 
+mod roofs;
 mod timing;
 
 use std::process::{Command, ExitCode};
@@ -72,6 +73,10 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
             ),
         }
     }
+    let measured = (!args.quick).then(roofs::measure);
+    if let Some(measured) = &measured {
+        findings.add("roofs", State::Good, roofs::lines(measured), None);
+    }
     let mut calibration = None;
     if sandbox && args.timing {
         match timing::calibrate() {
@@ -94,7 +99,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
     }
     let missing = findings.0.iter().any(|f| f.state == State::Missing);
     if args.format == Format::Json {
-        let object = serde_json::json!({ "findings": findings.0, "attestation": attestation, "timing": calibration, "ready": !missing });
+        let object = serde_json::json!({ "findings": findings.0, "attestation": attestation, "roofs": measured, "timing": calibration, "ready": !missing });
         data(&object.to_string());
     } else {
         for f in &findings.0 {

@@ -1,0 +1,368 @@
+//! The roofline model: what its arithmetic intensity permits a program on this machine.
+//!
+//! A program that does `I` operations for each byte it moves cannot be faster than `min(peak, I · bandwidth)`
+//! (Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore
+//! architectures", Communications of the ACM 52(4), 2009). The bytes are those that a call must move at least, as the
+//! problem's byte formula counts them, so the roof is the best that any program could reach from memory. Data that
+//! fit a cache need not come from memory in every call: such programs may be faster than the memory roof, and a place
+//! then says which cache it is.
+//!
+//! Pure: [`crate::peak`] measures.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The level of a [`Bandwidth`] that no cache holds.
+pub const MEMORY: &str = "memory";
+
+/// Vectors of one element: scalar code.
+pub const SCALAR_BITS: u32 = 64;
+
+/// What a machine can do at best, as measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Roofs {
+    /// Floating-point ceilings, by number of threads and width of vectors.
+    pub compute: Vec<Ceiling>,
+    /// Read bandwidths of memory and of the caches before it, by number of threads.
+    pub bandwidth: Vec<Bandwidth>,
+}
+
+/// The best rate of double-precision multiply-adds with vectors of one width.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// Bits of the vectors; [`SCALAR_BITS`] for scalar code.
+    pub vector_bits: u32,
+    /// Threads that ran at once.
+    pub threads: u32,
+    /// Operations a second, 10⁹/s; a multiply-add counts two.
+    pub gflops: f64,
+}
+
+/// The best rate of reading from one level of the memory hierarchy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bandwidth {
+    /// `L2`, `L3` or [`MEMORY`].
+    pub level: String,
+    /// Threads that read at once.
+    pub threads: u32,
+    /// Bytes a second of all threads together, 10⁹/s.
+    pub gb_s: f64,
+    /// Bytes that all threads together read again and again.
+    pub buffer_bytes: u64,
+    /// Bytes that one cache of this level holds; none for memory.
+    pub holds_bytes: Option<u64>,
+}
+
+/// What limits a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bound {
+    /// The floating-point units.
+    Compute,
+    /// The way from memory.
+    Memory,
+}
+
+impl Bound {
+    /// As it is written in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bound::Compute => "compute",
+            Bound::Memory => "memory",
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The roofs a program is held against.
+#[derive(Debug, Clone, Copy)]
+pub struct Roof<'a> {
+    /// The floating-point peak for the elements the program works on, 10⁹ operations a second.
+    pub peak_gflops: f64,
+    /// Threads of the program.
+    pub threads: u32,
+    /// Where the bandwidths stand.
+    pub measured: &'a Roofs,
+}
+
+/// Where a program lies under the roofs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Operations for each byte that must be moved, FLOP/byte; none where nobody says how many bytes that are.
+    pub intensity: Option<f64>,
+    /// What this intensity permits, 10⁹ operations a second.
+    pub roof_gflops: f64,
+    /// Share of it that the program reaches; above 1 only beyond a memory roof, from a cache.
+    pub share: f64,
+    /// What the roof is made of.
+    pub bound: Bound,
+    /// The smallest measured cache that holds all bytes a call must move. Where there is one, the memory roof may be exceeded.
+    pub cached_in: Option<String>,
+}
+
+impl Place {
+    /// May the program be faster than its roof, because its data need not come from memory?
+    pub fn may_exceed(&self) -> bool {
+        self.bound == Bound::Memory && self.cached_in.is_some()
+    }
+}
+
+/// Places a program that does `flops` operations and must move `bytes` in each call, and does `gflops` · 10⁹ operations
+/// a second. Without a count of bytes, or without a bandwidth for its number of threads, only the peak is its roof.
+/// None where there is no peak or no work.
+pub fn place(flops: f64, bytes: f64, gflops: f64, roof: Roof) -> Option<Place> {
+    let (peak, flops) = (positive(roof.peak_gflops)?, positive(flops)?);
+    let intensity = positive(bytes).and_then(|bytes| positive(flops / bytes));
+    let memory = roof.measured.memory_gb_s(roof.threads);
+    let slope = intensity
+        .zip(memory)
+        .and_then(|(intensity, gb_s)| positive(intensity * gb_s));
+    let (roof_gflops, bound) = match slope {
+        Some(slope) if slope < peak => (slope, Bound::Memory),
+        _ => (peak, Bound::Compute),
+    };
+    Some(Place {
+        intensity,
+        roof_gflops,
+        share: gflops / roof_gflops,
+        bound,
+        cached_in: roof.measured.holding(bytes).map(str::to_owned),
+    })
+}
+
+fn positive(value: f64) -> Option<f64> {
+    (value.is_finite() && value > 0.0).then_some(value)
+}
+
+impl Roofs {
+    /// Bytes a second from memory with so many threads, 10⁹/s.
+    pub fn memory_gb_s(&self, threads: u32) -> Option<f64> {
+        self.bandwidth
+            .iter()
+            .find(|b| b.level == MEMORY && b.threads == threads)
+            .and_then(|b| positive(b.gb_s))
+    }
+
+    /// The smallest measured cache that holds so many bytes.
+    pub fn holding(&self, bytes: f64) -> Option<&str> {
+        let bytes = positive(bytes)?;
+        self.bandwidth
+            .iter()
+            .filter_map(|b| Some((b.holds_bytes?, b.level.as_str())))
+            .filter(|(holds, _)| *holds as f64 >= bytes)
+            .min()
+            .map(|(_, level)| level)
+    }
+
+    /// Was the buffer that memory was read through with so many threads at least twice as large as every measured cache?
+    /// Else part of it may have come from there, and memory is slower than it looks.
+    pub fn beyond_caches(&self, threads: u32) -> bool {
+        let held = self.bandwidth.iter().filter_map(|b| b.holds_bytes).max();
+        self.bandwidth
+            .iter()
+            .filter(|b| b.level == MEMORY && b.threads == threads)
+            .all(|b| b.buffer_bytes / 2 >= held.unwrap_or(0))
+    }
+
+    /// Numbers of threads that something was measured with, the fewest first.
+    pub fn threads(&self) -> Vec<u32> {
+        let compute = self.compute.iter().map(|c| c.threads);
+        let mut counts: Vec<u32> = compute
+            .chain(self.bandwidth.iter().map(|b| b.threads))
+            .collect();
+        counts.sort_unstable();
+        counts.dedup();
+        counts
+    }
+
+    /// The fastest ceiling with so many threads.
+    pub fn fastest(&self, threads: u32) -> Option<&Ceiling> {
+        self.compute
+            .iter()
+            .filter(|c| c.threads == threads)
+            .max_by(|a, b| a.gflops.total_cmp(&b.gflops))
+    }
+}
+
+impl Ceiling {
+    /// `scalar`, or the width of its vectors.
+    pub fn name(&self) -> String {
+        match self.vector_bits {
+            SCALAR_BITS => "scalar".into(),
+            bits => format!("{bits} bits"),
+        }
+    }
+
+    /// Its height for a problem whose vectors hold `lanes` times as many elements as they hold doubles
+    /// (see `Problem::lanes`), 10⁹ operations a second. Scalar code works on one element, whatever its size.
+    pub fn gflops_for(&self, lanes: f64) -> f64 {
+        match self.vector_bits {
+            SCALAR_BITS => self.gflops,
+            _ => self.gflops * lanes,
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ceiling(vector_bits: u32, threads: u32, gflops: f64) -> Ceiling {
+        Ceiling {
+            vector_bits,
+            threads,
+            gflops,
+        }
+    }
+
+    fn bandwidth(level: &str, threads: u32, gb_s: f64, holds_bytes: Option<u64>) -> Bandwidth {
+        Bandwidth {
+            level: level.into(),
+            threads,
+            gb_s,
+            buffer_bytes: 1 << 20,
+            holds_bytes,
+        }
+    }
+
+    fn roofs(memory: f64) -> Roofs {
+        Roofs {
+            compute: vec![
+                ceiling(64, 1, 10.0),
+                ceiling(512, 1, 80.0),
+                ceiling(512, 2, 160.0),
+            ],
+            bandwidth: vec![
+                bandwidth("L3", 1, 50.0, Some(32 << 20)),
+                bandwidth("L2", 1, 100.0, Some(1 << 20)),
+                bandwidth(MEMORY, 1, memory, None),
+                bandwidth(MEMORY, 2, 1.5 * memory, None),
+            ],
+        }
+    }
+
+    fn at(flops: f64, bytes: f64, threads: u32) -> Place {
+        let measured = roofs(20.0);
+        let roof = Roof {
+            peak_gflops: 80.0,
+            threads,
+            measured: &measured,
+        };
+        place(flops, bytes, 8.0, roof).unwrap()
+    }
+
+    #[test]
+    fn the_lower_roof_binds() {
+        // 1/8 operation a byte from 20 GB/s permits 2.5 GFLOPS.
+        let dot = at(2e6, 16e6, 1);
+        assert_eq!((dot.intensity, dot.roof_gflops), (Some(0.125), 2.5));
+        assert_eq!((dot.bound, dot.share), (Bound::Memory, 3.2));
+        assert_eq!(dot.cached_in.as_deref(), Some("L3"));
+        assert!(dot.may_exceed());
+        let product = at(1e9, 1e6, 1);
+        assert_eq!((product.bound, product.roof_gflops), (Bound::Compute, 80.0));
+        assert_eq!(product.share, 0.1);
+        assert_eq!(product.cached_in.as_deref(), Some("L2"));
+        assert!(!product.may_exceed());
+        // Two threads have their own way from memory, and what no cache holds comes from there.
+        let large = at(1e9, 1e9, 2);
+        assert_eq!((large.bound, large.roof_gflops), (Bound::Memory, 30.0));
+        assert!(!large.may_exceed());
+    }
+
+    #[test]
+    fn without_bytes_or_bandwidth_there_is_only_the_peak() {
+        for (bytes, threads) in [(f64::NAN, 1), (0.0, 1), (-1.0, 1), (16e6, 7)] {
+            let place = at(2e6, bytes, threads);
+            assert_eq!((place.bound, place.roof_gflops), (Bound::Compute, 80.0));
+            assert_eq!(place.intensity.is_some(), bytes > 0.0);
+        }
+        let nothing = Roofs::default();
+        let roof = |peak_gflops| Roof {
+            peak_gflops,
+            threads: 1,
+            measured: &nothing,
+        };
+        assert_eq!(place(1.0, 1.0, 1.0, roof(0.0)), None);
+        assert_eq!(place(1.0, 1.0, 1.0, roof(f64::NAN)), None);
+        assert_eq!(place(f64::NAN, 1.0, 1.0, roof(1.0)), None);
+        assert!(place(1.0, 1.0, 1.0, roof(1.0)).is_some());
+    }
+
+    #[test]
+    fn ceilings_have_names_and_follow_the_size_of_elements() {
+        let all = roofs(20.0);
+        let named: Vec<String> = all.compute.iter().map(Ceiling::name).collect();
+        assert_eq!(named, ["scalar", "512 bits", "512 bits"]);
+        let floats: Vec<f64> = all.compute.iter().map(|c| c.gflops_for(2.0)).collect();
+        assert_eq!(floats, [10.0, 160.0, 320.0]);
+        assert_eq!(all.threads(), [1, 2]);
+        assert_eq!(all.fastest(1).unwrap().vector_bits, 512);
+        assert_eq!(all.fastest(3), None);
+    }
+
+    #[test]
+    fn a_buffer_that_a_cache_could_hold_is_known() {
+        let mut all = roofs(20.0);
+        assert!(!all.beyond_caches(1));
+        for memory in all.bandwidth.iter_mut().filter(|b| b.level == MEMORY) {
+            memory.buffer_bytes = 64 << 20;
+        }
+        assert!(all.beyond_caches(1) && all.beyond_caches(2));
+    }
+
+    #[test]
+    fn what_earlier_versions_wrote_has_no_roofs_and_can_be_read() {
+        let none: Roofs = serde_json::from_str("{}").unwrap();
+        assert_eq!(none, Roofs::default());
+        let all = roofs(20.0);
+        let text = serde_json::to_string(&all).unwrap();
+        assert_eq!(serde_json::from_str::<Roofs>(&text).unwrap(), all);
+    }
+
+    proptest! {
+        #[test]
+        fn a_roof_is_no_higher_than_peak_and_slope(
+            flops in 1.0..1e12f64, bytes in 1.0..1e12f64, gflops in 0.0..1e4f64, peak in 0.1..1e4f64, memory in 0.1..1e3f64,
+        ) {
+            let measured = roofs(memory);
+            let placed = place(flops, bytes, gflops, Roof { peak_gflops: peak, threads: 1, measured: &measured }).unwrap();
+            let slope = flops / bytes * memory;
+            prop_assert!((placed.roof_gflops / peak.min(slope) - 1.0).abs() < 1e-9);
+            prop_assert!((placed.share * placed.roof_gflops - gflops).abs() <= 1e-9 * gflops.max(1.0));
+            prop_assert_eq!(placed.bound == Bound::Memory, slope < peak);
+        }
+
+        #[test]
+        fn fewer_bytes_and_more_bandwidth_never_lower_a_roof(
+            flops in 1.0..1e12f64, bytes in 1.0..1e12f64, memory in 0.1..1e3f64, more in 1.0..100.0f64,
+        ) {
+            let of = |bytes: f64, memory: f64| {
+                let measured = roofs(memory);
+                place(flops, bytes, 1.0, Roof { peak_gflops: 80.0, threads: 1, measured: &measured }).unwrap().roof_gflops
+            };
+            prop_assert!(of(bytes / more, memory) >= of(bytes, memory) * (1.0 - 1e-12));
+            prop_assert!(of(bytes, memory * more) >= of(bytes, memory) * (1.0 - 1e-12));
+        }
+
+        #[test]
+        fn any_numbers_have_a_place_or_none(numbers in prop::collection::vec(prop::num::f64::ANY, 5)) {
+            let measured = roofs(numbers[4]);
+            let roof = Roof { peak_gflops: numbers[3], threads: 1, measured: &measured };
+            if let Some(placed) = place(numbers[0], numbers[1], numbers[2], roof) {
+                prop_assert!(placed.roof_gflops > 0.0 && placed.roof_gflops.is_finite());
+                prop_assert!(placed.roof_gflops <= numbers[3]);
+                prop_assert!(placed.intensity.is_none_or(|i| i > 0.0));
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A program's place under the roofline, in words and in the report.
+
+use std::path::Path;
+
+use flopsmith_actors::settings::Settings;
+use flopsmith_bench::peak::Peak;
+use flopsmith_bench::roofline::{self, Place, Roof, Roofs};
+use flopsmith_protocol::MachineFacts;
+use flopsmith_report::{Bandwidth, Ceiling, Roofline};
+use serde::Deserialize;
+
+use crate::digits::{four, percent, significant};
+use crate::{paths, yardstick};
+
+/// A place as one line.
+pub fn words(place: &Place) -> String {
+    let at = place.intensity.map_or_else(String::new, |intensity| {
+        format!(" at {} FLOP/byte", significant(intensity, 3))
+    });
+    let mut words = format!(
+        "{} of its roof by the roofline model ({} GFLOPS): {} binds{at}",
+        percent(place.share),
+        four(place.roof_gflops),
+        place.bound
+    );
+    if let Some(cache) = place.cached_in.as_ref().filter(|_| place.may_exceed()) {
+        words.push_str(&format!(
+            "; its data fit the {cache} cache, so it may exceed this roof"
+        ));
+    }
+    words
+}
+
+/// A place where there is little room.
+pub fn short(place: &Place) -> String {
+    format!("{} {}", percent(place.share), place.bound)
+}
+
+/// What an attestation says of the roofs.
+#[derive(Deserialize)]
+struct Attested {
+    threads: u32,
+    peak: Peak,
+    #[serde(default)]
+    roofs: Roofs,
+}
+
+/// The roofs of the machine a run was timed on, for its report. None where its attestation cannot be read.
+///
+/// The intensity comes from the problem's definition, so it is left out where that is gone or was edited since.
+pub fn of_run(folder: &Path, settings: &Settings, machine: &MachineFacts) -> Option<Roofline> {
+    let problem = paths::problem(&settings.problem)
+        .ok()
+        .filter(|problem| yardstick::is_of(folder, problem));
+    let call = problem.map(|p| (p.work_flops(&p.timed), p.moved_bytes(&p.timed)));
+    drawn(machine, call)
+}
+
+/// `call`: operations and bytes of one call, where they are known.
+fn drawn(machine: &MachineFacts, call: Option<(f64, f64)>) -> Option<Roofline> {
+    let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
+    let measured = if attested.roofs.compute.is_empty() {
+        Roofs::from(&attested.peak)
+    } else {
+        attested.roofs
+    };
+    // The peak of the run is the attested one for the elements of its problem, or a little more where it was raised since.
+    let lanes = (machine.peak_gflops / attested.peak.gflops)
+        .round()
+        .max(1.0);
+    let roof = Roof {
+        peak_gflops: machine.peak_gflops,
+        threads: attested.threads,
+        measured: &measured,
+    };
+    let (flops, bytes) = call.unwrap_or((1.0, f64::NAN));
+    let place = roofline::place(flops, bytes, 0.0, roof)?;
+    Some(Roofline {
+        threads: attested.threads,
+        intensity: place.intensity,
+        roof_gflops: place.roof_gflops,
+        bound: place.bound.to_string(),
+        cached_in: place.cached_in,
+        ceilings: measured
+            .compute
+            .iter()
+            .map(|ceiling| Ceiling {
+                name: ceiling.name(),
+                threads: ceiling.threads,
+                gflops: ceiling.gflops_for(lanes),
+            })
+            .collect(),
+        bandwidths: measured
+            .bandwidth
+            .iter()
+            .map(|bandwidth| Bandwidth {
+                name: bandwidth.level.clone(),
+                threads: bandwidth.threads,
+                gb_s: bandwidth.gb_s,
+            })
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_bench::roofline::Bound;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_place_says_what_binds_and_when_its_roof_may_be_exceeded() {
+        let dot = Place {
+            intensity: Some(0.125),
+            roof_gflops: 2.5,
+            share: 3.2,
+            bound: Bound::Memory,
+            cached_in: Some("L3".into()),
+        };
+        assert_eq!(
+            words(&dot),
+            "320 % of its roof by the roofline model (2.500 GFLOPS): memory binds at 0.125 FLOP/byte; its data fit the L3 cache, so it may exceed this roof"
+        );
+        assert_eq!(short(&dot), "320 % memory");
+        let peak = Place {
+            intensity: None,
+            roof_gflops: 50.0,
+            share: 0.8,
+            bound: Bound::Compute,
+            ..dot
+        };
+        assert_eq!(
+            words(&peak),
+            "80.0 % of its roof by the roofline model (50.00 GFLOPS): compute binds"
+        );
+    }
+
+    fn machine(attestation: &serde_json::Value) -> MachineFacts {
+        flopsmith_test_support::machine(&attestation.to_string())
+    }
+
+    #[test]
+    fn a_report_gets_the_roofs_for_the_elements_of_its_problem() {
+        // Single precision: the peak of the machine's facts is twice the attested one, but not that of scalar code.
+        let facts = machine(&json!({
+            "threads": 1,
+            "peak": {"gflops": 25.0, "bandwidth_gb_s": 10.0, "vector_bits": 256, "threads": 1},
+            "roofs": {
+                "compute": [
+                    {"vector_bits": 64, "threads": 1, "gflops": 6.0},
+                    {"vector_bits": 256, "threads": 1, "gflops": 25.0},
+                ],
+                "bandwidth": [
+                    {"level": "L2", "threads": 1, "gb_s": 90.0, "buffer_bytes": 1024, "holds_bytes": 2048},
+                    {"level": "memory", "threads": 1, "gb_s": 10.0, "buffer_bytes": 65536, "holds_bytes": null},
+                ],
+            },
+        }));
+        let found = drawn(&facts, Some((4000.0, 2000.0))).unwrap();
+        assert_eq!(found.intensity, Some(2.0));
+        assert_eq!((found.roof_gflops, found.bound.as_str()), (20.0, "memory"));
+        assert_eq!(found.cached_in.as_deref(), Some("L2"));
+        let heights: Vec<f64> = found.ceilings.iter().map(|c| c.gflops).collect();
+        assert_eq!(heights, [6.0, 50.0]);
+        assert_eq!(found.bandwidths.len(), 2);
+        let unknown = drawn(&facts, None).unwrap();
+        assert_eq!((unknown.intensity, unknown.roof_gflops), (None, 50.0));
+    }
+
+    #[test]
+    fn an_older_attestation_has_its_peak_and_words_have_nothing() {
+        let facts = machine(&json!({
+            "threads": 2,
+            "peak": {"gflops": 50.0, "bandwidth_gb_s": 10.0, "vector_bits": 512, "threads": 2},
+        }));
+        let found = drawn(&facts, Some((2000.0, 1000.0))).unwrap();
+        assert_eq!((found.ceilings.len(), found.bandwidths.len()), (1, 1));
+        assert_eq!(found.roof_gflops, 20.0);
+        assert_eq!(drawn(&flopsmith_test_support::machine("words"), None), None);
+    }
+}

@@ -20,6 +20,11 @@ impl Finding {
     pub fn is_error(&self) -> bool {
         matches!(self, Finding::Error(_))
     }
+
+    /// Is it weak?
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Finding::Warning(_))
+    }
 }
 
 impl fmt::Display for Finding {
@@ -52,7 +57,8 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
     }
     if work.max(bytes) < LITTLE_WORK {
         findings.push(Finding::Warning(
-            "a timed call is too short to be timed alone".into(),
+            "a timed call is too short to be timed alone: enlarge the parameters in `[timed]`"
+                .into(),
         ));
     }
     for arg in &problem.entry.args {
@@ -69,7 +75,7 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
             )),
             Some(n) if *role == Role::Output && n < 16 => {
                 findings.push(Finding::Warning(format!(
-                    "`{}` has only {n} elements: a guess may be right",
+                    "`{}` has only {n} elements, and a guess may be right: put out more than that where the problem allows it",
                     arg.name
                 )));
             }
@@ -80,7 +86,7 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
     let sizes = counts.fold(1, usize::saturating_mul);
     if sizes < 4 {
         findings.push(Finding::Warning(format!(
-            "only {sizes} hidden sizes: a program may know them all"
+            "only {sizes} hidden sizes, and a program may know them all: widen `verify.hidden`"
         )));
     } else {
         findings.push(Finding::Good(format!(
@@ -90,11 +96,11 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
     }
     if problem.verify.distributions.len() < 3 {
         findings.push(Finding::Warning(
-            "fewer than three input distributions: algorithms that lose accuracy may pass".into(),
+            "fewer than three input distributions, and algorithms that lose accuracy may pass: name more in `verify.distributions`".into(),
         ));
     }
     if problem.baseline_source.is_none() {
-        findings.push(Finding::Warning("no baseline.c: timed calls are interleaved with the reference, which is slow where it is plain".into()));
+        findings.push(Finding::Warning("no baseline.c, and timed calls are interleaved with the reference, which is slow where it is plain: add a faster fixed kernel".into()));
     }
     findings
 }

@@ -303,6 +303,22 @@ impl Case {
         Finding::Right(worst)
     }
 
+    /// By what share of the bound results err that differ from the reference's own as `change` says, which gets an element's type,
+    /// its place and its value: number and largest share of each output array. Above 1 they would be refused.
+    pub fn shares(&self, change: impl Fn(Element, usize, f64) -> f64) -> Vec<(usize, f64)> {
+        let share = |expected: &Expected| {
+            let element = self.specification.arrays[expected.array].element;
+            let values = expected.values.iter().enumerate();
+            let found: Vec<f64> = values.map(|(at, x)| change(element, at, *x)).collect();
+            let share = match self.compare(expected, &found) {
+                Ok(share) => share,
+                Err(mismatch) => mismatch.share,
+            };
+            (expected.array, share)
+        };
+        self.outputs.iter().map(share).collect()
+    }
+
     /// Whether bands or inputs were changed.
     fn intact(&self, arena: &Arena, placement: &Placement) -> Option<Finding> {
         if let Some((array, distance)) = arena.broken_band(placement) {

@@ -9,6 +9,7 @@ mod content;
 pub(crate) mod oracle;
 mod sizes;
 pub mod soundness;
+pub mod weakness;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! It is held against nothing but itself: the same input must give the same
 //! bits, every input array must matter, and outputs must vary. A reference that
 //! breaks one of these lets wrong programs pass or refuses right ones, whatever
-//! the problem is about.
+//! the problem is about. Outputs that vary in a few places only are weak.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,6 +19,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::cases::{reference_failed, too_large};
+use super::weakness::Movement;
 use super::{arena_for, compile_own};
 use crate::Failure;
 use crate::supervise::{Arena, Placing, Process, Setup, Specification, plan, poison, specify};
@@ -192,19 +193,30 @@ impl Laboratory<'_> {
             }
         }
         let mut varies = vec![false; outputs.len()];
+        let mut movements: Vec<Movement<'_>> = outputs
+            .iter()
+            .zip(&first)
+            .map(|(&n, bytes)| Movement::new(&specification.arrays[n], bytes))
+            .collect();
         for _ in 0..DRAWS {
             let other = draw(&specification, self.rng.random());
             let found = self.call(&mut process, &specification, &other)?;
             for (i, varies) in varies.iter_mut().enumerate() {
                 *varies |= found[i] != first[i];
+                movements[i].note(&found[i]);
             }
         }
         process.exit().map_err(reference_failed)?;
         for (i, &n) in outputs.iter().enumerate() {
             let element = specification.arrays[n].element;
-            if let Some(flaw) = flaw(&first[i], element, varies[i]) {
-                let text = format!("`{}` {flaw} ({size})", names[n]);
-                self.note(Law::OutputsVary, names[n], Finding::Error(text));
+            let say = |what: String| format!("`{}` {what} ({size})", names[n]);
+            let flaw = flaw(&first[i], element, varies[i]).map(|flaw| Finding::Error(say(flaw)));
+            let weakness = || {
+                let weakness = movements[i].weakness();
+                weakness.map(|weakness| Finding::Warning(say(weakness)))
+            };
+            if let Some(finding) = flaw.or_else(weakness) {
+                self.note(Law::OutputsVary, names[n], finding);
             }
         }
         Ok(())
@@ -302,7 +314,7 @@ fn flaw(bytes: &[u8], element: Element, varies: bool) -> Option<String> {
 }
 
 /// The names of the array arguments, in their order.
-fn array_names(problem: &Problem) -> Vec<&str> {
+pub(super) fn array_names(problem: &Problem) -> Vec<&str> {
     problem
         .entry
         .args

@@ -6,3 +6,4 @@ mod fixtures;
 mod soundness;
 mod timing;
 mod verification;
+mod weakness;

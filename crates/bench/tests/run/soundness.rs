@@ -103,3 +103,14 @@ fn a_reference_that_cannot_be_run_is_a_finding() {
         assert_eq!(errors(&found).len(), 1, "{body}: {found:?}");
     }
 }
+
+#[test]
+fn an_output_of_which_hardly_anything_varies_is_weak() {
+    let body = "for (int i = 0; i < n * n; i++) C[i] = i; C[0] = A[0] * B[0] + 0.25;";
+    let found = examined(&with_reference(body));
+    assert!(found.ran && errors(&found).is_empty(), "{found:?}");
+    let weak = found.findings.iter().filter(
+        |f| matches!(f, Finding::Warning(w) if w.contains("hardly varies: only 1 of 4096")),
+    );
+    assert_eq!(weak.count(), 1, "{found:?}");
+}

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
+use flopsmith_bench::verify::weakness;
 use flopsmith_bench::{Failure, Purpose, Toolchain};
 use flopsmith_problem::{Finding, Problem as Definition, prompt};
 use flopsmith_protocol::{InfrastructureCause, TechniqueSet, Verdict};
@@ -13,7 +14,7 @@ use serde_json::json;
 
 use crate::args::{Format, Problem};
 use crate::digits::four;
-use crate::evaluator::Evaluator;
+use crate::evaluator::{Evaluator, random};
 use crate::exit::{self, data, usage};
 use crate::paths;
 
@@ -129,7 +130,7 @@ fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) ->
     if format == Format::Json {
         let list: Vec<_> = findings
             .iter()
-            .map(|f| json!({ "error": f.is_error(), "text": f.to_string() }))
+            .map(|f| json!({ "error": f.is_error(), "warning": f.is_warning(), "text": f.to_string() }))
             .collect();
         data(&json!({ "problem": name, "sound": sound, "findings": list }).to_string());
     } else {
@@ -199,6 +200,7 @@ fn try_out(evaluator: &Evaluator, findings: &mut Vec<Finding>) -> Result<()> {
         )),
     });
     let reference = evaluate(&problem.reference_source, Purpose::Rank)?;
+    let passed = matches!(reference, Verdict::Measured { .. });
     findings.push(match reference {
         Verdict::Measured { measurement } => Finding::Good(format!(
             "the reference passes its own checks at {} GFLOPS",
@@ -210,6 +212,12 @@ fn try_out(evaluator: &Evaluator, findings: &mut Vec<Finding>) -> Result<()> {
             "the reference does not pass its own checks: {detail}"
         )),
     });
+    if passed {
+        findings.extend(weakness::short_call(timer.chain().reference_seconds));
+        let weak = verifier.weaknesses(&evaluator.toolchain, random());
+        let weak = unless_mistaken(weak.map_err(Into::into), findings)?;
+        findings.extend(weak.into_iter().flatten());
+    }
     Ok(())
 }
 

@@ -1,0 +1,198 @@
+//! What does a jail cost, and does it leave anything behind?
+//!
+//! `overhead [--number 200] [--jobs 0] [--json FILE]`: the whole life of a jailed program that returns at once, beside the
+//! same program started plainly, in turns. With `--jobs 10000` so many jobs follow that end in every way there is, and what
+//! this process and the machine hold is counted before and after.
+#![expect(clippy::print_stdout, reason = "a report for people")]
+
+#[allow(dead_code, reason = "each of the programs needs a part of it")]
+mod laboratory;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flopsmith_sandbox::{Exit, Job, Kind, Options, Sandbox};
+use laboratory::traces::{self, Traces};
+use laboratory::words::{Words, keep};
+use laboratory::{Done, numbers};
+use serde_json::json;
+
+const USAGE: &str = "overhead [--number 200] [--jobs 0] [--json FILE]";
+
+/// The jails, and their names.
+const KINDS: [(&str, Kind); 2] = [
+    ("run", Kind::Run { threads: 1 }),
+    ("compile", Kind::Compile),
+];
+/// Where the program is in the jail.
+const INSIDE: &str = "/program";
+/// Jobs after which everything that is made once exists.
+const FIRST: u64 = 40;
+
+fn main() -> Done {
+    let mut words = Words::of_this_call();
+    let number: u32 = words.value("--number", 200)?;
+    let jobs: u64 = words.value("--jobs", 0)?;
+    let json: String = words.value("--json", String::new())?;
+    words.nothing_else(USAGE)?;
+
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("program");
+    build(folder.path(), &program)?;
+    let sandbox = Sandbox::new(Options {
+        allow_weaker: true,
+        ..Options::default()
+    })?;
+    let mut all = Vec::new();
+    for (name, kind) in KINDS {
+        let (mut jailed, mut bare) = (Vec::new(), Vec::new());
+        for n in 0..=number {
+            let plain = bare_seconds(&program)?;
+            let start = Instant::now();
+            let finished = sandbox.run(&job(kind, &program))?;
+            let whole = start.elapsed().as_secs_f64();
+            if !finished.exit.success() {
+                return Err(format!("the program in the jail ended as {:?}", finished.exit).into());
+            }
+            // The first one finds nothing in the caches.
+            if n > 0 {
+                jailed.push(whole * 1e3);
+                bare.push(plain * 1e3);
+            }
+        }
+        let more: Vec<f64> = jailed.iter().zip(&bare).map(|(j, b)| j - b).collect();
+        println!(
+            "a {name} job costs {:.2} ms more than the bare process at the median, {:.2} ms at 95 % (a job {:.2} ms, the process {:.2} ms; n = {number})",
+            numbers::median(&more),
+            numbers::quantile(&more, 0.95),
+            numbers::median(&jailed),
+            numbers::median(&bare)
+        );
+        all.push(json!({ "kind": name, "jailed_ms": jailed, "bare_ms": bare }));
+    }
+    let leaks = if jobs > 0 {
+        leak_run(sandbox, &program, jobs)?
+    } else {
+        serde_json::Value::Null
+    };
+    keep(
+        &json,
+        &json!({ "program": "overhead", "number": number, "kinds": all, "leaks": leaks }),
+    )
+}
+
+/// A program that returns at once.
+fn build(folder: &Path, program: &Path) -> Done {
+    let source = folder.join("program.c");
+    // It goes on for long when it is told to, so that it can be killed.
+    std::fs::write(
+        &source,
+        "int main(int argc, char **argv) { if (argc < 2) return 0; if (argv[1][0] == 'l') for (;;) ; return 3; }\n",
+    )?;
+    let built = Command::new("gcc")
+        .args(["-O1", "-o"])
+        .args([program, source.as_path()])
+        .status()?;
+    if built.success() {
+        Ok(())
+    } else {
+        Err("gcc could not build a program of one line".into())
+    }
+}
+
+fn job(kind: Kind, program: &Path) -> Job {
+    let mut job = Job::new(kind, [INSIDE]);
+    job.read_only = vec![(program.to_owned(), INSIDE.into())];
+    job
+}
+
+/// Start to end without a jail.
+fn bare_seconds(program: &Path) -> Done<f64> {
+    let start = Instant::now();
+    let status = Command::new(program)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    let seconds = start.elapsed().as_secs_f64();
+    if status.success() {
+        Ok(seconds)
+    } else {
+        Err(format!("the bare program ended as {status}").into())
+    }
+}
+
+/// One job of the leak run: most end by themselves, some are killed, some cannot be started.
+fn one_of_all(sandbox: &Sandbox, program: &Path, n: u64) -> Done {
+    let (_, kind) = KINDS[usize::from(n.is_multiple_of(4))];
+    let mut job = job(kind, program);
+    let expected = match n % 10 {
+        7 => {
+            job.program.push("other".into());
+            Exit::Code(3)
+        }
+        8 => {
+            job.program.push("long".into());
+            job.limits.wall = Duration::from_millis(5);
+            Exit::WallTimeout
+        }
+        9 => {
+            job.program = vec!["/no/such".into()];
+            return match sandbox.run(&job) {
+                Err(_) => Ok(()),
+                Ok(finished) => {
+                    Err(format!("nothing was started, and it ended as {:?}", finished.exit).into())
+                }
+            };
+        }
+        _ => Exit::Code(0),
+    };
+    let found = sandbox.run(&job)?.exit;
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("job {n} ended as {found:?} instead of {expected:?}").into())
+    }
+}
+
+/// Runs so many jobs and says what there is more of afterwards. The sandbox goes at the end, and with it what is its own.
+fn leak_run(sandbox: Sandbox, program: &Path, jobs: u64) -> Done<serde_json::Value> {
+    for n in 0..FIRST {
+        one_of_all(&sandbox, program, n)?;
+    }
+    let before = traces::take();
+    let start = Instant::now();
+    for n in 0..jobs {
+        one_of_all(&sandbox, program, n)?;
+        if (n + 1).is_multiple_of(1000) {
+            eprintln!("{} of {jobs} jobs", n + 1);
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let after = traces::take();
+    drop(sandbox);
+    let without = traces::take();
+    println!(
+        "{jobs} jobs in {seconds:.0} s ({:.2} ms each):",
+        seconds / jobs as f64 * 1e3
+    );
+    println!(
+        "  {:<44}{:>10}{:>10}{:>10}{:>18}",
+        "", "before", "after", "more", "without sandbox"
+    );
+    for (((what, before), (_, after)), (_, without)) in before.iter().zip(&after).zip(&without) {
+        let more = *after as i64 - *before as i64;
+        println!("  {what:<44}{before:>10}{after:>10}{more:>+10}{without:>18}");
+    }
+    let object = |traces: &Traces| -> serde_json::Map<String, serde_json::Value> {
+        traces
+            .iter()
+            .map(|(what, count)| ((*what).to_owned(), json!(count)))
+            .collect()
+    };
+    Ok(json!({
+        "jobs": jobs, "seconds": seconds,
+        "before": object(&before), "after": object(&after), "without_sandbox": object(&without),
+    }))
+}

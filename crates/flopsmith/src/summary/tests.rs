@@ -237,3 +237,21 @@ fn dead_letters_are_counted_and_named_where_there_are_any() {
     assert_eq!(sum().dead_letters, 1);
     assert!(said(&sum()).contains("1 message nobody could work off: dead_letters.jsonl"));
 }
+
+#[test]
+fn time_in_quarantine_is_said_where_there_was_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let sum = |waited: f64| {
+        let mut facts = Facts::default();
+        facts.shares.seconds = 600.0;
+        facts.shares.by_role.insert(QUARANTINE.into(), waited);
+        summarise("r", folder.path(), &facts).unwrap()
+    };
+    let said = |summary: &Summary| summary.table().join("\n");
+    assert_eq!(sum(0.0).quarantine_seconds, 0.0);
+    assert!(!said(&sum(0.0)).contains("without timing"));
+    let waited = sum(0.05);
+    assert!((waited.quarantine_seconds - 30.0).abs() < 1e-9);
+    let words = "30 s without timing, because the machine was not quiet";
+    assert!(said(&waited).contains(words), "{}", said(&waited));
+}

@@ -142,6 +142,14 @@ impl Cores {
         }
     }
 
+    /// How long a role has held cores so far; where another one did at the same time, its part of that.
+    pub fn spent(&self, role: &str) -> Duration {
+        let mut ledger = self.ledger();
+        ledger.settle(Instant::now());
+        let seconds = ledger.seconds.get(role).copied().unwrap_or(0.0);
+        Duration::from_secs_f64(seconds)
+    }
+
     /// How long nobody has held any core, all such times together.
     pub fn idle(&self) -> Duration {
         let mut ledger = self.ledger();
@@ -246,6 +254,8 @@ mod tests {
         let sum: f64 = shares.by_role.values().sum::<f64>() + shares.idle;
         assert!((sum - 1.0).abs() < 1e-6, "{shares:?}");
         assert!(shares.by_role["compile"] > 0.0 && shares.by_role["verify"] > 0.0);
+        assert!(cores.spent("compile") >= Duration::from_millis(9));
+        assert_eq!(cores.spent("time"), Duration::ZERO);
     }
 
     #[tokio::test]

@@ -99,6 +99,18 @@ fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error>
     }
 }
 
+/// A number that is not below 0, refused where it is read.
+fn not_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let number = f64::deserialize(deserializer)?;
+    if number.is_finite() && number >= 0.0 {
+        Ok(number)
+    } else {
+        Err(serde::de::Error::custom(format!(
+            "{number} is no number from 0 on"
+        )))
+    }
+}
+
 /// Where programs come from.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
@@ -222,6 +234,13 @@ pub struct Evaluate {
     pub again: Standard,
     /// Run untrusted programs even where the jail gives less than its full protection.
     pub allow_weaker_jail: bool,
+    /// Wait where the machine is disturbed: the baseline takes 25 % longer than before in measurement after measurement, or
+    /// the hypervisor takes more than a tenth of the timed cores. Timing goes on once the baseline, timed alone now and
+    /// then, is as fast as before or steady on another level.
+    pub quarantine: bool,
+    /// How long a sitting waits for that in all, seconds. Then it times on all the same and says so in its log.
+    #[serde(deserialize_with = "not_negative")]
+    pub quarantine_limit_seconds: f64,
 }
 
 impl Default for Evaluate {
@@ -231,6 +250,8 @@ impl Default for Evaluate {
             purpose: Standard::Screen,
             again: Standard::Rank,
             allow_weaker_jail: false,
+            quarantine: true,
+            quarantine_limit_seconds: 60.0,
         }
     }
 }
@@ -257,6 +278,11 @@ mod tests {
         let of = |seconds: f64| read(serde_json::json!({ "lost_after_seconds": seconds }));
         assert!(of(0.0).is_err() && of(-3.0).is_err());
         assert_eq!(of(900.0).expect("fits").lost_after_seconds, 900.0);
+        let waits = |seconds: f64| {
+            read(serde_json::json!({ "evaluate": { "quarantine_limit_seconds": seconds } }))
+        };
+        assert!(waits(-1.0).is_err());
+        assert!(waits(0.0).expect("fits").evaluate.quarantine);
         let missing = read(serde_json::json!({})).expect("fits");
         assert_eq!(missing, Settings::default());
     }

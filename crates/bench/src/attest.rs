@@ -3,7 +3,7 @@
 //! Everything is read from files the kernel offers; what is not there stays
 //! unknown and says so. An attestation holds no time stamps and no load, so
 //! that the same machine in the same state gives the same digest; what moves
-//! (load, steal time) is kept beside it in [`Conditions`].
+//! (load, steal time) is kept beside it in [`Conditions`](crate::environment::Conditions).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -74,19 +74,6 @@ pub struct Attestation {
     /// The roofs beside it: other vector widths, caches, one thread. Attestations of earlier versions have none.
     #[serde(default)]
     pub roofs: Roofs,
-}
-
-/// What changes from minute to minute.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Conditions {
-    /// Load average of the last minute.
-    pub load: Option<f64>,
-    /// Share of processor time the hypervisor took since boot.
-    pub steal_share: Option<f64>,
-    /// Highest temperature in °C.
-    pub temperature_c: Option<f64>,
-    /// Current clock of the kernel's first core, MHz.
-    pub clock_mhz: Option<f64>,
 }
 
 /// What an attestation needs to be told.
@@ -220,26 +207,8 @@ impl Attestation {
     }
 }
 
-impl Conditions {
-    /// Reads them now.
-    pub fn now(kernel_core: usize) -> Self {
-        let root = Path::new("/");
-        Self {
-            load: read(root, "proc/loadavg")
-                .and_then(|l| l.split_whitespace().next().and_then(|w| w.parse().ok())),
-            steal_share: read(root, "proc/stat").and_then(|s| steal_share(&s)),
-            temperature_c: temperature(root),
-            clock_mhz: read(
-                root,
-                &format!("sys/devices/system/cpu/cpu{kernel_core}/cpufreq/scaling_cur_freq"),
-            )
-            .and_then(|khz| khz.parse::<f64>().ok())
-            .map(|khz| khz / 1000.0),
-        }
-    }
-}
-
-fn read(root: &Path, path: &str) -> Option<String> {
+/// The trimmed text of a file below `root`; none where there is no text.
+pub(crate) fn read(root: &Path, path: &str) -> Option<String> {
     let text = std::fs::read_to_string(root.join(path)).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
@@ -363,27 +332,6 @@ fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
     flagged.then(|| name.unwrap_or_else(|| "unnamed hypervisor".into()))
 }
 
-fn temperature(root: &Path) -> Option<f64> {
-    (0..16)
-        .filter_map(|n| read(root, &format!("sys/class/thermal/thermal_zone{n}/temp")))
-        .filter_map(|t| t.parse::<f64>().ok())
-        .map(|milli| milli / 1000.0)
-        .reduce(f64::max)
-}
-
-/// The share of all processor time that was stolen, from the first line of /proc/stat.
-fn steal_share(stat: &str) -> Option<f64> {
-    let line = stat.lines().find(|l| l.starts_with("cpu "))?;
-    let ticks: Vec<f64> = line
-        .split_whitespace()
-        .skip(1)
-        .take(8)
-        .filter_map(|w| w.parse().ok())
-        .collect();
-    let total: f64 = ticks.iter().sum();
-    (ticks.len() == 8 && total > 0.0).then(|| ticks[7] / total)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -466,8 +414,6 @@ mod tests {
         assert_eq!(chosen("always [madvise] never"), "madvise");
         assert_eq!(cache_bytes("32K"), Some(32 << 10));
         assert_eq!(cache_bytes("32X"), None);
-        assert_eq!(steal_share("cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 9"), Some(0.125));
-        assert_eq!(steal_share("intr 5"), None);
         assert_eq!(
             numerical_isa("fpu avx2 fma avx512f amx_tile sse2 sse2"),
             ["amx_tile", "avx2", "avx512f", "fma", "sse2"]

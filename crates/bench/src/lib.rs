@@ -9,6 +9,7 @@
 pub mod attest;
 pub mod compile;
 mod detect;
+pub mod environment;
 pub mod failure;
 mod object_audit;
 pub mod openblas;
@@ -28,6 +29,8 @@ pub use failure::{Failure, ran_out};
 pub use flopsmith_harness::VERSION as HARNESS_VERSION;
 #[doc(hidden)]
 pub use scan::look::look;
-pub use time::{Chain, Cores, Limits, PADDINGS, Purpose, Timed, Timer};
+pub use time::{
+    Chain, Change, Cores, Limits, PADDINGS, Purpose, Quarantine, State, Timed, Timer, Why,
+};
 pub use toolchain::Toolchain;
 pub use verify::{Report, Verifier};

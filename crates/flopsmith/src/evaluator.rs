@@ -207,6 +207,11 @@ impl Prepared {
         }
     }
 
+    /// Does nothing speak against timing it?
+    pub fn can_be_timed(&self) -> bool {
+        matches!(self, Prepared::Built { failed: None, .. })
+    }
+
     /// The shared object, once there is one.
     pub fn object(&self) -> Option<&[u8]> {
         match self {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use flopsmith_actors::cores::Shares;
 use flopsmith_actors::journal::Lines;
 use flopsmith_actors::role::recorder::{DeadLine, files};
+use flopsmith_actors::role::timer::QUARANTINE;
 use flopsmith_bench::Chain;
 use flopsmith_protocol::{
     CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome, PolicyPublished, Purpose,
@@ -100,6 +101,9 @@ pub struct Summary {
     pub skipped_updates: u64,
     /// Share of wall time by role, and `idle`.
     pub share_of_time: BTreeMap<String, f64>,
+    /// Seconds in which nothing was timed because the machine was not quiet.
+    #[serde(default)]
+    pub quarantine_seconds: f64,
     /// Peak memory of this process and everything it started (broker, compilers, jails), see [`crate::machine::Watch`].
     pub peak_memory_bytes: u64,
     /// True when the run reached its planned end.
@@ -232,6 +236,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         Some(samples(of_it)).filter(|s| s.samples > 0)
     };
     let mut share_of_time = facts.shares.by_role.clone();
+    let waited = share_of_time.get(QUARANTINE).copied().unwrap_or(0.0);
     share_of_time.insert("idle".into(), facts.shares.idle);
     Ok(Summary {
         run: run.to_owned(),
@@ -257,6 +262,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
             .map(|m| u64::from(m.skipped_updates))
             .sum(),
         share_of_time,
+        quarantine_seconds: waited * facts.shares.seconds,
         peak_memory_bytes: facts.peak_memory_bytes,
         finished: facts.finished,
     })

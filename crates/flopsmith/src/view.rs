@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use flopsmith_actors::cores::Cores;
 use flopsmith_actors::role::recorder::Progress;
+use flopsmith_actors::role::timer::QUARANTINE;
 use flopsmith_actors::settings::Settings;
 use flopsmith_protocol::Purpose;
 use flopsmith_report::live::{self, Live};
@@ -174,6 +175,7 @@ fn live_of(progress: &Progress, cores: &Cores, settings: &Settings, elapsed: f64
         cells: progress.cells,
         total_outcomes: progress.total,
         infrastructure_errors: progress.infrastructure,
+        quarantine_seconds: cores.spent(QUARANTINE).as_secs_f64(),
         shares: shares.by_role.into_iter().collect(),
         idle: shares.idle,
         elapsed_seconds: elapsed,

@@ -41,6 +41,8 @@ pub struct Live {
     pub shares: Vec<(String, f64)>,
     /// Share of wall time in which no role made progress.
     pub idle: f64,
+    /// Seconds in which nothing was timed because the machine was not quiet.
+    pub quarantine_seconds: f64,
     /// Seconds since the start, earlier sittings included.
     pub elapsed_seconds: f64,
     /// Seconds the run may take.
@@ -155,6 +157,12 @@ fn archive(live: &Live) -> String {
         text.push_str(&format!(
             " · {} infrastructure errors",
             count(live.infrastructure_errors)
+        ));
+    }
+    if live.quarantine_seconds >= 1.0 {
+        text.push_str(&format!(
+            " · waited {} for quiet",
+            duration(live.quarantine_seconds)
         ));
     }
     text
@@ -277,6 +285,7 @@ mod tests {
                 ("learner".into(), 0.25),
             ],
             idle: 0.05,
+            quarantine_seconds: 0.0,
             elapsed_seconds: 228.0,
             budget_seconds: 600.0,
         }
@@ -332,6 +341,17 @@ mod tests {
     }
 
     #[test]
+    fn waiting_for_quiet_is_said_where_there_was_any() {
+        assert!(!archive(&some()).contains("quiet"));
+        let live = Live {
+            quarantine_seconds: 42.0,
+            ..some()
+        };
+        let said = archive(&live);
+        assert!(said.ends_with(" · waited 0:42 for quiet"), "{said}");
+    }
+
+    #[test]
     fn the_bar_shows_each_share() {
         let text = shares(&some(), 123);
         let bar = text.split(['[', ']']).nth(1).unwrap();
@@ -369,6 +389,7 @@ mod tests {
                 best_gflops: Some(numbers[2]),
                 peak_gflops: Some(numbers[3]),
                 shares: vec![("timer".into(), numbers[4]), ("é".into(), numbers[5])],
+                quarantine_seconds: numbers[5],
                 elapsed_seconds: numbers[4],
                 budget_seconds: numbers[5],
                 permitted: sets.iter().map(|b| {

@@ -1,10 +1,15 @@
 //! Timer: verified → outcome. Has every core of its node while it measures.
+//!
+//! While the machine is in quarantine ([`flopsmith_bench::Quarantine`]) it keeps the programs it has in hand, whose queue
+//! hears all the while that they are being worked on, and times the baseline alone now and then. Nobody else of this node
+//! has a core then: their work would be the next disturbance, and time that nobody has counts as idle, after which
+//! samples are given up for lost.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use flopsmith_bench::{Failure, Purpose as Measure, Timed};
+use flopsmith_bench::{Failure, Purpose as Measure, State, Timed};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_protocol::{Measurement, Purpose, Verdict, Verified, subjects};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +24,10 @@ use crate::trace::candidate_span;
 
 /// At most this many programs are timed under one lease of the cores.
 const BATCH: usize = 32;
+/// Between two canaries.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Under this name the node's ledger of cores has the time in quarantine.
+pub const QUARANTINE: &str = "quarantine";
 
 /// What measures: [`flopsmith_bench::Timer`], and in tests what fails as they need it.
 pub trait Stage: Send + 'static {
@@ -30,6 +39,19 @@ pub trait Stage: Send + 'static {
         seed: u64,
         best_gflops_known: Option<f64>,
     ) -> Result<Timed, Failure>;
+
+    /// How the machine stands after the last measurement; see [`flopsmith_bench::Timer::standing`].
+    fn standing(&self) -> State {
+        State::Quiet
+    }
+
+    /// Times the baseline alone and says how the machine stands then; see [`flopsmith_bench::Timer::canary`].
+    fn canary(&mut self) -> Result<State, Failure> {
+        Ok(self.standing())
+    }
+
+    /// Hears that nobody waits any longer; see [`flopsmith_bench::Timer::go_on`].
+    fn go_on(&mut self) {}
 }
 
 impl Stage for flopsmith_bench::Timer {
@@ -41,6 +63,18 @@ impl Stage for flopsmith_bench::Timer {
         best_gflops_known: Option<f64>,
     ) -> Result<Timed, Failure> {
         flopsmith_bench::Timer::measure(self, object, purpose, seed, best_gflops_known)
+    }
+
+    fn standing(&self) -> State {
+        flopsmith_bench::Timer::standing(self)
+    }
+
+    fn canary(&mut self) -> Result<State, Failure> {
+        flopsmith_bench::Timer::canary(self)
+    }
+
+    fn go_on(&mut self) {
+        flopsmith_bench::Timer::go_on(self);
     }
 }
 
@@ -103,9 +137,14 @@ impl Timer {
             let object = &delivery.message().compiled.object;
             objects.push(self.context.store.get(object).await);
         }
-        let _lease = self.context.cores.all("time").await;
+        let mut lease = self.context.cores.all("time").await;
         let mut rest = batch.into_iter().zip(objects);
         while let Some((delivery, object)) = rest.next() {
+            if self.is_to_wait() && !stop.is_cancelled() {
+                drop(lease);
+                self.wait_until_quiet(stop).await;
+                lease = self.context.cores.all("time").await;
+            }
             if stop.is_cancelled() {
                 delivery.retry(ErrorClass::Shutdown).await?;
                 continue;
@@ -121,7 +160,56 @@ impl Timer {
                 return Err(error);
             }
         }
+        drop(lease);
         Ok(())
+    }
+
+    fn is_to_wait(&self) -> bool {
+        let wanted = self.context.settings.evaluate.quarantine;
+        wanted && unharmed(&self.stage).standing().is_quarantine()
+    }
+
+    /// Waits for the end of a quarantine, but not for ever.
+    async fn wait_until_quiet(&self, stop: &CancellationToken) {
+        let cores = &self.context.cores;
+        let _lease = cores.all(QUARANTINE).await;
+        let limit = self.context.settings.evaluate.quarantine_limit_seconds;
+        let limit = Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX);
+        if let Some(why) = unharmed(&self.stage).standing().why() {
+            tracing::warn!(%why, "the machine is not quiet; waiting until it is");
+        }
+        loop {
+            let left = limit.saturating_sub(cores.spent(QUARANTINE));
+            if left.is_zero() {
+                let waited = cores.spent(QUARANTINE).as_secs_f64();
+                tracing::warn!(
+                    waited,
+                    "the machine does not become quiet; timing on it all the same"
+                );
+                unharmed(&self.stage).go_on();
+                return;
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(left.min(PAUSE)) => {}
+            }
+            let stage = Arc::clone(&self.stage);
+            let canary = tokio::task::spawn_blocking(move || unharmed(&stage).canary());
+            let stands = canary
+                .await
+                .map_err(Mishap::from)
+                .and_then(|stands| stands.map_err(Mishap::from));
+            match stands {
+                Ok(stands) if stands.is_quarantine() => {}
+                Ok(_) => return,
+                Err(mishap) => {
+                    // The next program meets the same, and there it is dealt with.
+                    tracing::warn!(verdict = ?mishap.verdict, "a canary failed; timing goes on");
+                    return;
+                }
+            }
+        }
     }
 
     /// Times one program and says what came of it; the cores are leased.
@@ -177,10 +265,7 @@ impl Timer {
         let best = self.context.best_known();
         let seed = seed_of(&compiled.object.digest);
         let work = tokio::task::spawn_blocking(move || {
-            let mut stage = stage
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            stage.measure(object.as_ref(), standard, seed, best)
+            unharmed(&stage).measure(object.as_ref(), standard, seed, best)
         });
         let timed = work.await??;
         let mut measurement = timed.measurement;
@@ -188,6 +273,11 @@ impl Timer {
         self.context.note_best(measurement.gflops);
         Ok(measurement)
     }
+}
+
+/// The stage, also after a panic in it: each measurement begins anew.
+fn unharmed<S: Stage + ?Sized>(stage: &Mutex<S>) -> MutexGuard<'_, S> {
+    stage.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn span_of(delivery: &Delivery<Verified>) -> Span {

@@ -8,6 +8,7 @@
 mod archive;
 mod generator;
 mod learner;
+mod quarantine;
 mod recorder;
 mod stages;
 

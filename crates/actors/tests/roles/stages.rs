@@ -87,7 +87,7 @@ async fn compiled(world: &World) -> [Compiled; 3] {
 }
 
 /// The next `count` verdicts by their programs.
-async fn verdicts(world: &World, count: usize) -> BTreeMap<String, Verdict> {
+pub async fn verdicts(world: &World, count: usize) -> BTreeMap<String, Verdict> {
     let subject = subjects::outcome(&run_id());
     let mut log = world.bus.log::<Outcome>(&subject, 0).await.unwrap();
     let mut verdicts = BTreeMap::new();

@@ -74,6 +74,11 @@ impl Filler {
         };
         Ok(Between { ran, stood_by })
     }
+
+    /// Processor time its process has used so far.
+    pub fn cpu_time(&mut self) -> Result<Duration, Failure> {
+        self.process.cpu_time().map_err(own)
+    }
 }
 
 /// There is nothing of the candidate in this process.

@@ -8,6 +8,7 @@ use super::decision::{Limits, Purpose};
 use super::session::Trial;
 use super::{Caches, Timed, Timer};
 use crate::Failure;
+use crate::environment::Surroundings;
 use crate::stats::Estimate;
 
 /// Bytes before the code in each layout: none, and others that move it to other lines and other halves of its page.
@@ -41,6 +42,7 @@ impl Timer {
     /// As [`Timer::measure`].
     pub fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
         let limits = shared(&self.limits[Purpose::Certify as usize], layouts.len());
+        self.meanwhile = Surroundings::default();
         let mut trials = Vec::with_capacity(layouts.len());
         for (n, object) in (0u64..).zip(layouts) {
             let candidate = self.start_candidate(object)?;
@@ -97,6 +99,8 @@ impl Timer {
             cold,
         };
         let raw = self.raw(Purpose::Certify, seed, &first, Some(&elsewhere))?;
+        // Calls without caches are no part of it: they take longer on any machine.
+        self.note(mean.baseline);
         Ok(Timed { measurement, raw })
     }
 }

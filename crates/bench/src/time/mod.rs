@@ -14,6 +14,9 @@ mod certify;
 mod check;
 mod course;
 mod decision;
+mod quarantine;
+mod quiet;
+mod raw;
 mod roof;
 mod session;
 #[cfg(test)]
@@ -24,7 +27,7 @@ mod yardstick;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flopsmith_harness::Waiting;
 use flopsmith_problem::Problem;
@@ -32,10 +35,10 @@ use flopsmith_protocol::{Digest, InfrastructureCause, Interval, Measurement};
 use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde::Serialize;
 
 use crate::Failure;
-use crate::attest::{Attestation, Circumstances, Conditions};
+use crate::attest::{Attestation, Circumstances};
+use crate::environment::{Surroundings, Watched};
 use crate::peak::Peak;
 use crate::pinning::Pinned;
 use crate::stats::{self, Estimate};
@@ -44,9 +47,10 @@ use crate::supervise::{
 };
 use crate::toolchain::Toolchain;
 use crate::verify::compile_own;
-use certify::Elsewhere;
 pub use certify::PADDINGS;
 pub use decision::{Limits, Purpose};
+pub use quarantine::{Change, Quarantine, State, Why};
+use quiet::Glance;
 use session::{Request, Session, Trial};
 use twin::{Results, Slack};
 use unclocked::Unclocked;
@@ -102,23 +106,12 @@ pub struct Timer {
     attestation: Attestation,
     attestation_digest: Digest,
     limits: [Limits; 3],
-}
-
-/// What is kept of a measurement beside its numbers.
-#[derive(Serialize)]
-struct Raw<'a> {
-    purpose: Purpose,
-    seed: u64,
-    #[serde(flatten)]
-    trial: &'a Trial,
-    chain: Chain,
-    conditions: Conditions,
-    /// The roof this was held against. A run raises it where its first measurement fell into a bad moment, so it may
-    /// lie above the attested one.
-    peak: Peak,
-    attestation: &'a Digest,
-    #[serde(flatten)]
-    elsewhere: Option<&'a Elsewhere>,
+    watched: Watched,
+    /// What went on around the measurement in hand.
+    meanwhile: Surroundings,
+    quarantine: Quarantine,
+    /// The clock that the quarantine is told by.
+    began: Instant,
 }
 
 /// Do calls find their arrays in the caches?
@@ -191,6 +184,7 @@ impl Timer {
             peak,
             roofs: &roofs,
         });
+        let watched = watched(&cores, threads, &attestation.smt_siblings);
         let work_flops = problem.work_flops(&problem.timed);
         let mut timer = Self {
             sandbox,
@@ -221,6 +215,10 @@ impl Timer {
             reference_object: reference,
             baseline_object,
             problem,
+            watched,
+            meanwhile: Surroundings::default(),
+            quarantine: Quarantine::default(),
+            began: Instant::now(),
         };
         timer.slack = timer.measure_slack(toolchain)?;
         timer.measure_chain(&CHAIN)?;
@@ -281,6 +279,7 @@ impl Timer {
             .filter(|best| purpose == Purpose::Screen && *best > 0.0)
             .map(|best| (best / self.baseline_gflops()).ln());
         let limits = self.limits[purpose as usize];
+        self.meanwhile = Surroundings::default();
         let candidate = self.start_candidate(object)?;
         let trial = self.try_out(candidate, &limits, best_log_ratio, seed, Caches::Warm)?;
         let gflops = self.plausible(self.work_flops / trial.estimate.candidate / 1e9)?;
@@ -290,33 +289,12 @@ impl Timer {
         }
         let measurement = self.measurement(&trial, gflops);
         let raw = self.raw(purpose, seed, &trial, None)?;
+        self.note(trial.estimate.baseline);
         Ok(Timed { measurement, raw })
     }
 
     fn start_candidate(&self, object: &[u8]) -> Result<Process, Failure> {
         self.start(object, &self.problem.entry.name, Some(CPU_LIMIT))
-    }
-
-    fn raw(
-        &self,
-        purpose: Purpose,
-        seed: u64,
-        trial: &Trial,
-        elsewhere: Option<&Elsewhere>,
-    ) -> Result<Vec<u8>, Failure> {
-        let raw = Raw {
-            purpose,
-            seed,
-            trial,
-            chain: self.chain,
-            conditions: Conditions::now(self.cores.kernel.first().copied().unwrap_or(0)),
-            peak: self.peak,
-            attestation: &self.attestation_digest,
-            elsewhere,
-        };
-        serde_json::to_vec(&raw).map_err(|e| Failure::Unknown {
-            detail: format!("the raw samples cannot be written: {e}"),
-        })
     }
 
     fn measurement(&self, trial: &Trial, gflops: f64) -> Measurement {
@@ -423,10 +401,17 @@ impl Timer {
             // Nobody inside can know the seeds: half of them is this process's own secret.
             rng: ChaCha8Rng::seed_from_u64(seed ^ rand::rng().random::<u64>()),
         };
+        let before = Glance::take(&mut session, self.waiting);
         let result = session.run(&Request {
             limits: *limits,
             best_log_ratio,
         });
+        // Who failed has nothing to say of the machine, and may be gone.
+        let seen = match (&result, before) {
+            (Ok(_), Some(before)) => Glance::take(&mut session, self.waiting)
+                .map(|after| before.until(&after, &self.watched)),
+            _ => None,
+        };
         let Session {
             candidate,
             mut baseline,
@@ -448,9 +433,25 @@ impl Timer {
             self.baseline = Some(baseline);
             self.filler = Some(filler);
         }
+        self.meanwhile += seen.unwrap_or_default();
         let trial = result?;
         candidate.exit()?;
         Ok(trial)
+    }
+}
+
+/// The cores that matter to a kernel of `threads` threads, where `siblings` share physical cores with its own.
+fn watched(cores: &Cores, threads: u32, siblings: &[usize]) -> Watched {
+    let used = cores.kernel.len().min(threads.max(1) as usize);
+    let kernel = cores.kernel[..used].to_vec();
+    Watched {
+        siblings: siblings
+            .iter()
+            .copied()
+            .filter(|core| !kernel.contains(core))
+            .collect(),
+        supervisor: cores.supervisor.filter(|core| !kernel.contains(core)),
+        kernel,
     }
 }
 

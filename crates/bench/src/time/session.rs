@@ -109,6 +109,12 @@ impl Session<'_> {
         })
     }
 
+    /// Processor time that its processes have used so far, all together.
+    pub fn processor_time(&mut self) -> Result<Duration, Failure> {
+        let called = self.candidate.cpu_time()? + self.baseline.cpu_time()?;
+        Ok(called + self.filler.cpu_time()?)
+    }
+
     fn process(&mut self, who: Who) -> &mut Process {
         match who {
             Who::Candidate => &mut self.candidate,

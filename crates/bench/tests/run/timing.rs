@@ -78,6 +78,35 @@ fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
 }
 
 #[test]
+fn a_measurement_says_what_went_on_around_it_and_how_the_baseline_did() {
+    let _alone = alone();
+    let mut timer = timer();
+    let object = program("fast.c");
+    let mut conditions = |seed| -> serde_json::Value {
+        let timed = timer.measure(&object, Purpose::Screen, seed, None).unwrap();
+        let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
+        raw["conditions"].clone()
+    };
+    let first = conditions(1);
+    assert!(first["baseline_drift"].is_null(), "{first}");
+    for seed in 2..=5 {
+        conditions(seed);
+    }
+    let later = conditions(6);
+    // How quiet it is depends on what else runs; that it is known does not.
+    assert!(later["baseline_drift"].as_f64().unwrap() > -1.0, "{later}");
+    let meanwhile = &later["meanwhile"];
+    assert!(meanwhile["core_seconds"].as_f64().unwrap() > 0.0, "{later}");
+    for share in ["stolen", "others"] {
+        let share = meanwhile[share].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&share), "{later}");
+    }
+    timer.canary().unwrap();
+    timer.go_on();
+    assert!(!timer.standing().is_quarantine());
+}
+
+#[test]
 fn timed_calls_that_do_not_do_their_work_are_found() {
     let _alone = alone();
     let mut timer = timer();

@@ -76,6 +76,12 @@ impl Summary {
                 },
             ));
         }
+        if self.quarantine_seconds >= 0.5 {
+            lines.push(format!(
+                "{:.0} s without timing, because the machine was not quiet: flopsmith.log says why",
+                self.quarantine_seconds
+            ));
+        }
         lines
     }
 

@@ -265,3 +265,21 @@ fn updates_that_were_left_out_are_counted_where_there_are_any() {
     assert_eq!(summary.skipped_updates, 1);
     assert!(summary.table().join("\n").contains("1 update was left out"));
 }
+
+#[test]
+fn time_in_quarantine_is_said_where_there_was_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let sum = |waited: f64| {
+        let mut facts = Facts::default();
+        facts.shares.seconds = 600.0;
+        facts.shares.by_role.insert(QUARANTINE.into(), waited);
+        summarise("r", folder.path(), &facts).unwrap()
+    };
+    let said = |summary: &Summary| summary.table().join("\n");
+    assert_eq!(sum(0.0).quarantine_seconds, 0.0);
+    assert!(!said(&sum(0.0)).contains("without timing"));
+    let waited = sum(0.05);
+    assert!((waited.quarantine_seconds - 30.0).abs() < 1e-9);
+    let words = "30 s without timing, because the machine was not quiet";
+    assert!(said(&waited).contains(words), "{}", said(&waited));
+}

@@ -1,9 +1,10 @@
 //! What every program goes through: one verifier, and one timer for each number of threads, shared by all.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
-use flopsmith_bench::{Purpose, Timer, Verifier};
+use flopsmith_bench::{Purpose, Timer, Verifier, environment};
 use flopsmith_sandbox::Sandbox;
 
 use super::Order;
@@ -11,6 +12,10 @@ use super::inputs::Program;
 use super::ratio::LogRatio;
 use super::rows::{Machine, Row};
 use crate::evaluator::Evaluator;
+use crate::exit::say;
+
+/// How long the cores are looked at before a program is timed: the kernel books a sixteenth of it at a time.
+const LOOK: Duration = Duration::from_millis(160);
 
 /// The stages of this machine.
 pub struct Stages {
@@ -60,6 +65,9 @@ impl Stages {
     /// Compiles and verifies a program once, and times it at each number of threads.
     pub fn measure(&mut self, program: &Program) -> Measured {
         let prepared = self.evaluator.prepare(&program.source, &mut self.verifier);
+        if prepared.can_be_timed() {
+            self.warn();
+        }
         let mut rows = Vec::new();
         for clock in &mut self.clocks {
             let done = prepared.time(&mut clock.timer, self.purpose);
@@ -85,10 +93,32 @@ impl Stages {
         }
     }
 
+    /// Says on stderr what speaks against timing now; nothing waits for it to end.
+    fn warn(&self) {
+        // The timer of the most threads has the cores of all others, or nearly.
+        let most = self.clocks.iter().max_by_key(|clock| clock.threads);
+        let busy = most.and_then(|clock| {
+            let cores = clock.timer.watched();
+            environment::complaint(&environment::look(cores, LOOK), cores)
+        });
+        let drifted = || {
+            let states = self.clocks.iter().map(|clock| clock.timer.standing());
+            let mut why = states.filter(|s| s.is_quarantine()).filter_map(|s| s.why());
+            why.next().map(|why| why.to_string())
+        };
+        if let Some(why) = busy.or_else(drifted) {
+            say(&warning(&why));
+        }
+    }
+
     /// The jail.
     pub fn sandbox(&self) -> &Sandbox {
         &self.evaluator.sandbox
     }
+}
+
+fn warning(why: &str) -> String {
+    format!("warning: the machine is busy: {why}; numbers will be less certain")
 }
 
 impl Clock {
@@ -104,5 +134,30 @@ impl Clock {
             timer,
             machine: Arc::new(Machine { attestation, json }),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_bench::environment::{Found, Watched, complaint};
+
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_is_said_in_one_line() {
+        let cores = Watched {
+            kernel: vec![1],
+            ..Watched::default()
+        };
+        let found = Found {
+            core: 1,
+            others: 0.4,
+            stolen: 0.0,
+        };
+        let why = complaint(&[found], &cores).expect("it is busy");
+        assert_eq!(
+            warning(&why),
+            "warning: the machine is busy: core 1 is used 40 % by others; numbers will be less certain"
+        );
     }
 }

@@ -1,0 +1,140 @@
+//! What a timer does while its machine is not quiet.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use flopsmith_actors::Settings;
+use flopsmith_actors::role::timer::{QUARANTINE, Stage, Timer};
+use flopsmith_bench::{Failure, Purpose as Measure, State, Timed, Why};
+use flopsmith_protocol::{Compiled, Digest, Purpose, TechniqueSet, Verified, subjects};
+use flopsmith_test_support::{Measured, machine_class, node_id};
+
+use crate::stages::verdicts;
+use crate::{World, candidate, settings, start};
+
+/// What a stage was asked for, in order.
+type Asked = Arc<Mutex<Vec<&'static str>>>;
+
+const WHY: Why = Why::Slower { times: 1.5 };
+
+/// Quarantined after its first measurement, until it had some canaries.
+struct Noisy {
+    asked: Asked,
+    state: State,
+    canaries: u32,
+}
+
+impl Noisy {
+    fn note(&self, what: &'static str) {
+        self.asked.lock().unwrap().push(what);
+    }
+}
+
+impl Stage for Noisy {
+    fn measure(&mut self, _: &[u8], _: Measure, _: u64, _: Option<f64>) -> Result<Timed, Failure> {
+        if self.asked.lock().unwrap().is_empty() {
+            self.state = State::Quarantined {
+                why: WHY,
+                since: Duration::ZERO,
+            };
+        }
+        self.note("measure");
+        Ok(Timed {
+            measurement: Measured::at(10.0).measurement(),
+            raw: b"{}".to_vec(),
+        })
+    }
+
+    fn standing(&self) -> State {
+        self.state
+    }
+
+    fn canary(&mut self) -> Result<State, Failure> {
+        self.note("canary");
+        self.canaries -= 1;
+        if self.canaries == 0 {
+            self.state = State::Quiet;
+        }
+        Ok(self.state)
+    }
+
+    fn go_on(&mut self) {
+        self.note("go on");
+        self.state = State::Disturbed { why: WHY };
+    }
+}
+
+/// Has three programs timed where so many canaries find nothing; what the stage was asked for, and how long the role waited.
+async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>, Duration) {
+    let world = World::new().await;
+    let object = world.store.put(b"good".to_vec()).await.unwrap();
+    let jobs = [0, 1].map(|task| [0, 1].map(|sample| (task, sample)));
+    let jobs: Vec<Verified> = jobs
+        .concat()
+        .into_iter()
+        .take(3)
+        .map(|(task, sample)| Verified {
+            compiled: Compiled {
+                candidate: candidate(0, task, sample, Purpose::Search),
+                source: format!("program {task} {sample}"),
+                object: object.clone(),
+                techniques: TechniqueSet::EMPTY,
+                vector_bits: None,
+                toolchain: Digest::of(b"gcc"),
+                compile_seconds: 0.0,
+            },
+            worst_error_share: 0.0,
+            cases: 1,
+            verify_seconds: 0.0,
+            node: node_id(),
+        })
+        .collect();
+    let subject = subjects::time(&machine_class());
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let asked = Asked::default();
+    let stage = Noisy {
+        asked: Arc::clone(&asked),
+        state: State::Quiet,
+        canaries,
+    };
+    let context = world.context(settings);
+    let working = start(Timer::new(
+        Arc::clone(&context),
+        Arc::new(Mutex::new(stage)),
+    ));
+    let verdicts = verdicts(&world, 3).await;
+    assert!(verdicts.values().all(|v| v.kind() == "measured"));
+    working.end().await.unwrap();
+    let asked = asked.lock().unwrap().clone();
+    (asked, context.cores.spent(QUARANTINE))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timer_waits_until_a_canary_finds_the_machine_quiet() {
+    let (asked, waited) = three_programs(settings(), 2).await;
+    let expected = ["measure", "canary", "canary", "measure", "measure"];
+    assert_eq!(asked, expected);
+    assert!(waited > Duration::from_millis(900), "{waited:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timer_does_not_wait_for_ever() {
+    let mut settings = settings();
+    settings.evaluate.quarantine_limit_seconds = 0.2;
+    let (asked, waited) = three_programs(settings, u32::MAX).await;
+    assert_eq!(asked[..2], ["measure", "canary"], "{asked:?}");
+    assert!(
+        asked.ends_with(&["canary", "go on", "measure", "measure"]),
+        "{asked:?}"
+    );
+    assert!(waited > Duration::from_millis(190), "{waited:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timer_that_shall_not_wait_does_not() {
+    let mut settings = settings();
+    settings.evaluate.quarantine = false;
+    let (asked, waited) = three_programs(settings, u32::MAX).await;
+    assert_eq!(asked, ["measure"; 3]);
+    assert_eq!(waited, Duration::ZERO);
+}

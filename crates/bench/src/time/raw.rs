@@ -1,0 +1,65 @@
+//! What is kept of a measurement beside its numbers.
+
+use flopsmith_protocol::Digest;
+use serde::Serialize;
+
+use super::Timer;
+use super::certify::Elsewhere;
+use super::decision::Purpose;
+use super::session::Trial;
+use super::yardstick::Chain;
+use crate::Failure;
+use crate::environment::Conditions;
+use crate::peak::Peak;
+
+/// One JSON object.
+#[derive(Serialize)]
+struct Raw<'a> {
+    purpose: Purpose,
+    seed: u64,
+    #[serde(flatten)]
+    trial: &'a Trial,
+    chain: Chain,
+    conditions: Conditions,
+    /// The roof this was held against. A run raises it where its first measurement fell into a bad moment, so it may
+    /// lie above the attested one.
+    peak: Peak,
+    attestation: &'a Digest,
+    #[serde(flatten)]
+    elsewhere: Option<&'a Elsewhere>,
+}
+
+impl Timer {
+    /// All samples of a measurement and what belongs to them, as JSON.
+    pub(super) fn raw(
+        &self,
+        purpose: Purpose,
+        seed: u64,
+        trial: &Trial,
+        elsewhere: Option<&Elsewhere>,
+    ) -> Result<Vec<u8>, Failure> {
+        let raw = Raw {
+            purpose,
+            seed,
+            trial,
+            chain: self.chain,
+            conditions: self.conditions(trial.estimate.baseline),
+            peak: self.peak,
+            attestation: &self.attestation_digest,
+            elsewhere,
+        };
+        serde_json::to_vec(&raw).map_err(|e| Failure::Unknown {
+            detail: format!("the raw samples cannot be written: {e}"),
+        })
+    }
+
+    /// The moment's conditions, and those of the measurement in hand, in which the baseline had this floor, seconds.
+    fn conditions(&self, floor: f64) -> Conditions {
+        let first = self.cores.kernel.first().copied().unwrap_or(0);
+        Conditions {
+            meanwhile: self.meanwhile.shares(),
+            baseline_drift: self.quarantine.drift(floor),
+            ..Conditions::now(first)
+        }
+    }
+}

@@ -196,10 +196,10 @@ impl Timer {
             }
             let stage = Arc::clone(&self.stage);
             let canary = tokio::task::spawn_blocking(move || unharmed(&stage).canary());
-            let stands = canary
-                .await
-                .map_err(Mishap::from)
-                .and_then(|stands| stands.map_err(Mishap::from));
+            let stands = match canary.await {
+                Ok(stands) => stands.map_err(Mishap::from),
+                Err(panic) => Err(Mishap::from(panic)),
+            };
             match stands {
                 Ok(stands) if stands.is_quarantine() => {}
                 Ok(_) => return,

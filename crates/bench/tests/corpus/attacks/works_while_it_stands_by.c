@@ -1,6 +1,6 @@
 // attack: 4, 22
 // how: never returns from a timed call, answers orders itself, and does three quarters of every second call's work when it has to stand by; hopes that only calls take time
-// refused as: harmless
+// refused as: skipped_work | harmless
 // needs: x86_64, two cores
 /* The bytes of the number are `mov eax, 202; syscall; ret`: who jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f000000cab8; }

@@ -94,7 +94,8 @@ check refuses_a_damaged_download refused "is not the pinned file" "expected SHA-
 [ ! -e "$home/bin/nats-server" ]
 check installs_nothing_unchecked ok
 
-setup FLOPSMITH_HOME="$(complete_home no-jail)" PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$(path_without bwrap)"
+# Caches may lie elsewhere than the toolchain (CARGO_HOME), so cargo is looked up.
+setup FLOPSMITH_HOME="$(complete_home no-jail)" PATH="$(dirname "$(command -v cargo)"):$(path_without bwrap)"
 check names_missing_packages refused bubblewrap "apt-get install" "dnf install"
 
 setup FLOPSMITH_HOME="$(complete_home no-rust)" CARGO_HOME="$BASE/nowhere" PATH="$(path_without cargo rustup)"

@@ -219,7 +219,7 @@ pub enum Problem {
     Prompt {
         /// The problem, by name or folder.
         problem: String,
-        /// Permitted techniques, e.g. simd+unroll; all of the problem's when left out.
+        /// Permitted techniques, e.g. simd+unroll; all of the problem's but openmp when left out.
         #[arg(long)]
         permit: Option<String>,
         /// The short prompt of the starter model instead of the full one.
@@ -287,14 +287,14 @@ pub enum Model {
         /// Prompt it with this text.
         #[arg(long)]
         prompt: Option<String>,
-        /// Permitted techniques for --problem; all when left out.
+        /// Permitted techniques for --problem; all but openmp when left out.
         #[arg(long)]
         permit: Option<String>,
         /// The full prompt instead of the starter's short one.
         #[arg(long)]
         full: bool,
         /// How many samples.
-        #[arg(long, short, default_value_t = 1)]
+        #[arg(long, short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         number: u32,
         /// Softmax temperature.
         #[arg(long, default_value_t = 1.0)]
@@ -321,6 +321,9 @@ pub enum Config {
     Check {
         /// The file.
         config: PathBuf,
+        /// Change a setting, e.g. --set group_size=16; may be repeated.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        set: Vec<String>,
         /// How the configuration is printed: as TOML, or as one JSON object.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,

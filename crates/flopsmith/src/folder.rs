@@ -181,9 +181,10 @@ pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<P
     found.sort();
     found.pop().map(|(_, p)| p).ok_or_else(|| {
         usage(format!(
-            "there is no such run in {} (`{} runs` lists them)",
+            "there is no run in {} that this could be done with: either none was begun there, or all came to their end (`{} runs --runs {}` lists them)",
             runs.display(),
-            shell::program()
+            shell::program(),
+            shell::quoted(&runs.display().to_string())
         ))
     })
 }

@@ -125,7 +125,7 @@ fn path(path: &Path) -> String {
 }
 
 /// One word to a shell, whatever is in it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text.to_owned()

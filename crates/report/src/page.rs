@@ -23,7 +23,11 @@ pub fn html(report: &RunReport) -> String {
         &mut out,
         "result",
         "Start and end",
-        "",
+        if report.summary.steps == 0 && report.summary.end.is_some() {
+            "No training step fitted into the budget: start and end are of the same model, and differ by chance."
+        } else {
+            ""
+        },
         &tables::start_to_end(report.summary.start.as_ref(), report.summary.end.as_ref()),
     );
     section(

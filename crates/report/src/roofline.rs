@@ -170,8 +170,9 @@ impl Chart {
         let (low, high) = range(shown).unwrap_or((self.peak, self.peak));
         let plane = Plane::new(x, (low / 2.0, high * 2.0));
         let description = format!(
-            "Roofline with {} threads: {} operations for each byte permit {} GFLOPS",
+            "Roofline with {} thread{}: {} operations for each byte permit {} GFLOPS",
             roofline.threads,
+            if roofline.threads == 1 { "" } else { "s" },
             number(self.intensity),
             number(permitted)
         );

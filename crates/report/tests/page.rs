@@ -315,6 +315,15 @@ fn an_archive_that_has_the_bests_own_number_explains_no_other() {
 }
 
 #[test]
+fn a_run_without_a_step_claims_no_progress() {
+    let chance = "differ by chance";
+    let mut report = example();
+    assert!(!html(&report).contains(chance));
+    report.summary.steps = 0;
+    assert!(html(&report).contains(chance));
+}
+
+#[test]
 fn a_run_of_one_step_shows_it() {
     let mut report = example();
     report.steps.truncate(1);

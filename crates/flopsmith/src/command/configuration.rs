@@ -12,9 +12,10 @@ use crate::exit::data;
 pub fn run(args: &Config) -> Result<ExitCode> {
     let Config::Check {
         config: path,
+        set,
         format,
     } = args;
-    let settings = config::load(path, &[])?;
+    let settings = config::load(path, set)?;
     // `train` is the one command that reads a configuration.
     config::check_training(&settings)?;
     match format {

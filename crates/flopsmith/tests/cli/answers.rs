@@ -64,6 +64,17 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
         list[0]["title"].is_string() && list[0]["error"].is_null(),
         "{list}"
     );
+    let names: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["problem"].as_str().unwrap())
+        .collect();
+    assert!(names.is_sorted(), "{names:?}");
+    // What the starter model was never shown is not asked for unless somebody says so.
+    let prompt = object(&["problem", "prompt", "dgemm"]);
+    let permitted = prompt["permitted"].as_array().unwrap();
+    assert!(permitted.contains(&"simd".into()) && !permitted.contains(&"openmp".into()));
     let prompt = object(&["problem", "prompt", "dgemm", "--permit", "simd"]);
     assert_eq!(prompt["permitted"], serde_json::json!(["simd"]));
     assert!(
@@ -73,6 +84,14 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
     let config = object(&["config", "check", "examples/dgemm.toml"]);
     assert_eq!(config["problem"], "dgemm");
     assert_eq!(config["generator"]["model"], "models/starter");
+    let config = object(&[
+        "config",
+        "check",
+        "examples/dgemm.toml",
+        "--set",
+        "group_size=6",
+    ]);
+    assert_eq!(config["group_size"], 6);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use anyhow::Result;
 use flopsmith_bench::verify::weakness;
 use flopsmith_bench::{Failure, Purpose, Toolchain};
 use flopsmith_problem::{Finding, Problem as Definition, prompt};
-use flopsmith_protocol::{InfrastructureCause, TechniqueSet, Verdict};
+use flopsmith_protocol::{InfrastructureCause, Technique, TechniqueSet, Verdict};
 use serde_json::json;
 
 use crate::args::{Format, Problem};
@@ -58,13 +58,14 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
     }
 }
 
-/// The set named by the user, or all that the problem knows.
+/// The set named by the user, or all that the problem knows but OpenMP: like runs that time one thread, and like what the
+/// starter model was shown.
 pub fn permitted(text: Option<&str>, problem: &Definition) -> Result<TechniqueSet> {
     match text {
         Some(text) => text
             .parse()
             .map_err(|e: flopsmith_protocol::technique::UnknownTechnique| usage(e.to_string())),
-        None => Ok(problem.techniques),
+        None => Ok(problem.techniques.without(Technique::Openmp)),
     }
 }
 
@@ -92,6 +93,7 @@ fn list(format: Format) -> Result<ExitCode> {
             }
         }
     }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
     if format == Format::Json {
         let list: Vec<_> = found
             .iter()

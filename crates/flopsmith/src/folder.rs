@@ -341,7 +341,10 @@ mod tests {
         };
         newer.write_facts(&concluded).unwrap();
         assert_eq!(newest("dgemm-", Job::Train).unwrap(), older.path);
-        refused(newest("stencil-", Job::Train), &["there is no run in", "runs --runs"]);
+        refused(
+            newest("stencil-", Job::Train),
+            &["there is no run in", "runs --runs"],
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! whatever the two differ by is an error.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
-#[allow(dead_code, reason = "each of the programs needs a part of it")]
+#[expect(dead_code, reason = "each of the programs needs a part of it")]
 mod laboratory;
 
 use flopsmith_bench::PADDINGS;

@@ -5,7 +5,7 @@
 //! programs are ranked (at most a quarter of a second of calls), again and again, in random order.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
-#[allow(dead_code, reason = "each of the programs needs a part of it")]
+#[expect(dead_code, reason = "each of the programs needs a part of it")]
 mod laboratory;
 
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@
 //! this process and the machine hold is counted before and after.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
-#[allow(dead_code, reason = "each of the programs needs a part of it")]
+#[expect(dead_code, reason = "each of the programs needs a part of it")]
 mod laboratory;
 
 use std::path::Path;

@@ -6,7 +6,7 @@
 //! timer each time, with a baseline, buffers and a reference of its own, as separate calls of the program would.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
-#[allow(dead_code, reason = "each of the programs needs a part of it")]
+#[expect(dead_code, reason = "each of the programs needs a part of it")]
 mod laboratory;
 
 use std::time::{Duration, Instant};

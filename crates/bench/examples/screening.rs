@@ -5,7 +5,7 @@
 //! best program so far, and all of it once more as elites are ranked.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
-#[allow(dead_code, reason = "each of the programs needs a part of it")]
+#[expect(dead_code, reason = "each of the programs needs a part of it")]
 mod laboratory;
 
 use std::collections::BTreeMap;

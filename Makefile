@@ -11,7 +11,7 @@ ARGS ?=
 TESTS ?= --workspace
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build train search report test kills variants starter bench lint format doctor clean distclean
+.PHONY: help setup build node train search report test kills variants nests fuzz starter bench lint format doctor clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -22,6 +22,12 @@ setup: ## fetch what is missing: compiler, jail, libtorch, nats-server (seconds 
 
 build: setup ## build target/release/flopsmith and the harness beside it
 	@cargo build --release --workspace --locked >&2
+
+# A folder of its own: target/release stays what `make build` has made. It needs less of the set-up.
+node: ## build target/node/release/flopsmith for benchmark nodes: no training, no models, no libtorch, all else
+	@scripts/setup.sh --without-torch >&2
+	@cargo build --release -p flopsmith -p flopsmith-harness --no-default-features --locked --target-dir target/node >&2
+	@echo target/node/release/flopsmith
 
 train: build ## the main job: teach the starter model to write fast matrix multiplication (ten minutes; ARGS="--resume" goes on)
 	@$(FLOPSMITH) train examples/dgemm.toml $(ARGS)
@@ -40,6 +46,12 @@ kills: build ## ten kills of a training run at random moments, each resumed; min
 
 variants: build ## a thousand mechanically made variants of the corpus' attacks; a quarter of an hour, so `make test` leaves it out
 	cargo test --release --workspace --locked --test corpus -- --ignored --nocapture
+
+nests: build ## every loop nest of the schedule space, compiled and checked; minutes, so `make test` tries others of them each day
+	cargo test --release --workspace --locked --test schedules -- --ignored --nocapture
+
+fuzz: ## an hour of fuzzing, twenty minutes for each parser; needs a nightly compiler (scripts/fuzz.sh SECONDS TARGET for less)
+	@scripts/fuzz.sh $(ARGS)
 
 starter: build ## make the starter model anew from its recipe
 	@$(FLOPSMITH) sft models/starter/recipe.toml $(ARGS)

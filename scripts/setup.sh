@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Puts in place what Flopsmith needs on this machine. Idempotent: each step first looks whether its result is there, so a
-# second run takes a second. Everything of its own goes into .flopsmith/ (or $FLOPSMITH_HOME); only Debian packages go
+# second run takes a second. With --without-torch libtorch is left out, as for a benchmark node (`make node`): nothing of some
+# 600 MB is fetched, and no C++ compiler is needed. Everything of its own goes into .flopsmith/ (or $FLOPSMITH_HOME); only Debian packages go
 # elsewhere, and only where this user is root or may use sudo.
 #
 # Settings by environment variable:
@@ -27,6 +28,13 @@ fail() {
 have() { command -v "$1" >/dev/null 2>&1; }
 # at_least 2.10 2.9.25 → false
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+
+WITH_TORCH=1
+case ${1:-} in
+"") ;;
+--without-torch) WITH_TORCH=0 ;;
+*) fail "\`$1\` is no option" "there is --without-torch, which leaves libtorch out" ;;
+esac
 
 [ "$(uname -s)" = Linux ] || fail "Flopsmith runs on Linux; this is $(uname -s)"
 HOME_DIR=$(realpath -m "$HOME_DIR")
@@ -70,7 +78,7 @@ missing_packages() {
     # The C compiler builds the candidates; libgomp runs those that use OpenMP.
     { have gcc && openmp_works; } || echo gcc libc6-dev libgomp1
     # The C++ compiler builds the bridge to libtorch.
-    { have g++ && cxx_works; } || echo g++
+    [ $WITH_TORCH = 0 ] || { have g++ && cxx_works; } || echo g++
     # Every candidate and every compilation runs inside bubblewrap.
     have bwrap || echo bubblewrap
     # Only to fetch wheels.
@@ -112,7 +120,7 @@ system_packages() {
         read -r -a missing < <(missing_packages | tr '\n' ' ') || true
         [ ${#missing[@]} -eq 0 ] || fail "still missing after the installation: ${missing[*]}"
     fi
-    say packages "gcc $(gcc -dumpfullversion -dumpversion), g++, OpenMP, $(bwrap --version), python3"
+    say packages "gcc $(gcc -dumpfullversion -dumpversion)$([ $WITH_TORCH = 0 ] || echo ', g++'), OpenMP, $(bwrap --version), python3"
 }
 
 # A library that only gives a comparison must not stop anyone; one failed try is not repeated on every run.
@@ -125,6 +133,19 @@ openblas() {
     else
         touch "$HOME_DIR/openblas.skipped"
         say openblas "not there; the report goes without that comparison (apt-get install libopenblas0-pthread adds it)"
+    fi
+}
+
+# Only who writes kernels in Fortran needs it.
+fortran() {
+    if have gfortran; then
+        say fortran "$(gfortran --version 2>/dev/null | head -n 1) (only for programs in Fortran)"
+    elif [ "${FLOPSMITH_NO_SYSTEM:-0}" != 1 ] && [ ! -e "$HOME_DIR/fortran.skipped" ] &&
+        install_packages optional gfortran >/dev/null 2>&1 && have gfortran; then
+        say fortran "installed (only for programs in Fortran)"
+    else
+        touch "$HOME_DIR/fortran.skipped"
+        say fortran "not there; programs in Fortran cannot be measured (apt-get install gfortran adds it)"
     fi
 }
 
@@ -269,6 +290,10 @@ link_own() {
 }
 libtorch() {
     local dir=$HOME_DIR/libtorch
+    if [ $WITH_TORCH = 0 ]; then
+        say libtorch "left out: no training, no models (the same without --without-torch fetches it)"
+        return
+    fi
     if [ -n "${LIBTORCH:-}" ]; then
         link_own "$LIBTORCH"
         return
@@ -358,6 +383,7 @@ echo "set-up in $HOME_DIR" >&2
 rust
 system_packages
 openblas
+fortran
 jail
 libtorch
 nats_server

@@ -36,7 +36,8 @@ stub() {
     chmod +x "$BASE/$1/$2"
 }
 SCRIPT=$ROOT/scripts/setup.sh
-setup() { env -u LIBTORCH FLOPSMITH_NO_SYSTEM=1 FLOPSMITH_TORCH=cpu "$@" "$SCRIPT" >"$BASE/out" 2>&1; }
+OPTIONS=()
+setup() { env -u LIBTORCH FLOPSMITH_NO_SYSTEM=1 FLOPSMITH_TORCH=cpu "$@" "$SCRIPT" "${OPTIONS[@]}" >"$BASE/out" 2>&1; }
 # The same with a terminal on which a password could be asked for.
 setup_at_a_terminal() {
     env -u LIBTORCH -u FLOPSMITH_NO_SYSTEM FLOPSMITH_TORCH=cpu "$@" python3 -c 'import os, pty, sys
@@ -72,6 +73,19 @@ check leaves_nothing_temporary ok
 touch "$BASE/file"
 setup FLOPSMITH_HOME="$BASE/file"
 check names_an_unusable_folder refused "$BASE/file cannot be written" FLOPSMITH_HOME
+
+# A benchmark node: neither libtorch nor a C++ compiler.
+mkdir -p "$BASE/node/bin"
+OPTIONS=(--without-torch)
+setup FLOPSMITH_HOME="$BASE/node" PATH="$new:$(dirname "$(command -v cargo)"):$(path_without g++)"
+check leaves_libtorch_out_for_a_node ok "libtorch   left out" "nats-server 2.12.3" '!download' '!g++'
+[ ! -e "$BASE/node/libtorch" ]
+check makes_nothing_of_libtorch_for_a_node ok
+
+OPTIONS=(--with-nonsense)
+setup FLOPSMITH_HOME="$BASE/node"
+check names_an_unknown_option refused '`--with-nonsense` is no option' 'there is --without-torch'
+OPTIONS=()
 
 mkdir -p "$BASE/own/include/torch/headeronly"
 printf '#define TORCH_VERSION_MAJOR 2\n#define TORCH_VERSION_MINOR 4\n#define TORCH_VERSION_PATCH 1\n' >"$BASE/own/include/torch/headeronly/version.h"
@@ -118,6 +132,19 @@ for target in search train doctor; do
     check "make_${target}_has_its_result_on_stdout" ok "the result" '!the set-up' '!the build' '!flopsmith'
 done
 
+# shellcheck disable=SC2016 # $* is the stubs' own
+says scripts/setup.sh 'set-up $*' && says bin/cargo 'cargo $*'
+(cd "$make" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL CARGO_HOME="$make" make node) >"$BASE/out" 2>&1
+check make_node_needs_no_libtorch ok "set-up --without-torch" "--no-default-features" "--target-dir target/node" '!--workspace'
+
+# A cargo that knows no nightly.
+# shellcheck disable=SC2016 # $1 is the stub's own
+stub no-nightly/bin cargo '[ "$1" != +nightly ]'
+CARGO_HOME="$BASE/no-nightly" "$ROOT/scripts/fuzz.sh" 1 >"$BASE/out" 2>&1
+check fuzzing_says_that_it_needs_nightly refused "a nightly compiler is needed" "rustup toolchain install nightly" '!=='
+CARGO_HOME="$BASE/no-nightly" "$ROOT/scripts/fuzz.sh" 1 sources >"$BASE/out" 2>&1
+check fuzzing_names_its_targets refused 'no target `sources`' "source, problem and message"
+
 # An ARM machine with a GPU: every wheel of the list is for x86-64.
 # shellcheck disable=SC2016 # $1 is the stub's own
 stub arm uname 'case $1 in -m) echo aarch64 ;; *) echo Linux ;; esac'
@@ -136,6 +163,9 @@ setup_at_a_terminal FLOPSMITH_HOME="$home" PATH="$BASE/password:$new:$PATH"
 check goes_on_without_openblas ok "openblas   not there"
 [ ! -e "$BASE/asked-for-a-password" ]
 check asks_for_no_password_for_something_optional ok
+
+setup FLOPSMITH_HOME="$(complete_home no-fortran)" PATH="$new:$(dirname "$(command -v cargo)"):$(path_without gfortran)"
+check goes_on_without_fortran ok "fortran    not there" "apt-get install gfortran"
 
 # A checkout whose list has two small wheels, and a pip that delivers what lies on a shelf.
 checkout=$BASE/checkout

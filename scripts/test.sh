@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests in the release profile, which `make build` has already built the libraries for, and ends with the totals
-# over all test programs. One test program at a time: some measure, and two at once would disturb each other.
+# over all test programs and with what was skipped, which Rust's test programs count as passed. One test program at a time: some
+# measure, and two at once would disturb each other.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,7 +24,10 @@ awk '
         programs++
     }
     /^test .* \.\.\. FAILED$/ { names = names "\n  " $2 }
+    # As flopsmith-test-support says it.
+    /^skipped: / { skips = skips "\n  " substr($0, length("skipped: ") + 1) }
     END {
+        if (skips) printf "\nskipped, and among the passed ones:%s\n", skips
         printf "\ntotal: %d passed, %d failed, %d ignored in %d test programs%s\n", passed, failed, ignored, programs, names
     }' "$log"
 exit "$status"

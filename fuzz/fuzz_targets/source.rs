@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use flopsmith_bench::{Failure, look};
+use flopsmith_bench::fuzz::fuzz_one;
 use flopsmith_problem::Problem;
 use libfuzzer_sys::fuzz_target;
 
@@ -14,10 +14,5 @@ static PROBLEM: LazyLock<Problem> = LazyLock::new(|| {
 });
 
 fuzz_target!(|bytes: &[u8]| {
-    // Sources are text by the time they come here.
-    let source = String::from_utf8_lossy(bytes);
-    match look(&source, &PROBLEM) {
-        Ok(_) | Err(Failure::Candidate { .. }) => {}
-        Err(other) => panic!("{other}"),
-    }
+    fuzz_one(bytes, &PROBLEM);
 });

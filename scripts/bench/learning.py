@@ -32,7 +32,15 @@ def one(arguments, seed, more, runs):
     folder = next(f for f in runs.iterdir() if f.name == run["run"])
     machine = json.loads((folder / "machine.json").read_text())
     run["machine"] = json.loads(machine["attestation_json"]).get("cpu_model")
+    run["revision"] = revision()
     return run
+
+
+def revision():
+    """The commit that was built, with a mark where the sources differ from it."""
+    git = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "Cargo.lock", "crates", "examples", "models", "problems")
+    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
 
 
 def keep_best(run, output, name):

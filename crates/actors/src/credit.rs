@@ -119,7 +119,11 @@ pub fn credit(
                 bests.note(stage, m.gflops);
             }
             if let (Some(reward), Some(rollout)) = (reward, &sample.rollout) {
-                hall.note(sample.outcome.candidate.permitted, reward, error, rollout);
+                let (permitted, techniques) = (
+                    sample.outcome.candidate.permitted,
+                    sample.outcome.techniques,
+                );
+                hall.note(permitted, techniques, (reward, error), rollout);
             }
         }
         let Some(mut advantage) = advantage else {
@@ -153,26 +157,61 @@ fn flat_samples_are_left_out(settings: &Settings) -> bool {
 /// Standard deviations above the mean that an imitated answer counts at most.
 const FARTHEST: f64 = 3.0;
 
+/// A prompt of a step.
+struct Asked {
+    permitted: TechniqueSet,
+    groups: f64,
+    /// What its own answers are worth.
+    rewards: Vec<f64>,
+    /// Its tokens, where an answer has them.
+    tokens: Option<Vec<u32>>,
+}
+
+impl Asked {
+    fn of(permitted: TechniqueSet) -> Self {
+        Self {
+            permitted,
+            groups: 0.0,
+            rewards: Vec::new(),
+            tokens: None,
+        }
+    }
+}
+
 /// Answers of the hall to prompts of this step that its own answers fall short of. Each is worth `strength` times what it
 /// would be worth in one of the prompt's groups, times the number of these groups.
 fn imitated(groups: &Groups, raw: &[Option<f64>], strength: f64, hall: &Hall) -> Vec<Credited> {
     if strength <= 0.0 {
         return Vec::new();
     }
-    let mut prompts: BTreeMap<u16, (TechniqueSet, f64, Vec<f64>)> = BTreeMap::new();
+    let mut prompts: BTreeMap<u16, Asked> = BTreeMap::new();
     let mut at = raw.iter();
     for group in groups {
         let Some(first) = group.first() else { continue };
         let permitted = first.outcome.candidate.permitted;
         let prompt = prompts
             .entry(permitted.bits())
-            .or_insert_with(|| (permitted, 0.0, Vec::new()));
-        prompt.1 += 1.0;
+            .or_insert_with(|| Asked::of(permitted));
+        prompt.groups += 1.0;
         let rewards = at.by_ref().take(group.len());
-        prompt.2.extend(rewards.filter_map(|reward| *reward));
+        prompt.rewards.extend(rewards.filter_map(|reward| *reward));
+        let tokens = group.iter().filter_map(|s| s.rollout.as_ref());
+        for Rollout { prompt_tokens, .. } in tokens {
+            // The shortest one shows no program.
+            let shorter = |old: &Vec<u32>| prompt_tokens.len() < old.len();
+            if prompt.tokens.as_ref().is_none_or(shorter) {
+                prompt.tokens = Some(prompt_tokens.clone());
+            }
+        }
     }
     let mut found = Vec::new();
-    for (permitted, count, rewards) in prompts.into_values() {
+    for Asked {
+        permitted,
+        groups: count,
+        rewards,
+        tokens,
+    } in prompts.into_values()
+    {
         let n = rewards.len().max(1) as f64;
         let best = rewards.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let Some((rollout, worth)) = hall.missed(permitted, best) else {
@@ -181,8 +220,18 @@ fn imitated(groups: &Groups, raw: &[Option<f64>], strength: f64, hall: &Hall) ->
         let mean = rewards.iter().sum::<f64>() / n;
         let deviation = (rewards.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / n).sqrt();
         let above = ((worth - mean) / (deviation + 1e-6)).clamp(0.0, FARTHEST);
+        // It may have been an answer to a prompt that permits less.
+        let elsewhere = rollout.candidate.permitted != permitted;
+        let prompt_tokens = match tokens {
+            Some(tokens) if elsewhere => tokens,
+            None if elsewhere => continue,
+            _ => rollout.prompt_tokens.clone(),
+        };
         found.push(Credited {
-            rollout: rollout.clone(),
+            rollout: Rollout {
+                prompt_tokens,
+                ..rollout.clone()
+            },
             advantage: strength * above * count,
         });
     }
@@ -396,6 +445,41 @@ mod tests {
         assert_eq!(imitated.rollout.candidate.step, 1);
         let found = step(4, true, &settings, &mut bests, &mut hall);
         assert!(found.iter().all(|c| c.rollout.candidate.step == 4));
+    }
+
+    #[test]
+    fn what_was_found_where_little_is_permitted_is_imitated_where_more_is() {
+        use flopsmith_protocol::Technique;
+        let mut settings = Settings::default();
+        settings.advantage.self_imitation = 0.5;
+        let simd = TechniqueSet::EMPTY.with(Technique::Simd);
+        let both = simd.with(Technique::RegisterBlocking);
+        let unroll = TechniqueSet::EMPTY.with(Technique::Unroll);
+        let mut hall = Hall::default();
+        let mut step = |number, permitted: TechniqueSet, techniques, gflops, prompt: u32| {
+            let mut groups = group(number, vec![measured(gflops, gflops / 50.0), wrong()]);
+            for sample in &mut groups[0] {
+                sample.outcome.candidate.permitted = permitted;
+                sample.outcome.techniques = Some(techniques);
+                let rollout = sample.rollout.as_mut().expect("it counts");
+                rollout.candidate.permitted = permitted;
+                rollout.prompt_tokens = vec![prompt; 3];
+            }
+            let bests = &mut StageBests::default();
+            let credited = credit(groups, &settings, Some(50.0), bests, &mut hall).0;
+            let imitated = credited.into_iter().map(|c| c.rollout);
+            imitated
+                .filter(|r| r.logprobs.is_empty())
+                .map(|r| (r.candidate.step, r.prompt_tokens))
+                .collect::<Vec<_>>()
+        };
+        assert!(step(1, both, both, 40.0, 7).is_empty());
+        let all = TechniqueSet::all();
+        assert_eq!(step(2, all, unroll, 10.0, 8), [(1, vec![8; 3])]);
+        assert!(step(3, unroll, unroll, 10.0, 9).is_empty());
+        assert!(step(4, simd, simd, 10.0, 9).is_empty());
+        assert_eq!(step(5, both, simd, 10.0, 9), [(1, vec![7; 3])]);
+        assert!(step(6, all, both, 40.0, 8).is_empty());
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What a dead letter was about: the samples that get no outcome from anybody else. Pure.
 
 use flopsmith_bus::DeadLetter;
-use flopsmith_protocol::{Candidate, CandidateRef, Compiled, RunId, Task, TechniqueSet, Verified};
+use flopsmith_protocol::{
+    Candidate, CandidateRef, Compiled, InfrastructureCause, RunId, Task, TechniqueSet, Verified,
+};
 
 use crate::role::generator::candidate_ref;
 
@@ -53,6 +55,14 @@ impl Work {
             Work::Candidate(message) => message.candidate.id.as_str(),
             Work::Compiled(message) => message.candidate.id.as_str(),
             Work::Verified(message) => message.compiled.candidate.id.as_str(),
+        }
+    }
+
+    /// What failed: the programs of a task that nobody could work off were never written; all others were lost on their way.
+    pub fn cause(&self) -> InfrastructureCause {
+        match self {
+            Work::Task(_) => InfrastructureCause::Generator,
+            Work::Candidate(_) | Work::Compiled(_) | Work::Verified(_) => InfrastructureCause::Bus,
         }
     }
 
@@ -109,6 +119,7 @@ mod tests {
     fn a_task_leaves_all_its_samples_and_a_program_itself_with_what_is_known_of_it() {
         let work = Work::of(&letter(&task(1, 0))).unwrap();
         assert_eq!((work.run(), work.id()), (&run_id(), "r-s1-g0"));
+        assert_eq!(work.cause(), InfrastructureCause::Generator);
         let ids: Vec<String> = work
             .samples()
             .into_iter()
@@ -122,6 +133,7 @@ mod tests {
         };
         let work = Work::of(&letter(&program)).unwrap();
         assert_eq!((work.run(), work.id()), (&run_id(), "r-s1-g0-c1"));
+        assert_eq!(work.cause(), InfrastructureCause::Bus);
         let expected = unknown(program.candidate.clone(), "int x;".into());
         assert_eq!(work.samples(), [expected]);
 

@@ -6,6 +6,10 @@
 //! tokens, and as long as a step's own answers fall short of it, it is one more sample of that step. The policy did not draw it just now, so there is
 //! no ratio to clip: its tokens are made likelier in proportion to what it is better by.
 //!
+//! An answer to one prompt is one to every prompt that permits what it does. What was found where little is permitted, by an
+//! explorer mostly, is so shown where more is: without that a policy can miss a combination for a hundred steps that it has
+//! long met under a prompt it hardly ever gets.
+//!
 //! Theirs makes past decisions likelier by the positive part of return minus value, (R − V)₊. What differs here:
 //! - they replay many past episodes out of a buffer, drawn by that difference; here each prompt has one answer, and it takes part
 //!   only while a step's own answers fall short of it;
@@ -27,6 +31,9 @@ pub struct Hall(Vec<Kept>);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Kept {
     permitted: TechniqueSet,
+    /// What the program does; unknown of answers that were kept before this was noted.
+    #[serde(default)]
+    techniques: Option<TechniqueSet>,
     /// What the program is worth at least.
     reward: f64,
     /// Its tokens; their log-probabilities then say nothing now and are left out.
@@ -37,11 +44,19 @@ impl Hall {
     /// The file of a checkpoint that holds it.
     pub const FILE: &str = "hall.msgpack";
 
-    /// Notes a verified program that is worth `reward`, give or take `error`; it is kept if it is worth more than the one before for certain.
-    pub fn note(&mut self, permitted: TechniqueSet, reward: f64, error: f64, rollout: &Rollout) {
+    /// Notes a verified program of these techniques that is worth `reward`, give or take `error`; it is kept if it is worth more than
+    /// the one before for certain.
+    pub fn note(
+        &mut self,
+        permitted: TechniqueSet,
+        techniques: Option<TechniqueSet>,
+        (reward, error): (f64, f64),
+        rollout: &Rollout,
+    ) {
         let reward = reward - 2.0 * error;
         let kept = || Kept {
             permitted,
+            techniques,
             reward,
             rollout: Rollout {
                 logprobs: Vec::new(),
@@ -56,9 +71,14 @@ impl Hall {
         }
     }
 
-    /// The kept answer and its worth, where answers of `best` at most fall short of it.
+    /// The best kept answer that does nothing which is not permitted, and its worth, where answers of `best` at most fall short of
+    /// it. It may be one to another prompt.
     pub fn missed(&self, permitted: TechniqueSet, best: f64) -> Option<(&Rollout, f64)> {
-        let kept = self.0.iter().find(|k| k.permitted == permitted)?;
+        let fits = |k: &&Kept| {
+            k.permitted == permitted || k.techniques.is_some_and(|t| t.is_subset(permitted))
+        };
+        let kept = self.0.iter().filter(fits);
+        let kept = kept.max_by(|a, b| a.reward.total_cmp(&b.reward))?;
         (best < kept.reward * (1.0 - AS_GOOD)).then_some((&kept.rollout, kept.reward))
     }
 }
@@ -78,14 +98,21 @@ mod tests {
         let simd = TechniqueSet::default().with(Technique::Simd);
         let mut hall = Hall::default();
         assert_eq!(hall.missed(simd, 0.0), None);
-        hall.note(simd, 0.5, 0.01, &answer(0));
+        hall.note(simd, Some(simd), (0.5, 0.01), &answer(0));
         // Better by less than its error.
-        hall.note(simd, 0.52, 0.03, &answer(1));
+        hall.note(simd, Some(simd), (0.52, 0.03), &answer(1));
         let (found, worth) = hall.missed(simd, 0.3).expect("it falls short");
         assert_eq!(found.candidate, answer(0).candidate);
         assert!(found.logprobs.is_empty() && (worth - 0.48).abs() < 1e-12);
         assert_eq!(hall.missed(simd, 0.47), None);
         assert_eq!(hall.missed(TechniqueSet::default(), 0.0), None);
+        // It is an answer wherever its techniques are permitted, unless there is a better one.
+        let more = simd.with(Technique::Packing);
+        let found = |hall: &Hall, set| hall.missed(set, 0.0).map(|(r, _)| r.candidate.clone());
+        assert_eq!(found(&hall, more), Some(answer(0).candidate));
+        hall.note(more, Some(more), (0.9, 0.01), &answer(2));
+        assert_eq!(found(&hall, more), Some(answer(2).candidate));
+        assert_eq!(found(&hall, simd), Some(answer(0).candidate));
         let bytes = rmp_serde::to_vec_named(&hall).expect("bytes");
         assert_eq!(rmp_serde::from_slice::<Hall>(&bytes).expect("a hall"), hall);
     }

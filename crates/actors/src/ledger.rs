@@ -111,6 +111,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Debug, Clone)]
+    #[expect(clippy::large_enum_variant, reason = "a dozen of them, for a moment")]
     enum Read {
         Outcome(Outcome),
         Rollout(Rollout),

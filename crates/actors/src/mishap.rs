@@ -7,7 +7,7 @@
 
 use flopsmith_bench::{Failure, ran_out};
 use flopsmith_bus::ErrorClass;
-use flopsmith_protocol::{InfrastructureCause, Verdict};
+use flopsmith_protocol::{InfrastructureCause, UnknownCause, Verdict};
 use tokio::task::JoinError;
 
 use crate::supervisor::words;
@@ -71,23 +71,34 @@ impl From<flopsmith_store::Error> for Mishap {
     }
 }
 
-/// A stage that panicked. Whether the program or the stage is to blame cannot be told.
+/// A stage that panicked, so that it cannot be told whether the program or the stage is to blame; or one that never began,
+/// because the node stops.
 impl From<JoinError> for Mishap {
     fn from(error: JoinError) -> Self {
-        let detail = match error.try_into_panic() {
+        let (class, verdict) = match error.try_into_panic() {
             Ok(panic) => {
                 let text = panic
                     .downcast_ref::<&str>()
                     .copied()
                     .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-                format!("the stage panicked: {}", text.unwrap_or("without a word"))
+                let verdict = Verdict::Unknown {
+                    cause: Some(UnknownCause::Panicked),
+                    detail: format!("the stage panicked: {}", text.unwrap_or("without a word")),
+                };
+                (ErrorClass::Infrastructure, verdict)
             }
-            Err(_) => "the stage was cut off".to_owned(),
+            Err(_) => {
+                let verdict = Verdict::Infrastructure {
+                    cause: InfrastructureCause::Shutdown,
+                    detail: "the stage was cut off".into(),
+                };
+                (ErrorClass::Shutdown, verdict)
+            }
         };
         Self {
             passing: true,
-            class: ErrorClass::Infrastructure,
-            verdict: Verdict::Unknown { detail },
+            class,
+            verdict,
         }
     }
 }
@@ -138,8 +149,22 @@ mod tests {
         let mishap = Mishap::from(died.await.expect_err("it panics"));
         assert!(mishap.passing);
         assert!(
-            matches!(&mishap.verdict, Verdict::Unknown { detail } if detail.contains("sums")),
+            matches!(
+                &mishap.verdict,
+                Verdict::Unknown { cause: Some(UnknownCause::Panicked), detail } if detail.contains("sums")
+            ),
             "{mishap:?}"
         );
+    }
+
+    #[tokio::test]
+    async fn what_is_cut_off_because_the_node_stops_is_nobodys_failure() {
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(std::future::pending::<()>());
+        tasks.abort_all();
+        let ended = tasks.join_next().await.expect("there is a task");
+        let mishap = Mishap::from(ended.expect_err("it was cut off"));
+        assert_eq!((mishap.passing, mishap.class), (true, ErrorClass::Shutdown));
+        assert_eq!(mishap.verdict.kind(), InfrastructureCause::Shutdown.name());
     }
 }

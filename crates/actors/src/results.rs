@@ -22,7 +22,7 @@ pub struct Yardstick {
     pub toolchain: Digest,
     /// The harness and its hand-shake.
     pub harness: String,
-    /// Flopsmith's own version: supervisor, checks and statistics.
+    /// Flopsmith's own version and its method ([`flopsmith_bench::METHOD`]): supervisor, checks and statistics.
     pub version: String,
 }
 
@@ -33,7 +33,11 @@ impl Yardstick {
             problem: problem.digest.clone(),
             toolchain: toolchain.clone(),
             harness: flopsmith_bench::HARNESS_VERSION.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: format!(
+                "{} method {}",
+                env!("CARGO_PKG_VERSION"),
+                flopsmith_bench::METHOD
+            ),
         }
     }
 }
@@ -104,12 +108,16 @@ pub fn key(source: &str, candidate: &CandidateRef, yardstick: &Yardstick) -> Dig
 impl Results {
     /// Looks a program up; when it is new it is marked as under way.
     pub fn look_up(&self, key: &Digest, candidate: &CandidateRef) -> Lookup {
-        if candidate.purpose == Purpose::Certify {
-            return Lookup::New;
-        }
         let mut state = self.state();
-        if let Some(known) = state.known.get(key) {
+        let again = candidate.purpose == Purpose::Certify;
+        // A second measurement is made anew, but what broke under sanitizers is broken.
+        if let Some(known) = state.known.get(key)
+            && (!again || is_broken(&known.verdict))
+        {
             return Lookup::Known(Box::new(reuse(known, candidate.permitted)));
+        }
+        if again {
+            return Lookup::New;
         }
         if state.under_way.contains_key(key) {
             return Lookup::UnderWay;
@@ -122,14 +130,17 @@ impl Results {
     pub fn note(&self, key: &Digest, outcome: &Outcome) {
         let mut state = self.state();
         state.under_way.remove(key);
-        if outcome.candidate.purpose == Purpose::Certify || !keeps(&outcome.verdict) {
-            return;
-        }
-        state.known.entry(key.clone()).or_insert_with(|| Known {
+        let known = || Known {
             techniques: outcome.techniques,
             vector_bits: outcome.vector_bits,
             verdict: outcome.verdict.clone(),
-        });
+        };
+        // Only programs that are about to become elites are looked at with sanitizers; the first measurement was none the wiser.
+        if is_broken(&outcome.verdict) {
+            state.known.insert(key.clone(), known());
+        } else if outcome.candidate.purpose != Purpose::Certify && keeps(&outcome.verdict) {
+            state.known.entry(key.clone()).or_insert_with(known);
+        }
     }
 
     /// Notes what a program was compiled to.
@@ -170,6 +181,17 @@ fn keeps(verdict: &Verdict) -> bool {
         Verdict::Rejected { fault, .. } => !matches!(fault, CandidateFault::ForbiddenTechnique),
         Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => false,
     }
+}
+
+/// Did sanitizers find something? That holds whatever was measured before.
+fn is_broken(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Rejected {
+            fault: CandidateFault::UndefinedBehaviour,
+            ..
+        }
+    )
 }
 
 fn reuse(known: &Known, permitted: TechniqueSet) -> Known {
@@ -287,6 +309,26 @@ mod tests {
                 &outcome(&first, TechniqueSet::default(), verdict.clone()),
             );
             assert_eq!(results.look_up(&key, &first), Lookup::New, "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn what_broke_under_sanitizers_is_not_tried_again() {
+        let (results, key) = (Results::default(), Digest::of(b"program"));
+        let none = TechniqueSet::default();
+        let first = permitting(none, Purpose::Train);
+        let again = permitting(none, Purpose::Certify);
+        let fast = flopsmith_test_support::measured(50.0);
+        assert_eq!(results.look_up(&key, &first), Lookup::New);
+        results.note(&key, &outcome(&first, none, fast));
+        assert_eq!(results.look_up(&key, &again), Lookup::New);
+        let broken = rejected(CandidateFault::UndefinedBehaviour);
+        results.note(&key, &outcome(&again, none, broken.clone()));
+        for twin in [first, again] {
+            let Lookup::Known(known) = results.look_up(&key, &twin) else {
+                panic!("the outcome is known");
+            };
+            assert_eq!(known.verdict, broken);
         }
     }
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A run's settings after defaults, file, environment and flags.
+/// A run's settings after defaults, file and flags. The environment is no layer of its own: it can only stand in for the flags
+/// that name a variable, which of those that change settings are `--budget` and `--seed`.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
@@ -226,14 +227,22 @@ pub mod toml_table {
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Evaluate {
-    /// C compiler: `gcc` or `clang`, or a path.
+    /// C compiler: `gcc` or `clang`, or a path. Compilers of other languages are those of its family.
     pub compiler: String,
+    /// Compiler flags of all programs instead of the problem's, e.g. `-O2 -march=native`; empty means the problem's.
+    pub flags: String,
     /// Measure training samples to this standard.
     pub purpose: Standard,
     /// Measure a program once more to this standard before it counts as an elite.
     pub again: Standard,
     /// Run untrusted programs even where the jail gives less than its full protection.
     pub allow_weaker_jail: bool,
+    /// Build a program once more with sanitizers before it counts as an elite, and call it with a few small secret cases: with
+    /// AddressSanitizer and UndefinedBehaviorSanitizer, and where it uses OpenMP and `threads` is above 1 with ThreadSanitizer.
+    /// What reads behind its arrays, does what C leaves undefined or races is refused, even where its results are right. A
+    /// sanitizer that this machine lacks is left out, which `flopsmith doctor` says; programs in other languages than C are not
+    /// looked at.
+    pub sanitize: bool,
     /// Wait where the machine is disturbed: the baseline takes 25 % longer than before in measurement after measurement, or
     /// the hypervisor takes more than a tenth of the timed cores. Timing goes on once the baseline, timed alone now and
     /// then, is as fast as before or steady on another level.
@@ -247,9 +256,11 @@ impl Default for Evaluate {
     fn default() -> Self {
         Self {
             compiler: "gcc".into(),
+            flags: String::new(),
             purpose: Standard::Screen,
             again: Standard::Rank,
             allow_weaker_jail: false,
+            sanitize: true,
             quarantine: true,
             quarantine_limit_seconds: 60.0,
         }

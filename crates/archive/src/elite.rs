@@ -56,7 +56,7 @@ impl Elite {
             .then_some(elite)
     }
 
-    /// The same program as another measurement saw it.
+    /// The same program as another measurement saw it, which has converged.
     ///
     /// The first measurement made the program an elite *because* it was high,
     /// so it is too high on average. The second one was not chosen and

@@ -27,7 +27,7 @@ pub enum Effect {
     Remeasure {
         /// The candidate that wrote it: the one of this outcome, or the one that this outcome had measured again.
         candidate: CandidateId,
-        /// Counts from 1; above 1 the measurement before failed through nobody's fault.
+        /// Counts from 1; above 1 the measurement before failed or did not converge, through nobody's fault.
         repetition: u32,
     },
     /// A program is in the archive now.
@@ -208,13 +208,15 @@ impl Sqd {
 
     /// A program was measured again. Candidates that wait for nothing change nothing.
     ///
-    /// A measurement that was only looked up is none; the program is forgotten.
+    /// A measurement that was only looked up is none, and one that did not converge confirms nothing; the program is
+    /// forgotten. [`Sqd::on_outcome`] has the latter measured once more first.
     pub fn confirm(&mut self, candidate: &CandidateId, measurement: &Measurement) -> Vec<Effect> {
         let Some(pending) = self.pending.remove(candidate) else {
             return Vec::new();
         };
         let techniques = pending.techniques;
-        let fresh = (!measurement.reused).then_some(pending.elite);
+        let confirms = !measurement.reused && measurement.converged();
+        let fresh = confirms.then_some(pending.elite);
         let Some(elite) = fresh.and_then(|e| e.measured_again(measurement)) else {
             return Vec::new();
         };
@@ -244,6 +246,10 @@ impl Sqd {
             return Vec::new();
         };
         match &outcome.verdict {
+            // The machine's doing, and perhaps over the next time.
+            Verdict::Measured { measurement } if !measurement.converged() => {
+                self.repeat(outcome, original)
+            }
             Verdict::Measured { measurement } => self.confirm(original, measurement),
             Verdict::Rejected { .. } => {
                 self.refuse(original);
@@ -255,7 +261,7 @@ impl Sqd {
         }
     }
 
-    /// A repetition failed through nobody's fault: once more, if it was the one that is waited for.
+    /// A repetition failed or confirmed nothing through nobody's fault: once more, if it was the one that is waited for.
     fn repeat(&mut self, outcome: &Outcome, original: &CandidateId) -> Vec<Effect> {
         let Some(pending) = self
             .pending

@@ -102,6 +102,40 @@ fn a_second_measurement_that_fails_is_tried_again_and_then_given_up() {
 }
 
 #[test]
+fn a_measurement_that_did_not_converge_confirms_nothing_and_is_made_again() {
+    let mut s = sqd(Config::default());
+    s.on_outcome(&good(sample(0, 0), "a;", set("simd"), 5.0, 0.01));
+    let waiting = s.pending().next().unwrap().candidate.clone();
+    let unsure = || Verdict::Measured {
+        measurement: Measurement {
+            stop: StopReason::Unconverged,
+            ..measurement(5.0, 0.2)
+        },
+    };
+    let ask = |repetition| {
+        vec![Effect::Remeasure {
+            candidate: waiting.id.clone(),
+            repetition,
+        }]
+    };
+    assert_eq!(s.on_outcome(&again(&waiting, 1, unsure())), ask(2));
+    assert_eq!(s.archive().best(), None);
+    let sure = Verdict::Measured {
+        measurement: measurement(4.5, 0.01),
+    };
+    assert_eq!(s.on_outcome(&again(&waiting, 2, sure)).len(), 1);
+    assert_eq!(s.archive().best().unwrap().1.ratio, 4.5);
+    // Not for ever: a machine that is never quiet has no elites.
+    s.on_outcome(&good(sample(0, 1), "b;", set("unroll"), 5.0, 0.01));
+    let waiting = s.pending().next().unwrap().candidate.clone();
+    for repetition in 1..=3 {
+        s.on_outcome(&again(&waiting, repetition, unsure()));
+    }
+    assert_eq!(s.pending().count(), 0);
+    assert!(s.archive().cell(set("unroll")).unwrap().best().is_none());
+}
+
+#[test]
 fn second_measurements_are_limited_but_never_for_a_new_best() {
     let mut s = sqd(Config {
         remeasures_per_step: 2,

@@ -10,6 +10,7 @@ mod laboratory;
 
 use flopsmith_bench::PADDINGS;
 use flopsmith_generator::schedule::{Body, Order, Outer, Pack, Schedule};
+use flopsmith_problem::Language;
 use flopsmith_protocol::Measurement;
 use laboratory::words::{Words, keep};
 use laboratory::{Done, Laboratory, kernels, numbers};
@@ -81,7 +82,7 @@ fn main() -> Done {
                 let places = PADDINGS.map(|padding| base + padding);
                 laboratory
                     .compiler
-                    .layouts(&laboratory.problem, &source, &places)
+                    .layouts(Language::C, &laboratory.problem, &source, &places)
             });
             let (first_copies, second_copies) = (first_copies?, second_copies?);
             let mut certify = |copies: &[Vec<u8>]| timer.certify(copies, rng.random());

@@ -11,6 +11,7 @@ mod laboratory;
 use std::time::{Duration, Instant};
 
 use flopsmith_bench::{Limits, PADDINGS, Purpose, Timer};
+use flopsmith_problem::Language;
 use laboratory::words::{Words, keep};
 use laboratory::{Done, Laboratory, kernels, numbers};
 use rand::{Rng, SeedableRng};
@@ -30,6 +31,7 @@ const LONG: Limits = Limits {
     min: Duration::from_secs(4),
     max: Duration::from_secs(8),
     target_log_se: 0.0005,
+    usable_log_se: 0.002,
 };
 /// A measurement may take this long, starting of processes and all.
 const AT_MOST: f64 = 1.0;
@@ -158,9 +160,10 @@ fn truth(
     steps: u64,
 ) -> Done<(f64, f64, f64)> {
     let text = kernels::delayed(source, steps)?;
-    let layouts = laboratory
-        .compiler
-        .layouts(&laboratory.problem, &text, &PADDINGS)?;
+    let layouts =
+        laboratory
+            .compiler
+            .layouts(Language::C, &laboratory.problem, &text, &PADDINGS)?;
     let m = timer.certify(&layouts, steps)?.measurement;
     Ok((m.seconds_per_call, m.ratio.ln(), m.log_ratio_se))
 }

@@ -1,8 +1,9 @@
 //! What does a jail cost, and does it leave anything behind?
 //!
 //! `overhead [--number 200] [--jobs 0] [--json FILE]`: the whole life of a jailed program that returns at once, beside the
-//! same program started plainly, in turns. With `--jobs 10000` so many jobs follow that end in every way there is, and what
-//! this process and the machine hold is counted before and after.
+//! same program started plainly, in turns; then that of jail and harness, in a verification of small calls and in a screening
+//! less its calls. With `--jobs 10000` so many jobs follow that end in every way there is, a fifth of them verifications
+//! ([`SHARES`]), and what this process and the machine hold is counted before and after.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
@@ -12,10 +13,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use flopsmith_sandbox::{Exit, Job, Kind, Options, Sandbox};
-use laboratory::traces::{self, Traces};
+use flopsmith_sandbox::{Exit, Job, Kind, Sandbox};
+use flopsmith_test_support::traces::{self, Traces};
+use laboratory::harnessed::Harnessed;
 use laboratory::words::{Words, keep};
-use laboratory::{Done, numbers};
+use laboratory::{Done, Laboratory, numbers};
 use serde_json::json;
 
 const USAGE: &str = "overhead [--number 200] [--jobs 0] [--json FILE]";
@@ -25,6 +27,8 @@ const KINDS: [(&str, Kind); 2] = [
     ("run", Kind::Run { threads: 1 }),
     ("compile", Kind::Compile),
 ];
+/// What of a thousand jobs of the leak run goes through the harness, or to the compiler; the rest are jails alone.
+const SHARES: &str = "of a thousand jobs 150 are verifications, 50 of programs that die, 20 screenings, 10 compilations, 1 is a new timer";
 /// Where the program is in the jail.
 const INSIDE: &str = "/program";
 /// Jobs after which everything that is made once exists.
@@ -40,39 +44,27 @@ fn main() -> Done {
     let folder = tempfile::tempdir()?;
     let program = folder.path().join("program");
     build(folder.path(), &program)?;
-    let sandbox = Sandbox::new(Options {
-        allow_weaker: true,
-        ..Options::default()
-    })?;
+    let laboratory = Laboratory::new()?;
     let mut all = Vec::new();
     for (name, kind) in KINDS {
-        let (mut jailed, mut bare) = (Vec::new(), Vec::new());
-        for n in 0..=number {
-            let plain = bare_seconds(&program)?;
+        all.push(beside_bare(name, &program, number, |_| {
             let start = Instant::now();
-            let finished = sandbox.run(&job(kind, &program))?;
+            let finished = laboratory.sandbox.run(&job(kind, &program))?;
             let whole = start.elapsed().as_secs_f64();
             if !finished.exit.success() {
                 return Err(format!("the program in the jail ended as {:?}", finished.exit).into());
             }
-            // The first one finds nothing in the caches.
-            if n > 0 {
-                jailed.push(whole * 1e3);
-                bare.push(plain * 1e3);
-            }
-        }
-        let more: Vec<f64> = jailed.iter().zip(&bare).map(|(j, b)| j - b).collect();
-        println!(
-            "a {name} job costs {:.2} ms more than the bare process at the median, {:.2} ms at 95 % (a job {:.2} ms, the process {:.2} ms; n = {number})",
-            numbers::median(&more),
-            numbers::quantile(&more, 0.95),
-            numbers::median(&jailed),
-            numbers::median(&bare)
-        );
-        all.push(json!({ "kind": name, "jailed_ms": jailed, "bare_ms": bare }));
+            Ok(whole)
+        })?);
     }
+    let mut harnessed = Harnessed::new(&laboratory)?;
+    let verification = |seed| harnessed.verification(seed);
+    all.push(beside_bare("verification", &program, number, verification)?);
+    let screening = |seed| harnessed.screening(seed);
+    all.push(beside_bare("screening", &program, number, screening)?);
+    drop(harnessed);
     let leaks = if jobs > 0 {
-        leak_run(sandbox, &program, jobs)?
+        leak_run(laboratory, &program, jobs)?
     } else {
         serde_json::Value::Null
     };
@@ -80,6 +72,34 @@ fn main() -> Done {
         &json,
         &json!({ "program": "overhead", "number": number, "kinds": all, "leaks": leaks }),
     )
+}
+
+/// What one kind of job costs beside the bare process, in turns with it. `run` gives the seconds of a job.
+fn beside_bare(
+    name: &str,
+    program: &Path,
+    number: u32,
+    mut run: impl FnMut(u64) -> Done<f64>,
+) -> Done<serde_json::Value> {
+    let (mut jailed, mut bare) = (Vec::new(), Vec::new());
+    for n in 0..=number {
+        let plain = bare_seconds(program)?;
+        let whole = run(u64::from(n))?;
+        // The first one finds nothing in the caches.
+        if n > 0 {
+            jailed.push(whole * 1e3);
+            bare.push(plain * 1e3);
+        }
+    }
+    let more: Vec<f64> = jailed.iter().zip(&bare).map(|(j, b)| j - b).collect();
+    println!(
+        "a {name} job costs {:.2} ms more than the bare process at the median, {:.2} ms at 95 % (a job {:.2} ms, the process {:.2} ms; n = {number})",
+        numbers::median(&more),
+        numbers::quantile(&more, 0.95),
+        numbers::median(&jailed),
+        numbers::median(&bare)
+    );
+    Ok(json!({ "kind": name, "jailed_ms": jailed, "bare_ms": bare }))
 }
 
 /// A program that returns at once.
@@ -123,8 +143,20 @@ fn bare_seconds(program: &Path) -> Done<f64> {
     }
 }
 
-/// One job of the leak run: most end by themselves, some are killed, some cannot be started.
-fn one_of_all(sandbox: &Sandbox, program: &Path, n: u64) -> Done {
+/// One job of the leak run, see [`SHARES`].
+fn one_of_all(harnessed: &mut Harnessed<'_>, sandbox: &Sandbox, program: &Path, n: u64) -> Done {
+    match (n % 1000, n % 100, n % 50, n % 20) {
+        (14, ..) => harnessed.another_timer(),
+        (_, 24, ..) => harnessed.compilation(),
+        (_, _, 4, _) => harnessed.screening(n).map(|_seconds| ()),
+        (.., 3 | 13 | 16) => harnessed.verification(n).map(|_seconds| ()),
+        (.., 6) => harnessed.death(n),
+        _ => jail_alone(sandbox, program, n),
+    }
+}
+
+/// A job without the harness: most end by themselves, some are killed, some cannot be started.
+fn jail_alone(sandbox: &Sandbox, program: &Path, n: u64) -> Done {
     let (_, kind) = KINDS[usize::from(n.is_multiple_of(4))];
     let mut job = job(kind, program);
     let expected = match n % 10 {
@@ -156,25 +188,28 @@ fn one_of_all(sandbox: &Sandbox, program: &Path, n: u64) -> Done {
     }
 }
 
-/// Runs so many jobs and says what there is more of afterwards. The sandbox goes at the end, and with it what is its own.
-fn leak_run(sandbox: Sandbox, program: &Path, jobs: u64) -> Done<serde_json::Value> {
+/// Runs so many jobs and says what there is more of afterwards. Stages and sandbox go at the end, and with them what is theirs.
+fn leak_run(laboratory: Laboratory, program: &Path, jobs: u64) -> Done<serde_json::Value> {
+    let mut harnessed = Harnessed::new(&laboratory)?;
+    let mut one = |n| one_of_all(&mut harnessed, &laboratory.sandbox, program, n);
     for n in 0..FIRST {
-        one_of_all(&sandbox, program, n)?;
+        one(n)?;
     }
     let before = traces::take();
     let start = Instant::now();
     for n in 0..jobs {
-        one_of_all(&sandbox, program, n)?;
+        one(n)?;
         if (n + 1).is_multiple_of(1000) {
             eprintln!("{} of {jobs} jobs", n + 1);
         }
     }
     let seconds = start.elapsed().as_secs_f64();
     let after = traces::take();
-    drop(sandbox);
+    drop(harnessed);
+    drop(laboratory);
     let without = traces::take();
     println!(
-        "{jobs} jobs in {seconds:.0} s ({:.2} ms each):",
+        "{jobs} jobs in {seconds:.0} s ({:.2} ms each; {SHARES}):",
         seconds / jobs as f64 * 1e3
     );
     println!(
@@ -192,7 +227,7 @@ fn leak_run(sandbox: Sandbox, program: &Path, jobs: u64) -> Done<serde_json::Val
             .collect()
     };
     Ok(json!({
-        "jobs": jobs, "seconds": seconds,
+        "jobs": jobs, "seconds": seconds, "shares": SHARES,
         "before": object(&before), "after": object(&after), "without_sandbox": object(&without),
     }))
 }

@@ -67,6 +67,7 @@ fn main() -> Done {
         min: time,
         max: time,
         target_log_se: 0.0,
+        usable_log_se: f64::INFINITY,
     };
     let mut timer = timer_with(&laboratory, limits)?;
     let mut all = [

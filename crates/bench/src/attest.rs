@@ -65,6 +65,12 @@ pub struct Attestation {
     pub compiler: String,
     /// Its flags.
     pub flags: Vec<String>,
+    /// The linker's version. Attestations of earlier versions have none.
+    #[serde(default)]
+    pub linker: String,
+    /// Language, version and flags of the other compilers. Attestations of earlier versions have none.
+    #[serde(default)]
+    pub other_compilers: Vec<String>,
     /// Version of the harness and its hand-shake.
     pub harness: String,
     /// How supervisor and harness wait for each other: `spin` or `sleep`.
@@ -90,6 +96,10 @@ pub struct Circumstances<'a> {
     pub compiler: &'a str,
     /// Flags.
     pub flags: &'a [String],
+    /// The linker's version.
+    pub linker: &'a str,
+    /// Language, version and flags of the other compilers.
+    pub other_compilers: &'a [String],
     /// `spin` or `sleep`.
     pub hand_shake: &'a str,
     /// The measured roof.
@@ -140,6 +150,8 @@ impl Attestation {
             ),
             compiler: circumstances.compiler.to_owned(),
             flags: circumstances.flags.to_vec(),
+            linker: circumstances.linker.to_owned(),
+            other_compilers: circumstances.other_compilers.to_vec(),
             harness: flopsmith_harness::VERSION.to_owned(),
             hand_shake: circumstances.hand_shake.to_owned(),
             peak: circumstances.peak,
@@ -345,6 +357,8 @@ mod tests {
             buffers_in_huge_pages: false,
             compiler: "gcc 12",
             flags: &["-O3".to_owned()],
+            linker: "ld 2.40",
+            other_compilers: &["C++: g++ 12, -O3".to_owned()],
             hand_shake: "spin",
             peak: Peak {
                 gflops: 50.0,
@@ -373,17 +387,17 @@ mod tests {
     }
 
     #[test]
-    fn an_attestation_of_an_earlier_version_has_no_roofs() {
+    fn an_attestation_of_an_earlier_version_has_neither_roofs_nor_a_linker() {
         let now = here();
         let mut object: serde_json::Value = serde_json::from_str(&now.to_json()).expect("own JSON");
         assert_eq!(object["roofs"]["compute"][0]["gflops"], 50.0);
-        object
-            .as_object_mut()
-            .expect("an object")
-            .remove("roofs")
-            .expect("the roofs");
+        for key in ["roofs", "linker", "other_compilers"] {
+            let fields = object.as_object_mut().expect("an object");
+            fields.remove(key).expect(key);
+        }
         let then: Attestation = serde_json::from_value(object).expect("an older attestation");
         assert_eq!(then.roofs, Roofs::default());
+        assert!(then.linker.is_empty() && then.other_compilers.is_empty());
         assert_eq!(then.class_key(), now.class_key());
     }
 

@@ -3,13 +3,13 @@
 use std::error::Error;
 use std::io;
 
-use flopsmith_protocol::{CandidateFault, InfrastructureCause, Verdict};
+use flopsmith_protocol::{CandidateFault, InfrastructureCause, UnknownCause, Verdict};
 
 /// Most bytes of a detail.
 const DETAIL_BYTES: usize = 4096;
 
 /// A stage's failure. `detail` is for people and models, is at most a few kilobytes long, and is [`harmless`] where it was
-/// made by [`Failure::candidate`] and [`Failure::infrastructure`].
+/// made by [`Failure::candidate`], [`Failure::infrastructure`] and [`Failure::unknown`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Failure {
     /// The candidate's own fault.
@@ -29,8 +29,10 @@ pub enum Failure {
         detail: String,
     },
     /// It cannot be told.
-    #[error("undecided: {detail}")]
+    #[error("undecided ({cause}): {detail}")]
     Unknown {
+        /// Why not.
+        cause: UnknownCause,
         /// Diagnostics.
         detail: String,
     },
@@ -48,6 +50,14 @@ impl Failure {
     /// An infrastructure failure.
     pub fn infrastructure(cause: InfrastructureCause, detail: impl Into<String>) -> Self {
         Failure::Infrastructure {
+            cause,
+            detail: harmless(&detail.into(), DETAIL_BYTES),
+        }
+    }
+
+    /// A failure of which it cannot be told whose it is.
+    pub fn unknown(cause: UnknownCause, detail: impl Into<String>) -> Self {
+        Failure::Unknown {
             cause,
             detail: harmless(&detail.into(), DETAIL_BYTES),
         }
@@ -137,7 +147,10 @@ impl From<Failure> for Verdict {
         match failure {
             Failure::Candidate { fault, detail } => Verdict::Rejected { fault, detail },
             Failure::Infrastructure { cause, detail } => Verdict::Infrastructure { cause, detail },
-            Failure::Unknown { detail } => Verdict::Unknown { detail },
+            Failure::Unknown { cause, detail } => Verdict::Unknown {
+                cause: Some(cause),
+                detail,
+            },
         }
     }
 }
@@ -152,6 +165,19 @@ mod tests {
         match verdict {
             Verdict::Rejected { detail, .. } => detail,
             other => unreachable!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_keeps_its_cause() {
+        for cause in UnknownCause::ALL {
+            let failure = Failure::unknown(*cause, "no word");
+            assert_eq!(failure.to_string(), format!("undecided ({cause}): no word"));
+            let expected = Verdict::Unknown {
+                cause: Some(*cause),
+                detail: "no word".into(),
+            };
+            assert_eq!(Verdict::from(failure), expected);
         }
     }
 

@@ -11,11 +11,14 @@ pub mod compile;
 mod detect;
 pub mod environment;
 pub mod failure;
+#[doc(hidden)]
+pub mod fuzz;
 mod object_audit;
 pub mod openblas;
 pub mod peak;
 pub mod pinning;
 pub mod roofline;
+pub mod sanitize;
 mod scan;
 pub mod stats;
 mod supervise;
@@ -27,8 +30,10 @@ pub use compile::{Built, Compiler};
 pub use failure::{Failure, ran_out};
 /// Version of the harness and of its hand-shake with this crate.
 pub use flopsmith_harness::VERSION as HARNESS_VERSION;
-#[doc(hidden)]
-pub use scan::look::look;
+/// Changes when what a verdict or a number means changes outside the harness: checks, estimators, stopping rules. Results of
+/// different methods are never taken for each other.
+pub const METHOD: &str = "2";
+pub use sanitize::{Checked, Sanitizers};
 pub use time::{
     Chain, Change, Cores, Limits, PADDINGS, Purpose, Quarantine, State, Timed, Timer, Why,
 };

@@ -12,6 +12,13 @@ pub fn pin_this_thread(cores: &[usize]) -> Result<(), nix::Error> {
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
+/// Keeps a thread of a process of this user on one core.
+pub fn pin_thread(thread: i32, core: usize) -> Result<(), nix::Error> {
+    let mut set = CpuSet::new();
+    set.set(core)?;
+    sched_setaffinity(Pid::from_raw(thread), &set)
+}
+
 /// The cores the calling thread may run on.
 pub fn allowed_cores() -> Vec<usize> {
     match sched_getaffinity(Pid::from_raw(0)) {

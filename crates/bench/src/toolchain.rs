@@ -1,54 +1,83 @@
-//! The C compiler candidates are built with, and what it says of itself.
+//! The compilers candidates are built with, and what they say of themselves.
 
-use std::collections::BTreeSet;
+mod names;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Digest, InfrastructureCause};
 
 use crate::failure::Failure;
 
-/// A compiler, its version and the flags of one problem.
+/// A compiler with those of its family, their versions, and the flags of one problem.
 #[derive(Debug, Clone)]
 pub struct Toolchain {
-    /// The compiler's path on this machine.
+    /// The C compiler's path on this machine. Whatever language candidates are in, it builds the problem's own programs.
     pub compiler: PathBuf,
     /// The first line of what it says of its version.
     pub version: String,
-    /// The problem's flags.
+    /// The first line of what its linker says of its version.
+    pub linker: String,
+    /// The flags for C.
     pub flags: Vec<String>,
-    /// Digest of version, flags and everything the compiler defines under them, so of what `-march=native` means here.
+    /// Digest of all that decides what becomes of a candidate in the problem's language: versions of compilers and linker,
+    /// flags, and everything the compiler defines under them, so what `-march=native` means here.
     pub fingerprint: Digest,
-    /// Every macro that is defined before the first line of a program.
+    /// Every macro that is defined before the first line of a C program.
     pub(crate) macros: BTreeSet<String>,
+    /// What builds programs in other languages, or why there is nothing that does.
+    others: BTreeMap<Language, Result<Driver, String>>,
+}
+
+/// What builds programs of one language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    /// Its path on this machine.
+    pub program: PathBuf,
+    /// The first line of what it says of its version.
+    pub version: String,
+    /// The flags for this language.
+    pub flags: Vec<String>,
 }
 
 /// Flags under which a candidate is built that are not the problem's. They define macros (`__PIC__`, and not `__PIE__`), so whoever looks
 /// at a candidate's text must look under them, too: else it could show one text and build another.
 pub(crate) const MODE: [&str; 2] = ["-shared", "-fPIC"];
 
+/// The same for one language. A candidate in C++ finds no run-time library: an exception would need one, and so would asking
+/// for types; nor are there threads that could meet at a static variable.
+pub(crate) fn mode_of(language: Language) -> &'static [&'static str] {
+    match language {
+        Language::C => &[],
+        Language::Cxx => &["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"],
+        // Whatever other flags say: the scan reads these forms, and no preprocessor's output.
+        Language::Fortran => &["-ffree-form", "-nocpp"],
+        Language::Fortran77 => &["-ffixed-form", "-nocpp"],
+    }
+}
+
 impl Toolchain {
     /// Finds the compiler and asks it for its version and its macros under the problem's flags.
     ///
-    /// `compiler` is a name on the PATH or a path; `gcc` if none.
+    /// `compiler` is a name on the PATH or a path; `gcc` if none. Compilers of other languages are those of its family:
+    /// g++ and gfortran beside gcc, clang++ beside clang, for which gfortran stands in where Fortran is concerned.
     ///
     /// # Errors
-    /// An infrastructure failure that says what to install.
+    /// An infrastructure failure that says what to install, also where the compiler of the problem's language is missing.
     pub fn detect(compiler: Option<&str>, problem: &Problem) -> Result<Self, Failure> {
-        let name = compiler.unwrap_or("gcc");
-        let compiler = find(name).ok_or_else(|| {
+        let name = names::for_c(compiler.unwrap_or("gcc"));
+        let compiler = find(&name).ok_or_else(|| {
             failure(format!(
                 "the C compiler `{name}` was not found; install it (Debian, Ubuntu: `apt install {}`) or name another one",
                 if name.contains("clang") { "clang libomp-dev" } else { "gcc libc6-dev libgomp1" }
             ))
         })?;
-        let said = ask(&compiler, &["--version".to_owned()])?;
-        let version = said.lines().next().unwrap_or_default().trim().to_owned();
-        let mut arguments = problem.flags.clone();
-        arguments.extend(MODE.map(str::to_owned));
-        arguments.extend(["-dM", "-E", "-x", "c", "/dev/null"].map(str::to_owned));
-        let dump = ask(&compiler, &arguments)?;
+        let version = version(&compiler)?;
+        let linker = linker(&compiler)?;
+        let flags = problem.flags_for(Language::C);
+        let dump = dump(&compiler, &flags, Language::C)?;
         let macros = dump
             .lines()
             .filter_map(|line| line.strip_prefix("#define "))
@@ -59,20 +88,119 @@ impl Toolchain {
             })
             .chain(DYNAMIC.iter().map(|name| (*name).to_owned()))
             .collect();
-        let fingerprint = Digest::of(format!("{version}\n{:?}\n{dump}", problem.flags).as_bytes());
+        let mut known = format!("{version}\n{linker}\n{flags:?}\n{dump}");
+        let others: BTreeMap<_, _> = Language::ALL
+            .into_iter()
+            .filter(|language| *language != Language::C)
+            .map(|language| (language, driver(&name, language, problem)))
+            .collect();
+        if let Some(driver) = others.get(&problem.language) {
+            let driver = driver.as_ref().map_err(|why| failure(why.clone()))?;
+            known.push_str(&format!(
+                "\n{:?}\n{}\n{:?}\n",
+                problem.language, driver.version, driver.flags
+            ));
+            if problem.language == Language::Cxx {
+                known.push_str(&self::dump(&driver.program, &driver.flags, Language::Cxx)?);
+            }
+        }
         Ok(Toolchain {
             compiler,
             version,
-            flags: problem.flags.clone(),
-            fingerprint,
+            linker,
+            flags,
+            fingerprint: Digest::of(known.as_bytes()),
             macros,
+            others,
         })
     }
 
-    /// Is it clang?
-    pub fn is_clang(&self) -> bool {
-        self.version.contains("clang")
+    /// What builds programs in `language`.
+    ///
+    /// # Errors
+    /// An infrastructure failure that says what to install.
+    pub fn driver(&self, language: Language) -> Result<Driver, Failure> {
+        match self.others.get(&language) {
+            None => Ok(Driver {
+                program: self.compiler.clone(),
+                version: self.version.clone(),
+                flags: self.flags.clone(),
+            }),
+            Some(Ok(driver)) => Ok(driver.clone()),
+            Some(Err(why)) => Err(failure(why.clone())),
+        }
     }
+
+    /// The compilers of other languages that are here, one line each: language, version and flags.
+    pub fn others(&self) -> Vec<String> {
+        let found = self.others.iter().filter_map(|(language, driver)| {
+            let driver = driver.as_ref().ok()?;
+            let (name, flags) = (language.name(), driver.flags.join(" "));
+            Some(format!("{name}: {}, {flags}", driver.version))
+        });
+        found.collect()
+    }
+}
+
+/// The driver of another language than C beside the C compiler of this name, or why there is none.
+fn driver(compiler: &str, language: Language, problem: &Problem) -> Result<Driver, String> {
+    let wanted = names::drivers(compiler, language);
+    let Some(program) = wanted.iter().find_map(|name| find(name)) else {
+        let name = language.name();
+        let package = match language {
+            Language::Cxx if compiler.contains("clang") => "clang",
+            Language::C | Language::Cxx => "g++",
+            Language::Fortran | Language::Fortran77 => "gfortran",
+        };
+        return Err(format!(
+            "there is no {name} compiler: `{}` was not found; install it (Debian, Ubuntu: `apt install {package}`)",
+            wanted.join("` or `")
+        ));
+    };
+    let version = version(&program).map_err(|failure| failure.to_string())?;
+    Ok(Driver {
+        program,
+        version,
+        flags: problem.flags_for(language),
+    })
+}
+
+/// The first line of what a program says of its version.
+fn version(program: &Path) -> Result<String, Failure> {
+    let said = ask(program, &["--version".to_owned()])?;
+    Ok(said.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+/// The version of the linker that the compiler calls.
+fn linker(compiler: &Path) -> Result<String, Failure> {
+    let said = ask(compiler, &["-print-prog-name=ld".to_owned()])?;
+    let named = match said.trim() {
+        "" => "ld",
+        name => name,
+    };
+    let program = find(named).ok_or_else(|| {
+        failure(format!(
+            "the linker `{named}` was not found; install it (Debian, Ubuntu: `apt install binutils`)"
+        ))
+    })?;
+    version(&program)
+}
+
+/// Everything that is defined before the first line of a program.
+fn dump(program: &Path, flags: &[String], language: Language) -> Result<String, Failure> {
+    let mut arguments = flags.to_vec();
+    arguments.extend(
+        MODE.iter()
+            .chain(mode_of(language))
+            .map(|f| (*f).to_owned()),
+    );
+    let name = if language == Language::Cxx {
+        "c++"
+    } else {
+        "c"
+    };
+    arguments.extend(["-dM", "-E", "-x", name, "/dev/null"].map(str::to_owned));
+    ask(program, &arguments)
 }
 
 /// Macros that a dump does not list.
@@ -105,7 +233,8 @@ fn failure(detail: String) -> Failure {
     Failure::infrastructure(InfrastructureCause::Compiler, detail)
 }
 
-fn find(name: &str) -> Option<PathBuf> {
+/// A program on the PATH, or at a path.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Path::new(name).is_file().then(|| name.into());
     }

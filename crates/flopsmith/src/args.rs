@@ -93,8 +93,8 @@ pub struct Train {
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "RUN")]
     pub resume: Option<String>,
     /// Time for the run, e.g. 10m, 1h30m, 90s (a bare number is seconds); overrides the configuration. With --resume it is
-    /// the run's new budget.
-    #[arg(long, env = "FLOPSMITH_BUDGET")]
+    /// the run's new budget. The evaluations before and after training are made whatever it is.
+    #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
     /// Seed of the run; overrides the configuration. Not with --resume.
     #[arg(long, env = "FLOPSMITH_SEED")]
@@ -118,7 +118,7 @@ pub struct Search {
     pub problem: String,
     /// Time for the search, e.g. 10m, 1h30m, 90s (a bare number is seconds); 5m when left out. With --resume it is the
     /// search's new budget.
-    #[arg(long, env = "FLOPSMITH_BUDGET")]
+    #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
     /// Stop after this many programs; 0 is no limit. Not with --resume.
     #[arg(long, default_value_t = 0)]
@@ -177,6 +177,9 @@ pub struct Doctor {
     /// The figures are kept, and later calls show them.
     #[arg(long)]
     pub timing: bool,
+    /// Start a nats-server as a run would, and stop it again; without this flag it is only asked for its version.
+    #[arg(long)]
+    pub broker: bool,
     /// How the findings are printed.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
@@ -188,7 +191,7 @@ pub enum Problem {
     /// Is this definition sound: reference deterministic, inputs matter, outputs vary?
     ///
     /// Reads it, compiles the reference, holds it against itself on random inputs, and verifies and times
-    /// it as a candidate.
+    /// it as a candidate. Exit codes: 0 it is sound, with or without weaknesses (which are marked `weak`); 1 it is not.
     Check {
         /// The problem, by name or folder.
         problem: String,

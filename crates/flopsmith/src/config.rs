@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use flopsmith_actors::Settings;
 use flopsmith_actors::settings::GeneratorKind;
+use flopsmith_problem::flags;
 use flopsmith_protocol::{MachineClass, Technique};
 
 use crate::exit::{say, usage};
@@ -21,6 +22,7 @@ pub fn load(path: &Path, overrides: &[String]) -> Result<Settings> {
 }
 
 /// Reads any TOML file into its type; a mistake is shown with its line.
+#[cfg(feature = "torch")]
 pub fn read<T: serde::de::DeserializeOwned>(text: &str, name: &str) -> Result<T> {
     toml::from_str(text).map_err(|e| usage(explain(&e, text, name)))
 }
@@ -175,6 +177,7 @@ fn check(settings: &Settings) -> Result<()> {
     }
     MachineClass::new(&settings.machine_class)
         .map_err(|e| usage(format!("`machine_class`: {e}")))?;
+    flags::parse(&settings.evaluate.flags).map_err(|e| usage(format!("`evaluate.flags`: {e}")))?;
     settings
         .sqd
         .check()
@@ -311,7 +314,9 @@ pub fn duration(text: &str) -> Result<f64> {
     if seconds > 0.0 {
         Ok(seconds)
     } else {
-        Err(wrong())
+        Err(usage(format!(
+            "`{text}` is no time at all: write a duration such as 90s, 10m or 1h30m"
+        )))
     }
 }
 

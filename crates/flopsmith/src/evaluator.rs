@@ -7,9 +7,11 @@ use flopsmith_bench::compile::Compiler;
 use flopsmith_bench::pinning;
 use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_bench::verify::soundness::{self, Examined};
-use flopsmith_bench::{Built, Cores, Failure, PADDINGS, Purpose, Timed, Timer, Verifier, openblas};
-use flopsmith_problem::Problem;
-use flopsmith_protocol::{TechniqueSet, Verdict};
+use flopsmith_bench::{
+    Built, Checked, Cores, Failure, PADDINGS, Purpose, Sanitizers, Timed, Timer, Verifier, openblas,
+};
+use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{Technique, TechniqueSet, Verdict};
 use flopsmith_sandbox::{Options, Sandbox};
 
 use crate::exit::usage;
@@ -25,6 +27,8 @@ pub struct Evaluator {
     pub toolchain: Toolchain,
     /// Compile stage.
     pub compiler: Arc<Compiler>,
+    /// What looks at programs once more before they count; none where that was not asked for.
+    pub sanitizers: Option<Arc<Sanitizers>>,
 }
 
 /// What became of a program.
@@ -37,6 +41,8 @@ pub struct Evaluated {
     pub vector_bits: Option<u32>,
     /// Compiler warnings.
     pub diagnostics: String,
+    /// The sanitizers that found nothing in it, if it was looked at.
+    pub checked: Option<Checked>,
     /// Raw samples.
     pub raw: Vec<u8>,
 }
@@ -57,7 +63,19 @@ impl Evaluator {
             sandbox,
             toolchain,
             compiler: stage,
+            sanitizers: None,
         })
+    }
+
+    /// Has programs that are timed with `threads` threads looked at with sanitizers before they count.
+    pub fn with_sanitizers(mut self, threads: u32) -> Self {
+        self.sanitizers = Some(Arc::new(Sanitizers::new(
+            Arc::clone(&self.sandbox),
+            Arc::clone(&self.problem),
+            &self.toolchain,
+            threads,
+        )));
+        self
     }
 
     /// Holds the problem's reference against itself.
@@ -71,15 +89,16 @@ impl Evaluator {
         )?)
     }
 
-    /// A verifier with secrets of its own.
-    pub fn verifier(&self) -> Result<Verifier> {
-        Ok(Verifier::new(
+    /// A verifier with secrets of its own, for programs that will be timed with at most so many threads.
+    pub fn verifier(&self, threads: u32) -> Result<Verifier> {
+        let verifier = Verifier::new(
             Arc::clone(&self.sandbox),
             paths::harness()?,
             Arc::clone(&self.problem),
             &self.toolchain,
             secret(),
-        )?)
+        )?;
+        Ok(verifier.for_threads(threads))
     }
 
     /// A timer with a running baseline.
@@ -105,32 +124,61 @@ impl Evaluator {
             .flatten()
     }
 
-    /// Evaluates one program.
+    /// Evaluates one program; one that is certified is looked at with the sanitizers, if there are some.
     pub fn evaluate(
         &self,
+        language: Language,
         source: &str,
         verifier: &mut Verifier,
         timer: &mut Timer,
         purpose: Purpose,
     ) -> Evaluated {
-        self.prepare(source, verifier).time(timer, purpose)
+        let last_look = purpose == Purpose::Certify;
+        self.prepare(language, source, verifier, last_look)
+            .time(timer, purpose, None)
     }
 
-    /// Compiles and verifies one program, for one timer or for several.
-    pub fn prepare(&self, source: &str, verifier: &mut Verifier) -> Prepared {
+    /// Compiles and verifies one program, for one timer or for several. With a `last_look` the sanitizers look at it as well, if
+    /// there are some.
+    pub fn prepare(
+        &self,
+        language: Language,
+        source: &str,
+        verifier: &mut Verifier,
+        last_look: bool,
+    ) -> Prepared {
         let permitted = self.problem.techniques;
-        match self.compiler.compile(&self.problem, source, permitted) {
+        let built = self
+            .compiler
+            .compile_as(language, &self.problem, source, permitted);
+        match built {
             Err(failure) => Prepared::Refused(failure),
             Ok(built) => {
-                let failed = verifier.verify(&built.object, random()).err();
+                let verified = verifier.verify(&built.object, random());
+                let openmp = built.techniques.contains(Technique::Openmp);
+                let looked = verified.and_then(|_| {
+                    let sanitizers = self.sanitizers.as_ref().filter(|_| last_look);
+                    sanitizers
+                        .map(|s| match language {
+                            Language::C => s.check(source, openmp),
+                            other => Ok(s.leave_out(other)),
+                        })
+                        .transpose()
+                });
+                let (checked, failed) = match looked {
+                    Ok(checked) => (checked, None),
+                    Err(failure) => (None, Some(failure)),
+                };
                 let elsewhere = Elsewhere {
                     compiler: Arc::clone(&self.compiler),
                     problem: Arc::clone(&self.problem),
+                    language,
                     source: source.to_owned(),
                 };
                 Prepared::Built {
                     built,
                     elsewhere,
+                    checked,
                     failed,
                 }
             }
@@ -148,6 +196,8 @@ pub enum Prepared {
         built: Built,
         /// What builds it once more.
         elsewhere: Elsewhere,
+        /// The sanitizers that found nothing, if they looked at it.
+        checked: Option<Checked>,
         /// Why it may not be timed.
         failed: Option<Failure>,
     },
@@ -157,21 +207,23 @@ pub enum Prepared {
 pub struct Elsewhere {
     compiler: Arc<Compiler>,
     problem: Arc<Problem>,
+    language: Language,
     source: String,
 }
 
 impl Elsewhere {
     fn certify(&self, timer: &mut Timer) -> Result<Timed, Failure> {
-        let layouts = self
-            .compiler
-            .layouts(&self.problem, &self.source, &PADDINGS)?;
+        let layouts =
+            self.compiler
+                .layouts(self.language, &self.problem, &self.source, &PADDINGS)?;
         timer.certify(&layouts, random())
     }
 }
 
 impl Prepared {
-    /// Times it, unless something speaks against that.
-    pub fn time(&self, timer: &mut Timer, purpose: Purpose) -> Evaluated {
+    /// Times it, unless something speaks against that. A screening ends early for what is clearly slower than
+    /// `best_gflops`, see [`Timer::measure`].
+    pub fn time(&self, timer: &mut Timer, purpose: Purpose, best_gflops: Option<f64>) -> Evaluated {
         let (built, timed) = match self {
             Prepared::Refused(failure) => (None, Err(failure.clone())),
             Prepared::Built {
@@ -183,10 +235,11 @@ impl Prepared {
                 built,
                 elsewhere,
                 failed: None,
+                ..
             } => {
                 let timed = match purpose {
                     Purpose::Certify => elsewhere.certify(timer),
-                    _ => timer.measure(&built.object, purpose, random(), None),
+                    _ => timer.measure(&built.object, purpose, random(), best_gflops),
                 };
                 (Some(built), timed)
             }
@@ -203,6 +256,7 @@ impl Prepared {
             techniques: built.map(|b| b.techniques),
             vector_bits: built.and_then(|b| b.vector_bits),
             diagnostics: built.map(|b| b.diagnostics.clone()).unwrap_or_default(),
+            checked: self.checked().cloned(),
             raw,
         }
     }
@@ -210,6 +264,14 @@ impl Prepared {
     /// Does nothing speak against timing it?
     pub fn can_be_timed(&self) -> bool {
         matches!(self, Prepared::Built { failed: None, .. })
+    }
+
+    /// The sanitizers that found nothing, if they looked at it.
+    pub fn checked(&self) -> Option<&Checked> {
+        match self {
+            Prepared::Refused(_) => None,
+            Prepared::Built { checked, .. } => checked.as_ref(),
+        }
     }
 
     /// The shared object, once there is one.

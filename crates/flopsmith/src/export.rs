@@ -58,8 +58,8 @@ fn write(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
     std::fs::rename(part, target.join(WEIGHTS))
 }
 
-/// What describes the model; not how it was made, which is no longer true of it. The best program of its corpus is
-/// still the best it was shown.
+/// What describes the model; not how it was made, which is no longer true of it. The fastest program tried of the starter's
+/// corpus still is that.
 fn is_of_the_model(name: &str) -> bool {
     let kind = Path::new(name).extension().and_then(|e| e.to_str());
     matches!(kind, Some("json" | "txt" | "model" | "jinja")) && name != "evaluation.json"

@@ -9,6 +9,7 @@ use flopsmith_actors::settings::Settings;
 use flopsmith_protocol::RunId;
 
 use crate::exit::{say, usage};
+use crate::output::unwritable;
 use crate::summary::Facts;
 use crate::{config, shell};
 
@@ -74,8 +75,7 @@ impl Folder {
             .unwrap_or_default();
         let id = RunId::new(name).map_err(|e| usage(e.to_string()))?;
         let lock_path = path.join("lock");
-        let lock = File::create(&lock_path)
-            .with_context(|| format!("cannot write {}", lock_path.display()))?;
+        let lock = File::create(&lock_path).map_err(|e| unwritable(&lock_path, e))?;
         lock.try_lock().map_err(|_| {
             usage(format!(
                 "another process works on {}: wait for it or stop it",
@@ -286,6 +286,18 @@ mod tests {
             create(&longest).unwrap().id.as_str(),
             format!("{longest}-1")
         );
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_written_is_not_gone_on_with() {
+        let runs = tempfile::tempdir().unwrap();
+        drop(Folder::create(runs.path(), "t-1", &settings(), Job::Train).unwrap());
+        // Not even root opens a folder as a file.
+        let lock = runs.path().join("t-1/lock");
+        std::fs::remove_file(&lock).unwrap();
+        std::fs::create_dir(&lock).unwrap();
+        let again = resume(runs.path(), "t-1", "t-", Job::Train, None);
+        refused(again, &["cannot write", "t-1/lock"]);
     }
 
     #[test]

@@ -34,8 +34,9 @@ fn confirmed(outcomes: &[Outcome]) -> Vec<(TechniqueSet, Elite)> {
         .iter()
         .filter(|o| repeats(o))
         .filter_map(|again| {
-            // What was only looked up is no second measurement.
-            let measurement = again.verdict.measurement().filter(|m| !m.reused)?;
+            // What was only looked up is no second measurement, and what did not converge confirms nothing.
+            let measurement = again.verdict.measurement();
+            let measurement = measurement.filter(|m| !m.reused && m.converged())?;
             let first: &Outcome = firsts.get(again.candidate.remeasures.as_ref()?)?;
             let elite = Elite::from_outcome(first)?.measured_again(measurement)?;
             Some((first.techniques?, elite))
@@ -243,6 +244,18 @@ mod tests {
             }
         );
         assert_eq!(archive(&[], TechniqueSet::all()), None);
+    }
+
+    #[test]
+    fn a_measurement_that_did_not_converge_confirms_nothing() {
+        let program = first(0, "program", "simd", measured(50.0));
+        let unsure = Measured::at(50.0).se(0.2).unconverged().verdict();
+        let outcomes = [again(&program, unsure), program];
+        let expected = Coverage {
+            confirmed: 0,
+            unconfirmed: 1,
+        };
+        assert_eq!(coverage(&outcomes), expected);
     }
 
     #[test]

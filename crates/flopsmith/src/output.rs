@@ -1,7 +1,7 @@
-//! A file the user asked for: tried before the work that fills it.
+//! Files and folders the user asked for: tried before the work that fills them.
 
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -37,7 +37,7 @@ impl Output {
         };
         Ok(Self {
             path: path.to_owned(),
-            made: made.map_err(|e| usage(format!("cannot write {}: {e}", path.display())))?,
+            made: made.map_err(|e| unwritable(path, e))?,
         })
     }
 
@@ -53,6 +53,27 @@ impl Output {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// The error of a path the user named: wrong usage, unless it is only room that is missing there.
+pub fn unwritable(path: &Path, error: io::Error) -> anyhow::Error {
+    let what = format!("cannot write {}", path.display());
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            anyhow::Error::new(error).context(what)
+        }
+        _ => usage(format!("{what}: {error}")),
+    }
+}
+
+/// Makes a folder if need be, and tries whether files can be put into it.
+pub fn folder(path: &Path) -> Result<()> {
+    // Others may try the same folder at the same time.
+    let probe = path.join(format!(".flopsmith-{}", std::process::id()));
+    std::fs::create_dir_all(path)
+        .and_then(|()| File::create(&probe))
+        .and_then(|_| std::fs::remove_file(&probe))
+        .map_err(|e| unwritable(path, e))
 }
 
 impl Drop for Output {
@@ -91,5 +112,31 @@ mod tests {
             assert!(error.is::<crate::exit::Usage>(), "{error:#}");
         }
         Output::claim(Path::new("/dev/null")).unwrap();
+    }
+
+    #[test]
+    fn a_folder_is_made_and_left_empty_and_one_that_takes_no_files_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let made = place.path().join("made/of/several");
+        folder(&made).unwrap();
+        assert_eq!(std::fs::read_dir(&made).unwrap().count(), 0);
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        // The last one is there, and not even root puts files into it.
+        for path in [file.join("below"), file, "/proc/self".into()] {
+            let error = folder(&path).unwrap_err();
+            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            let named = path.display().to_string();
+            assert!(error.to_string().contains(&named), "{error:#}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_nobodys_wrong_usage() {
+        let error = |kind: ErrorKind| unwritable(Path::new("a.c"), kind.into());
+        let full = error(ErrorKind::StorageFull);
+        assert!(!full.is::<crate::exit::Usage>(), "{full:#}");
+        assert_eq!(full.to_string(), "cannot write a.c");
+        assert!(error(ErrorKind::PermissionDenied).is::<crate::exit::Usage>());
     }
 }

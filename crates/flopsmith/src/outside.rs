@@ -1,9 +1,11 @@
-//! Measurements before and after a run, outside its loop: what the model was shown at best, and the fastest programs once more.
+//! Measurements before and after a run, outside its loop: the fastest program tried of the starter's corpus, and the fastest
+//! programs of the run once more.
 
 use anyhow::{Context as _, Result};
 use flopsmith_actors::role::recorder::note_machine;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_bench::{Purpose, Timer};
+use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateId, MachineClass, MachineFacts, NodeId, Outcome, Verdict};
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +19,7 @@ use crate::{paths, record};
 const FINALISTS: usize = 4;
 /// How often a measurement is tried whose failure is not the program's fault.
 const ATTEMPTS: usize = 2;
-/// The record of the best program the starter was shown.
+/// The record of the fastest program tried of the starter's corpus.
 const CORPUS_BEST: &str = "corpus_best";
 
 /// Compiles, verifies and measures the fastest programs of a finished run once more, now that nothing else is to be done;
@@ -81,14 +83,22 @@ fn measure<'a>(
     finalists: &[&'a Outcome],
     stopped: &CancellationToken,
 ) -> Result<Last<'a>> {
-    let mut verifier = evaluator.verifier()?;
+    let mut verifier = evaluator.verifier(settings.threads)?;
     let mut timer = evaluator.timer(settings.threads)?;
     go_on(stopped)?;
     timer.refine_reference()?;
-    let mut evaluate =
-        |source: &str| evaluator.evaluate(source, &mut verifier, &mut timer, Purpose::Certify);
-    let judged = judge(finalists, &mut evaluate, stopped)?;
-    let shown = Shown::measured(settings, &mut evaluate)?;
+    let mut evaluate = |language: Language, source: &str| {
+        evaluator.evaluate(
+            language,
+            source,
+            &mut verifier,
+            &mut timer,
+            Purpose::Certify,
+        )
+    };
+    let language = evaluator.problem.language;
+    let judged = judge(finalists, |source| evaluate(language, source), stopped)?;
+    let shown = Shown::measured(settings, |source| evaluate(Language::C, source))?;
     go_on(stopped)?;
     let machine = attested(evaluator, settings, folder, &timer)?;
     Ok(Last {
@@ -148,7 +158,7 @@ fn tried(source: &str, mut evaluate: impl FnMut(&str) -> Evaluated) -> Result<Ev
             return Ok(done);
         }
         words = match &done.verdict {
-            Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail } => {
+            Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail, .. } => {
                 format!("{}: {detail}", done.verdict.kind())
             }
             Verdict::Measured { .. } | Verdict::Rejected { .. } => String::new(),
@@ -178,7 +188,7 @@ fn attested(
     })
 }
 
-/// The best program the starter was shown, measured on this machine; the record of it goes into the run's folder.
+/// The fastest program tried of the starter's corpus, measured on this machine; the record of it goes into the run's folder.
 /// None where there is none, or where it could not be measured, which is said.
 pub fn corpus_best(
     evaluator: &Evaluator,
@@ -187,12 +197,14 @@ pub fn corpus_best(
     timer: &mut Timer,
 ) -> Option<f64> {
     shown_source(settings)?;
-    let measured = evaluator.verifier().and_then(|mut verifier| {
-        let shown = Shown::measured(settings, |source: &str| {
-            evaluator.evaluate(source, &mut verifier, timer, Purpose::Certify)
-        })?;
-        shown.keep(folder, &timer.attestation().to_json())
-    });
+    let measured = evaluator
+        .verifier(settings.threads)
+        .and_then(|mut verifier| {
+            let shown = Shown::measured(settings, |source: &str| {
+                evaluator.evaluate(Language::C, source, &mut verifier, timer, Purpose::Certify)
+            })?;
+            shown.keep(folder, &timer.attestation().to_json())
+        });
     match measured {
         Ok(gflops) => gflops,
         // A number that rests on nothing is none.
@@ -203,7 +215,7 @@ pub fn corpus_best(
     }
 }
 
-/// The source of the best program the starter was shown.
+/// The source of the fastest program tried of the starter's corpus.
 fn shown_source(settings: &Settings) -> Option<String> {
     if settings.generator.kind != GeneratorKind::Policy {
         return None;
@@ -222,10 +234,10 @@ impl Shown {
             return Ok(Self(None));
         };
         let done = tried(&source, evaluate)
-            .context("the best program the starter was shown could not be measured")?;
+            .context("the fastest program tried of the starter's corpus could not be measured")?;
         if done.verdict.measurement().is_none() {
             say(&format!(
-                "warning: the best program the starter was shown is refused ({}): nothing is compared with it",
+                "warning: the fastest program tried of the starter's corpus is refused ({}): nothing is compared with it",
                 done.verdict.kind()
             ));
         }
@@ -267,6 +279,7 @@ mod tests {
             techniques: None,
             vector_bits: None,
             diagnostics: String::new(),
+            checked: None,
             raw: Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Problem, flags};
 
 use crate::exit::usage;
 
@@ -32,6 +32,16 @@ pub fn problem_roots() -> Vec<PathBuf> {
 /// A problem by name or by folder.
 pub fn problem(name: &str) -> Result<Problem> {
     Problem::find(name, &problem_roots()).map_err(|e| usage(e.to_string()))
+}
+
+/// A problem whose programs are built with other flags than its own; with its own where none are given.
+pub fn problem_under(name: &str, flags: &str) -> Result<Problem> {
+    let problem = problem(name)?;
+    if flags.trim().is_empty() {
+        return Ok(problem);
+    }
+    let flags = flags::parse(flags).map_err(|e| usage(e.to_string()))?;
+    Ok(problem.with_flags(flags))
 }
 
 /// The harness beside this binary.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flopsmith_actors::settings::Settings;
 use flopsmith_bench::peak::Peak;
-use flopsmith_bench::roofline::{self, Place, Roof, Roofs};
+use flopsmith_bench::roofline::{self, Bound, Place, Roof, Roofs};
 use flopsmith_protocol::MachineFacts;
 use flopsmith_report::{Bandwidth, Ceiling, Roofline};
 use serde::Deserialize;
@@ -31,6 +31,19 @@ pub fn words(place: &Place) -> String {
     words
 }
 
+/// A place as part of a sentence. `peak_bits` is the width of the vectors that make the compute roof, where that is known.
+pub fn reached(place: &Place, peak_bits: Option<u32>) -> String {
+    let width = peak_bits
+        .filter(|_| place.bound == Bound::Compute)
+        .map(|bits| format!(", {bits} bit"))
+        .unwrap_or_default();
+    format!(
+        "{} of the roof ({}{width})",
+        significant(place.share, 2),
+        place.bound
+    )
+}
+
 /// A place where there is little room.
 pub fn short(place: &Place) -> String {
     format!("{} {}", percent(place.share), place.bound)
@@ -45,6 +58,17 @@ struct Attested {
     roofs: Roofs,
 }
 
+impl Attested {
+    /// The roofs; those of earlier versions are the peak alone.
+    fn measured(&self) -> Roofs {
+        if self.roofs.compute.is_empty() {
+            Roofs::from(&self.peak)
+        } else {
+            self.roofs.clone()
+        }
+    }
+}
+
 /// The roofs of the machine a run was timed on, for its report. None where its attestation cannot be read.
 ///
 /// The intensity comes from the problem's definition, so it is left out where that is gone or was edited since.
@@ -56,14 +80,41 @@ pub fn of_run(folder: &Path, settings: &Settings, machine: &MachineFacts) -> Opt
     drawn(machine, call)
 }
 
+/// The place of a run's best program, and the width of the vectors that make the compute roof. None where the machine's attestation
+/// cannot be read, or the problem is gone or was edited since.
+pub fn of_best(
+    folder: &Path,
+    problem: &str,
+    machine: &MachineFacts,
+    gflops: f64,
+) -> Option<(Place, u32)> {
+    let problem = paths::problem(problem)
+        .ok()
+        .filter(|problem| yardstick::is_of(folder, problem))?;
+    let (flops, bytes) = (
+        problem.work_flops(&problem.timed),
+        problem.moved_bytes(&problem.timed),
+    );
+    placed(machine, flops, bytes, gflops)
+}
+
+/// The place of a program that does `gflops` on a machine, in calls of so many operations and bytes.
+fn placed(machine: &MachineFacts, flops: f64, bytes: f64, gflops: f64) -> Option<(Place, u32)> {
+    let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
+    let measured = attested.measured();
+    let roof = Roof {
+        peak_gflops: machine.peak_gflops,
+        threads: attested.threads,
+        measured: &measured,
+    };
+    let place = roofline::place(flops, bytes, gflops, roof)?;
+    Some((place, attested.peak.vector_bits))
+}
+
 /// `call`: operations and bytes of one call, where they are known.
 fn drawn(machine: &MachineFacts, call: Option<(f64, f64)>) -> Option<Roofline> {
     let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
-    let measured = if attested.roofs.compute.is_empty() {
-        Roofs::from(&attested.peak)
-    } else {
-        attested.roofs
-    };
+    let measured = attested.measured();
     // The peak of the run is the attested one for the elements of its problem, or a little more where it was raised since.
     let lanes = (machine.peak_gflops / attested.peak.gflops)
         .round()
@@ -105,7 +156,6 @@ fn drawn(machine: &MachineFacts, call: Option<(f64, f64)>) -> Option<Roofline> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use flopsmith_bench::roofline::Bound;
     use serde_json::json;
 
     use super::*;
@@ -124,6 +174,7 @@ mod tests {
             "320 % of its roof by the roofline model (2.500 GFLOPS): memory binds at 0.125 FLOP/byte; its data fit the L3 cache, so it may exceed this roof"
         );
         assert_eq!(short(&dot), "320 % memory");
+        assert_eq!(reached(&dot, Some(512)), "3.2 of the roof (memory)");
         let peak = Place {
             intensity: None,
             roof_gflops: 50.0,
@@ -135,6 +186,11 @@ mod tests {
             words(&peak),
             "80.0 % of its roof by the roofline model (50.00 GFLOPS): compute binds"
         );
+        assert_eq!(
+            reached(&peak, Some(512)),
+            "0.80 of the roof (compute, 512 bit)"
+        );
+        assert_eq!(reached(&peak, None), "0.80 of the roof (compute)");
     }
 
     fn machine(attestation: &serde_json::Value) -> MachineFacts {
@@ -165,6 +221,9 @@ mod tests {
         let heights: Vec<f64> = found.ceilings.iter().map(|c| c.gflops).collect();
         assert_eq!(heights, [6.0, 50.0]);
         assert_eq!(found.bandwidths.len(), 2);
+        let (place, bits) = placed(&facts, 4000.0, 2000.0, 10.0).unwrap();
+        assert_eq!((place.share, place.bound, bits), (0.5, Bound::Memory, 256));
+        assert_eq!(place.cached_in.as_deref(), Some("L2"));
         let unknown = drawn(&facts, None).unwrap();
         assert_eq!((unknown.intensity, unknown.roof_gflops), (None, 50.0));
     }

@@ -23,9 +23,11 @@ use crate::interrupt::Watch;
 use crate::summary::{Facts, Summary, summarise};
 use crate::{export, machine, neighbour, outside, paths, view};
 
+mod meter;
 mod ready;
 mod roles;
 
+use meter::Meter;
 use ready::Ready;
 
 /// How long roles may take to come to rest.
@@ -80,6 +82,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     if !facts.concluded {
         neighbour::announce(&format!("{} {}", job_name(job), folder.id));
     }
+    let meter = Meter::start(began, facts.seconds)?;
     let ended = |facts: &Facts, interrupted: bool| -> Result<Ended> {
         Ok(Ended {
             summary: summarise(folder.id.as_str(), &folder.path, facts)?,
@@ -97,8 +100,14 @@ pub fn execute(plan: Plan) -> Result<Ended> {
                 export::model(&folder, &settings, store(&settings, &folder)?).await
             })?;
             let evaluator = ready::evaluator(&settings, &folder)?;
-            interrupted =
-                !outside::conclude(&evaluator, &settings, &folder, &mut facts, watch.asked())?;
+            interrupted = !conclude(
+                &evaluator,
+                &settings,
+                &folder,
+                &mut facts,
+                watch.asked(),
+                &meter,
+            )?;
         }
         return ended(&facts, interrupted);
     }
@@ -112,7 +121,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
 
     say("measuring this machine…");
     let Some(ready) = ready::measure(&settings, &folder, &mut facts, watch.asked())? else {
-        left_early(&folder, &mut facts, began)?;
+        left_early(&folder, &mut facts, &meter)?;
         return ended(&facts, true);
     };
     let Ready {
@@ -128,7 +137,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         &evaluator,
         timer,
         openblas,
-        began,
+        &meter,
         &mut facts,
         &resume,
         &watch,
@@ -136,15 +145,38 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     runtime.shutdown_timeout(Duration::from_secs(2));
     let mut interrupted = sat?;
     if facts.finished && !interrupted {
-        interrupted =
-            !outside::conclude(&evaluator, &settings, &folder, &mut facts, watch.asked())?;
+        interrupted = !conclude(
+            &evaluator,
+            &settings,
+            &folder,
+            &mut facts,
+            watch.asked(),
+            &meter,
+        )?;
     }
     ended(&facts, interrupted)
 }
 
+/// Makes the measurements after the end. What they take is part of the run, however they end.
+fn conclude(
+    evaluator: &Evaluator,
+    settings: &Settings,
+    folder: &Folder,
+    facts: &mut Facts,
+    stopped: &CancellationToken,
+    meter: &Meter,
+) -> Result<bool> {
+    let concluded = outside::conclude(evaluator, settings, folder, facts, stopped);
+    meter.note(facts, 0);
+    let noted = folder.write_facts(facts);
+    let concluded = concluded?;
+    noted?;
+    Ok(concluded)
+}
+
 /// Notes a sitting that was stopped before its roles began.
-fn left_early(folder: &Folder, facts: &mut Facts, began: Instant) -> Result<()> {
-    facts.seconds += began.elapsed().as_secs_f64();
+fn left_early(folder: &Folder, facts: &mut Facts, meter: &Meter) -> Result<()> {
+    meter.note(facts, 0);
     folder.write_facts(facts)
 }
 
@@ -168,7 +200,7 @@ async fn sitting(
     evaluator: &Evaluator,
     timer: flopsmith_bench::Timer,
     openblas: Option<flopsmith_bench::openblas::Best>,
-    began: Instant,
+    meter: &Meter,
     facts: &mut Facts,
     resume: &str,
     watch: &Watch,
@@ -188,13 +220,12 @@ async fn sitting(
         if let Some(server) = server {
             server.stop().await;
         }
-        left_early(folder, facts, began)?;
+        left_early(folder, facts, meter)?;
         drained?;
         return Ok(true);
     }
     let store = store(&settings, folder)?;
     let cores = Cores::new(machine::cores());
-    let memory = machine::Watch::start(Duration::from_secs(1))?;
     let machine_facts = MachineFacts {
         run: folder.id.clone(),
         node: NodeId::new("local")?,
@@ -225,7 +256,6 @@ async fn sitting(
     let specs = roles::specs(job, &context, evaluator, timer, progress_tx, &finished)?;
     let mut node = Node::start(Arc::clone(&context), specs, stop.clone()).await?;
 
-    let seconds_before = facts.seconds;
     #[expect(
         clippy::disallowed_methods,
         reason = "it only shows, and is aborted as soon as the run ends"
@@ -235,23 +265,19 @@ async fn sitting(
             progress.clone(),
             cores.clone(),
             settings.clone(),
-            seconds_before,
-            began,
+            meter.seconds_before,
+            meter.began,
         ))
     });
     let mut clock = tokio::time::interval(Duration::from_secs(5));
     let shares_before = facts.shares.clone();
     let note = |facts: &mut Facts| {
-        facts.seconds = seconds_before + began.elapsed().as_secs_f64();
         facts.shares = add(&shares_before, &cores.shares());
         let broker = server
             .as_ref()
             .and_then(Server::pid)
             .map_or(0, machine::peak_of_process);
-        facts.peak_memory_bytes = facts
-            .peak_memory_bytes
-            .max(memory.peak_bytes())
-            .max(machine::own_peak_bytes() + broker);
+        meter.note(facts, broker);
     };
     let mut broker_lost = false;
     watch.hush(true);
@@ -274,6 +300,8 @@ async fn sitting(
     };
     if let Some(view) = view {
         view.abort();
+        // A frame that is being drawn comes to its end, and nothing is said in the middle of it.
+        let _ = view.await;
         view::clear();
     }
     watch.hush(false);

@@ -1,8 +1,9 @@
 //! Command lines that are shown to be typed again, from the folder this one was typed in.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flopsmith_actors::settings::Settings;
+use flopsmith_problem::Language;
 
 /// This program as it was called: by its path, unless the shell finds it by its name.
 pub fn program() -> String {
@@ -64,12 +65,19 @@ pub fn search_again(settings: &Settings, defaults: &Settings, folder: &Path) -> 
     line + &place(folder)
 }
 
+/// The best program of a run, whose name's end tells its language.
+fn best(folder: &Path) -> PathBuf {
+    let names = Language::ALL.map(|language| folder.join(format!("best.{}", language.ending())));
+    let [in_c, ..] = &names;
+    names.iter().find(|p| p.is_file()).unwrap_or(in_c).clone()
+}
+
 /// Times the best program of a run as the run did.
 pub fn bench(folder: &Path, settings: &Settings) -> String {
     let mut line = format!(
         "{} bench {} --problem {}",
         program(),
-        path(&folder.join("best.c")),
+        path(&best(folder)),
         quoted(&settings.problem)
     );
     let defaults = Settings::default();
@@ -81,6 +89,10 @@ pub fn bench(folder: &Path, settings: &Settings) -> String {
             " --compiler {}",
             quoted(&settings.evaluate.compiler)
         ));
+    }
+    if !settings.evaluate.flags.is_empty() {
+        // With a sign of equality: the first flag begins like an option of ours.
+        line.push_str(&format!(" --flags={}", quoted(&settings.evaluate.flags)));
     }
     if settings.evaluate.allow_weaker_jail {
         line.push_str(" --allow-weaker-jail");
@@ -214,6 +226,14 @@ mod tests {
         assert_eq!(
             bench(Path::new("runs/a"), &settings),
             typed("bench runs/a/best.c --problem problems/stencil --threads 2 --compiler clang")
+        );
+        settings.evaluate.compiler = "gcc".into();
+        settings.evaluate.flags = "-O2 -march=native".into();
+        assert_eq!(
+            bench(Path::new("runs/a"), &settings),
+            typed(
+                "bench runs/a/best.c --problem problems/stencil --threads 2 --flags='-O2 -march=native'"
+            )
         );
     }
 

@@ -9,13 +9,14 @@ use flopsmith_actors::journal::Lines;
 use flopsmith_actors::role::recorder::{DeadLine, files};
 use flopsmith_actors::role::timer::QUARANTINE;
 use flopsmith_bench::Chain;
+use flopsmith_bench::roofline::Place;
 use flopsmith_protocol::{
-    CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome, PolicyPublished, Purpose,
-    TechniqueSet, Verdict,
+    CandidateFault, CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome,
+    PolicyPublished, Purpose, TechniqueSet, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::grid;
+use crate::{grid, roofline};
 
 /// Samples of the policy at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -66,14 +67,25 @@ pub struct Summary {
     pub run: String,
     /// Training or search steps done.
     pub steps: u64,
-    /// Seconds the run took, over all its sittings.
+    /// Seconds the run took, over all its sittings, with what is measured before their roles begin and after the run's end.
     pub seconds: f64,
     /// The policy before training; none where it was not evaluated, as in a search.
     pub start: Option<Samples>,
     /// The policy after training; none where it was not evaluated.
     pub end: Option<Samples>,
+    /// Share of a search's programs that were verified and measured, of all that could be judged; none in training, where
+    /// `end` has it.
+    #[serde(default)]
+    pub search_correct_rate: Option<f64>,
     /// The best program.
     pub best: Option<Best>,
+    /// Where the best program lies under the roofs of the machine that it was measured on; none where its attestation says nothing
+    /// of them, or the problem was edited since.
+    #[serde(default)]
+    pub roofline: Option<Place>,
+    /// Width of the vectors that the compute roof is made of, bits.
+    #[serde(default)]
+    pub roof_vector_bits: Option<u32>,
     /// Measured peak at the run's thread count, of the machine that the best program was measured on: each sitting measures its own.
     pub peak_gflops: Option<f64>,
     /// Measured speed of the plain reference.
@@ -82,7 +94,7 @@ pub struct Summary {
     pub openblas_gflops: Option<f64>,
     /// That core type.
     pub openblas_core: Option<String>,
-    /// The best program of the starter's corpus, measured here.
+    /// The fastest program of those tried of the starter's corpus (`command::corpus_best` says how many), measured here.
     pub corpus_best_gflops: Option<f64>,
     /// Technique sets with a verified program whose measurement was repeated.
     pub coverage: u64,
@@ -99,7 +111,8 @@ pub struct Summary {
     /// Updates that were left out because their gradient was no number.
     #[serde(default)]
     pub skipped_updates: u64,
-    /// Share of wall time by role, and `idle`.
+    /// Share of wall time by role, and `idle`, of the time in which roles could be at work: what is measured before it and
+    /// after the run's end is in `seconds` only.
     pub share_of_time: BTreeMap<String, f64>,
     /// Seconds in which nothing was timed because the machine was not quiet.
     #[serde(default)]
@@ -119,17 +132,17 @@ pub struct Facts {
     pub problem: String,
     /// Milliseconds since 1970 when the run began.
     pub started_unix_ms: u64,
-    /// Seconds of all sittings so far.
+    /// Seconds of all sittings so far, the measurements after the end among them.
     pub seconds: f64,
     /// Sittings so far.
     pub sittings: u64,
-    /// The best program of the starter's corpus, measured here.
+    /// The fastest program of those tried of the starter's corpus (`command::corpus_best` says how many), measured here.
     pub corpus_best_gflops: Option<f64>,
     /// The plain reference against the baseline as the first sitting measured it: all ratios of the run's loop go by it. Those
     /// of the last measurements rest on a longer one.
     #[serde(default)]
     pub reference: Option<Chain>,
-    /// Shares of time of all sittings so far.
+    /// Shares of the time in which roles could be at work, over all sittings so far.
     pub shares: Shares,
     /// Largest peak memory of a sitting, with all processes it started.
     pub peak_memory_bytes: u64,
@@ -220,6 +233,10 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
     let trained: Vec<PolicyPublished> = lines(&folder.join(files::TRAINING))?;
     let best = best(&outcomes, &facts.certified, &facts.refused);
     let machine = machine_of(&machines, best.as_ref());
+    let place = best.as_ref().zip(machine).and_then(|(best, machine)| {
+        roofline::of_best(folder, &facts.problem, machine, best.gflops)
+    });
+    let (place, roof_vector_bits) = place.unzip();
     let coverage = grid::coverage(&outcomes);
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut infrastructure = 0;
@@ -231,9 +248,20 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
             steps.insert(outcome.candidate.step);
         }
     }
-    let of = |purpose: Purpose| {
-        let of_it = outcomes.iter().filter(|o| o.candidate.purpose == purpose);
-        Some(samples(of_it)).filter(|s| s.samples > 0)
+    // The share of an evaluation that was interrupted says nothing: what is slow to write or to run comes in last.
+    let of = |purpose: Purpose, closed: bool| {
+        let of_it = || outcomes.iter().filter(|o| o.candidate.purpose == purpose);
+        let whole = of_it().next().is_some_and(|o| {
+            let expected = u64::from(o.candidate.tasks_in_step) * u64::from(o.candidate.group_size);
+            of_it().count() as u64 >= expected
+        });
+        (whole || closed)
+            .then(|| samples(of_it()))
+            .filter(|s| s.samples > 0)
+    };
+    let searched = || {
+        let of_it = outcomes.iter();
+        samples(of_it.filter(|o| o.candidate.purpose == Purpose::Search))
     };
     let mut share_of_time = facts.shares.by_role.clone();
     let waited = share_of_time.get(QUARANTINE).copied().unwrap_or(0.0);
@@ -242,8 +270,13 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         run: run.to_owned(),
         steps: steps.len() as u64,
         seconds: facts.seconds,
-        start: of(Purpose::EvaluateStart),
-        end: of(Purpose::EvaluateEnd),
+        start: of(Purpose::EvaluateStart, !steps.is_empty()),
+        end: of(Purpose::EvaluateEnd, facts.finished),
+        search_correct_rate: Some(searched())
+            .filter(|s| s.samples > 0)
+            .map(|s| s.correct_rate),
+        roofline: place,
+        roof_vector_bits,
         peak_gflops: machine.map(|m| m.peak_gflops),
         reference_gflops: machine.map(|m| m.reference_gflops),
         openblas_gflops: machine.and_then(|m| m.openblas_gflops),
@@ -295,13 +328,31 @@ pub fn samples<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Samples {
     sum
 }
 
+/// May a measurement count as one that was repeated, if it is one? What did not converge confirms nothing.
+fn confirms(measurement: &Measurement, again: bool) -> bool {
+    !again || measurement.converged()
+}
+
+/// The sources in which sanitizers found something: they were measured first and looked at when they were about to become
+/// elites, so their first measurements are there and do not count.
+fn broken(outcomes: &[Outcome]) -> HashSet<&str> {
+    let found = outcomes.iter().filter(|o| {
+        let fault = CandidateFault::UndefinedBehaviour;
+        matches!(&o.verdict, Verdict::Rejected { fault: f, .. } if *f == fault)
+    });
+    found.map(|o| o.source.as_str()).collect()
+}
+
 /// The `count` fastest different programs, by measurements that were repeated where there are any, the fastest first.
 pub fn finalists(outcomes: &[Outcome], count: usize) -> Vec<&Outcome> {
+    let broken = broken(outcomes);
     let measured = |again: bool| {
         let mut all: Vec<(f64, &Outcome)> = outcomes
             .iter()
             .filter(|o| (o.candidate.purpose == Purpose::Certify) == again)
-            .filter_map(|o| Some((o.verdict.measurement()?.ratio, o)))
+            .filter_map(|o| Some((o.verdict.measurement()?, o)))
+            .filter(|(m, _)| confirms(m, again))
+            .map(|(m, o)| (m.ratio, o))
             .collect();
         all.sort_by(|a, b| b.0.total_cmp(&a.0));
         all
@@ -310,7 +361,7 @@ pub fn finalists(outcomes: &[Outcome], count: usize) -> Vec<&Outcome> {
     measured(true)
         .into_iter()
         .chain(measured(false))
-        .filter(|(_, o)| seen.insert(o.source.as_str()))
+        .filter(|(_, o)| !broken.contains(o.source.as_str()) && seen.insert(o.source.as_str()))
         .map(|(_, o)| o)
         .take(count)
         .collect()
@@ -340,6 +391,7 @@ fn best(outcomes: &[Outcome], certified: &[Certified], refused: &[CandidateId]) 
         .iter()
         .filter(|o| refused.contains(&o.candidate.id))
         .map(|o| o.source.as_str())
+        .chain(broken(outcomes))
         .collect();
     let fastest = |again: bool| {
         outcomes
@@ -347,6 +399,7 @@ fn best(outcomes: &[Outcome], certified: &[Certified], refused: &[CandidateId]) 
             .filter(|o| !refused.contains(o.source.as_str()))
             .filter(|o| (o.candidate.purpose == Purpose::Certify) == again)
             .filter_map(|o| Some((o.verdict.measurement()?, o)))
+            .filter(|(m, _)| confirms(m, again))
             // Sittings differ in the clock of the moment, which moves absolute speeds and not ratios.
             .max_by(|(a, _), (b, _)| {
                 (a.ratio.total_cmp(&b.ratio)).then(a.gflops.total_cmp(&b.gflops))

@@ -117,7 +117,11 @@ pub async fn show(
         let elapsed = before + began.elapsed().as_secs_f64();
         let live = live_of(&now, &cores, &settings, elapsed);
         if terminal {
-            let width = crossterm::terminal::size().map_or(80, |s| usize::from(s.0));
+            // A terminal that was never told its size says 0.
+            let width = match crossterm::terminal::size() {
+                Ok((columns, _)) if columns > 0 => usize::from(columns),
+                _ => 80,
+            };
             let frame = live::frame(&live, width);
             let mut text = String::new();
             if drawn > 0 {

@@ -231,6 +231,9 @@ fn config_check_refuses_what_training_would() {
         ("[generator]\ntop_p = 0.9\n", "evaluation_top_p"),
         ("[sqd]\nreplay_share = 2.0\n", "replay_share"),
         ("machine_class = \"a/b\"\n", "machine_class"),
+        ("problem = \"dgem\"\n", "dgem"),
+        #[cfg(feature = "torch")]
+        ("[generator]\nmodel = \"nowhere\"\n", "nowhere"),
     ] {
         std::fs::write(&file, text).unwrap();
         let output = flopsmith()
@@ -242,13 +245,21 @@ fn config_check_refuses_what_training_would() {
         assert_eq!(output.status.code(), Some(2), "{text}: {said}");
         assert!(said.contains(part), "{part} for {text}: {said}");
     }
-    std::fs::write(&file, "[generator]\nevaluation_top_p = 0.9\n").unwrap();
-    let output = flopsmith()
-        .args(["config", "check"])
-        .arg(&file)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // Another machine may have the cores that this one lacks.
+    for (text, warned) in [
+        ("[generator]\nevaluation_top_p = 0.9\n", ""),
+        ("threads = 4096\n", "warning: `threads` is 4096"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let output = flopsmith()
+            .args(["config", "check"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(said.contains(warned), "{said}");
+    }
 }
 
 #[cfg(feature = "torch")]
@@ -310,6 +321,25 @@ fn a_problem_without_a_schedule_space_is_not_searched() {
         "{error}"
     );
     assert!(!runs.exists());
+}
+
+#[test]
+fn a_budget_that_is_no_time_is_refused_with_words() {
+    let place = tempfile::tempdir().unwrap();
+    for (budget, part) in [
+        ("-5", "`-5` is no duration"),
+        ("0", "`0` is no time at all"),
+        ("5 minutes", "`5 minutes` is no duration"),
+    ] {
+        let output = search(Path::new("dgemm"), place.path())
+            .args(["--budget", budget])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let object = only_object(&output);
+        let error = object["error"].as_str().unwrap();
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 fn search(problem: &Path, runs: &Path) -> Command {

@@ -1,9 +1,12 @@
 //! Corpora for supervised fine-tuning: prompts with programs of the schedule space.
 //!
-//! What a learner shall find by itself is held out: neither a program that uses
-//! a held-out set of techniques nor a prompt that permits one occurs. Were such
-//! prompts answered with lesser programs, the corpus would teach to pass over
-//! the very combination that is to be found.
+//! What a learner shall find by itself is held out: no program uses a held-out
+//! set of techniques. Whether prompts may permit one says
+//! [`CorpusConfig::hold_out_prompts`]. By default, as in `flopsmith dataset
+//! schedules`, none does: answered with lesser programs, such prompts teach to
+//! pass over the very combination that is to be found. The starter's recipe has
+//! them all the same: a model that was never permitted everything knows less what
+//! to do once it is.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +40,8 @@ pub struct CorpusConfig {
     pub techniques: TechniqueSet,
     /// Technique sets that never occur in a program, nor do their supersets.
     pub hold_out: Vec<TechniqueSet>,
-    /// Hold these sets out of the prompts as well? A model that has never been permitted everything knows less what to do with it.
+    /// Hold these sets out of the prompts as well? The default. A model that has never been permitted everything knows less what to do
+    /// with it, so the starter's recipe says no.
     pub hold_out_prompts: bool,
     /// Only tiles that divide every size: shorter programs, and one line less to forget.
     pub dividing_tiles: bool,
@@ -71,7 +75,7 @@ impl Default for CorpusConfig {
 }
 
 impl CorpusConfig {
-    /// May programs with exactly `set`, and prompts that permit it, be shown?
+    /// May programs with exactly `set` be shown, and with `hold_out_prompts` prompts that permit it?
     pub fn shows(&self, set: TechniqueSet) -> bool {
         set.is_subset(self.techniques) && !self.hold_out.iter().any(|held| held.is_subset(set))
     }
@@ -128,7 +132,7 @@ pub fn build(space: &Space, seed: u64, config: &CorpusConfig) -> Vec<Example> {
     examples
 }
 
-/// What the prompt for a program permits: what it uses and perhaps more, but nothing held out.
+/// What the prompt for a program permits: what it uses and perhaps more, with `hold_out_prompts` nothing held out.
 fn permitted(rng: &mut impl Rng, used: TechniqueSet, config: &CorpusConfig) -> TechniqueSet {
     if rng.random_bool(config.exact_prompts) {
         return used;

@@ -10,6 +10,7 @@ use flopsmith_generator::schedule::{
     Axis, Block, Body, Index, Order, Outer, Pack, Schedule, Search, Space,
 };
 use flopsmith_protocol::{Technique, TechniqueSet};
+use flopsmith_test_support::sample::{SAMPLE, part_of_today};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -170,9 +171,7 @@ fn programs_of_the_space_are_correct() {
 }
 
 /// Every nest, vector, block and sharing of the space, each with some unrolling and prefetching.
-#[test]
-#[ignore = "compiles thousands of programs: some minutes; run it by hand after a change of the space"]
-fn every_nest_of_the_space_is_correct() {
+fn nests() -> Vec<Schedule> {
     let space = Space::dgemm();
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     let mut nests: Vec<Schedule> = space
@@ -183,6 +182,10 @@ fn every_nest_of_the_space_is_correct() {
         nest.unroll = [1, 2, 4, 8][rng.random_range(0..4)];
         nest.prefetch = [0, 2, 8][rng.random_range(0..3)];
     }
+    nests
+}
+
+fn are_correct(nests: &[Schedule]) {
     for batch in nests.chunks(100) {
         let wrong: Vec<_> = wrong_programs(batch, &["-O1"])
             .into_iter()
@@ -190,6 +193,24 @@ fn every_nest_of_the_space_is_correct() {
             .collect();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
+}
+
+/// Of all nests, which take minutes, one in so many is tried each time.
+const SAMPLED: usize = 40;
+
+#[test]
+fn a_sample_of_the_nests_of_the_space_is_correct() {
+    let first = part_of_today(SAMPLED);
+    eprintln!("sample {first} of {SAMPLED}: {SAMPLE}={first} repeats it");
+    let sampled: Vec<Schedule> = nests().into_iter().skip(first).step_by(SAMPLED).collect();
+    assert!(sampled.len() > 90, "{} nests", sampled.len());
+    are_correct(&sampled);
+}
+
+#[test]
+#[ignore = "compiles thousands of programs: `make nests`"]
+fn every_nest_of_the_space_is_correct() {
+    are_correct(&nests());
 }
 
 #[test]

@@ -139,6 +139,12 @@ pub enum Content {
         /// The last one.
         total: u64,
     },
+    /// Uniform in [-0.5, 0.5), each row times a power of two of its own. What mixes rows, as products with fewer
+    /// multiplications do, loses the digits of the small ones.
+    Graded {
+        /// Length of a row.
+        columns: usize,
+    },
 }
 
 impl Content {
@@ -149,6 +155,7 @@ impl Content {
             Content::Range { low, high } => (1, [low.to_bits(), high.to_bits()]),
             Content::Dominant { columns } => (2, [columns as u64, 0]),
             Content::Offsets { total } => (3, [total, 0]),
+            Content::Graded { columns } => (4, [columns as u64, 0]),
         }
     }
 
@@ -163,6 +170,9 @@ impl Content {
                 columns: usize::try_from(a).ok()?,
             },
             3 => Content::Offsets { total: a },
+            4 => Content::Graded {
+                columns: usize::try_from(a).ok()?,
+            },
             _ => return None,
         })
     }
@@ -450,6 +460,7 @@ mod tests {
             (-1e9..1e9f64, -1e9..1e9f64).prop_map(|(low, high)| Content::Range { low, high }),
             (0usize..1000).prop_map(|columns| Content::Dominant { columns }),
             any::<u64>().prop_map(|total| Content::Offsets { total }),
+            (0usize..1000).prop_map(|columns| Content::Graded { columns }),
         ]
     }
 

@@ -15,6 +15,8 @@ pub const POISON_I32: u32 = 0xdead_f10f;
 use crate::control::Content;
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Keeps the grades of rows apart from their elements.
+const GRADES: u64 = 0x6a09_e667_f3bc_c908;
 
 /// Where a stream's counter starts. One full 64-bit mix (Stafford's variant 13
 /// of the MurmurHash3 finaliser) decorrelates seeds and streams.
@@ -60,6 +62,13 @@ fn to_f32(bits: u64) -> f32 {
 #[inline(always)]
 fn to_i32(bits: u64) -> i32 {
     (bits >> 60) as i32 - 8
+}
+
+/// What the elements of a row are multiplied by in the graded array that starts at `origin`: one of 32 powers of two, so that
+/// no digit is lost.
+pub fn grade(origin: u64, row: u64) -> f64 {
+    let exponent = bits(origin ^ GRADES, row) >> 59;
+    f64::from_bits((1023 - exponent) << 52)
 }
 
 /// Element `index` of the stream that starts at `origin`, uniform in [-0.5, 0.5).
@@ -123,6 +132,12 @@ impl Content {
             Content::Dominant { columns } => {
                 diagonals(columns, out, |x| *x += columns as f64);
             }
+            Content::Graded { columns } => {
+                for (row, elements) in (0..).zip(out.chunks_mut(columns.max(1))) {
+                    let grade = grade(origin, row);
+                    elements.iter_mut().for_each(|x| *x *= grade);
+                }
+            }
             Content::Uniform | Content::Offsets { .. } => {}
         }
     }
@@ -140,6 +155,12 @@ impl Content {
             Content::Dominant { columns } => {
                 diagonals(columns, out, |x| *x += columns as f32);
             }
+            Content::Graded { columns } => {
+                for (row, elements) in (0..).zip(out.chunks_mut(columns.max(1))) {
+                    let grade = grade(origin, row) as f32;
+                    elements.iter_mut().for_each(|x| *x *= grade);
+                }
+            }
             Content::Uniform | Content::Offsets { .. } => {}
         }
     }
@@ -149,7 +170,9 @@ impl Content {
         match self {
             Content::Range { low, high } => fill_range(origin, low as i64, high as i64, out),
             Content::Offsets { total } => fill_offsets(origin, total, out),
-            Content::Uniform | Content::Dominant { .. } => fill_i32(origin, out),
+            Content::Uniform | Content::Dominant { .. } | Content::Graded { .. } => {
+                fill_i32(origin, out);
+            }
         }
     }
 }
@@ -208,6 +231,17 @@ mod tests {
         }
 
         #[test]
+        fn rows_of_graded_arrays_differ_by_powers_of_two(seed: u64, rows in 0usize..9, columns in 1usize..40) {
+            let mut out = vec![0.0; rows * columns];
+            Content::Graded { columns }.fill_f64(seed, &mut out);
+            for (i, x) in out.iter().enumerate() {
+                let grade = grade(seed, (i / columns) as u64);
+                prop_assert!((2f64.powi(-31)..=1.0).contains(&grade) && grade.log2().fract() == 0.0);
+                prop_assert_eq!(x / grade, element(seed, i as u64));
+            }
+        }
+
+        #[test]
         fn integers_and_floats_stay_in_range(seed: u64) {
             let mut ints = vec![0i32; 257];
             fill_i32(seed, &mut ints);
@@ -235,6 +269,12 @@ mod tests {
             prop_assert_eq!(offsets[n] as u64, total);
             prop_assert!(offsets.is_sorted(), "{:?}", offsets);
         }
+    }
+
+    #[test]
+    fn most_rows_of_a_graded_array_have_another_grade_than_the_next() {
+        let alike = (0..1000).filter(|&row| grade(7, row) == grade(7, row + 128));
+        assert!(alike.count() < 100);
     }
 
     #[test]

@@ -25,4 +25,4 @@ pub use memory::{Mapping, SharedMemory};
 
 /// Changes when the hand-shake, the generator or what is timed changes, so that
 /// results of different harnesses are never taken for each other.
-pub const VERSION: &str = "3";
+pub const VERSION: &str = "4";

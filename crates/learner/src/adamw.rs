@@ -124,6 +124,28 @@ impl AdamW {
         Ok(())
     }
 
+    /// Multiplies a parameter of `model` by `factor`, and its master where there is one. The moments stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where the model has no parameter of that name.
+    pub fn scale(&mut self, model: &Model, name: &str, factor: f64) -> Result<()> {
+        let slot = self.slots.iter().find(|slot| slot.name == name);
+        let Some(slot) = slot else {
+            return Err(Error::Input(format!("the model has no `{name}`")));
+        };
+        let _guard = tch::no_grad_guard();
+        let part = |flat: &Tensor| flat.f_narrow(0, slot.offset, slot.len());
+        let scaled = match &self.master {
+            None => part(model.flat()).and_then(|mut weights| weights.f_mul_scalar_(factor)),
+            Some(master) => part(master)
+                .and_then(|mut weights| weights.f_mul_scalar_(factor))
+                .and_then(|wide| {
+                    part(model.flat()).and_then(|mut narrow| narrow.f_copy_(&wide).map(|()| narrow))
+                }),
+        };
+        scaled.doing("multiply a parameter").map(drop)
+    }
+
     /// Counts an update and cuts its work into pieces; each has to be applied once.
     pub(crate) fn begin(
         &mut self,

@@ -45,6 +45,9 @@ pub struct GrpoConfig {
     pub warmup_steps: u64,
     /// Share of the step size that is left when the run's budget is spent; it falls linearly, see [`crate::Learner::set_progress`]. Default 1: it stays.
     pub final_rate: f64,
+    /// Factor that the logits grow by towards the end of the run's budget, in small parts behind the steps of its last third; see
+    /// [`crate::sharpen`]. Default 1: they stay.
+    pub sharpen: f64,
     /// Distance of the lower clip bound from 1. Default: the loss's own, see [`Loss::usual_clip`].
     pub clip_low: Option<f64>,
     /// Distance of the upper clip bound from 1; for `cispo` the largest weight. Default: the loss's own.
@@ -84,6 +87,7 @@ impl Default for GrpoConfig {
             learning_rate: 1e-6,
             warmup_steps: 0,
             final_rate: 1.0,
+            sharpen: 1.0,
             clip_low: None,
             clip_high: None,
             kl_beta: 0.0,
@@ -116,6 +120,9 @@ impl GrpoConfig {
         at_least("learning_rate", self.learning_rate, 0.0)?;
         if !(0.0..=1.0).contains(&self.final_rate) {
             return Err(bad("final_rate", self.final_rate, "between 0 and 1"));
+        }
+        if !(self.sharpen >= 1.0 && self.sharpen.is_finite()) {
+            return Err(bad("sharpen", self.sharpen, "1 or more"));
         }
         at_least("clip_low", low, 0.0)?;
         at_least("clip_high", high, 0.0)?;

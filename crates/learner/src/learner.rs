@@ -15,6 +15,7 @@ use crate::gradient::{Engine, Objective};
 use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
 use crate::pace;
 use crate::report::StepReport;
+use crate::sharpen;
 use crate::state;
 use crate::twins::{Share, Twins};
 
@@ -47,6 +48,8 @@ pub struct Learner {
     steps: u64,
     /// Factor of the step size where it follows the divergence.
     pace: f64,
+    /// Factor that the logits have grown by, apart from what was learned.
+    sharpened: f64,
     /// Share of the run's budget that is spent.
     progress: f64,
 }
@@ -79,6 +82,7 @@ impl Learner {
             seed,
             steps: 0,
             pace: 1.0,
+            sharpened: 1.0,
             progress: 0.0,
         })
     }
@@ -88,7 +92,7 @@ impl Learner {
         &self.config
     }
 
-    /// Says which share of the run's budget is spent, 0 to 1; [`GrpoConfig::final_rate`] goes by it.
+    /// Says which share of the run's budget is spent, 0 to 1; [`GrpoConfig::final_rate`] and [`GrpoConfig::sharpen`] go by it.
     pub fn set_progress(&mut self, share: f64) {
         self.progress = if share.is_finite() {
             share.clamp(0.0, 1.0)
@@ -186,6 +190,12 @@ impl Learner {
         {
             self.pace = pace::next(self.pace, report.kl_at_end, target);
         }
+        let factor = sharpen::next(self.sharpened, self.config.sharpen, self.progress);
+        if factor > 1.0 {
+            self.optimizer
+                .scale(&self.model, flopsmith_policy::layout::FINAL_NORM, factor)?;
+            self.sharpened *= factor;
+        }
         report.fill(&sums);
         report.seconds = began.elapsed().as_secs_f64();
         Ok(report)
@@ -251,6 +261,7 @@ impl Learner {
                     steps: self.steps,
                     updates: self.optimizer.updates(),
                     pace: self.pace,
+                    sharpened: self.sharpened,
                 }
                 .to_bytes()?,
             ),
@@ -285,6 +296,7 @@ impl Learner {
         self.seed = counters.seed;
         self.steps = counters.steps;
         self.pace = counters.pace;
+        self.sharpened = counters.sharpened;
         Ok(())
     }
 }

@@ -27,6 +27,7 @@ pub mod pace;
 mod pool;
 mod report;
 mod sft;
+pub mod sharpen;
 mod state;
 mod twins;
 

@@ -33,6 +33,9 @@ pub(crate) struct Counters {
     /// Factor of the step size where it follows the divergence.
     #[serde(default = "one")]
     pub pace: f64,
+    /// Factor that the logits have grown by.
+    #[serde(default = "one")]
+    pub sharpened: f64,
 }
 
 fn one() -> f64 {

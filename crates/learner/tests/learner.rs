@@ -211,6 +211,39 @@ fn rewarded_tokens_become_likelier_and_punished_ones_less_likely() {
 }
 
 #[test]
+fn towards_the_end_of_the_budget_the_logits_grow_by_the_factor_that_was_asked_for() {
+    for kind in [Kind::Float, Kind::BFloat16] {
+        let config = GrpoConfig {
+            learning_rate: 0.0,
+            sharpen: 1.25,
+            ..tiny::plain()
+        };
+        let untouched = tiny::model(kind);
+        let samples = tiny::samples(&untouched, 3, 0.0, 1.0);
+        let mut learner = learner(kind, config);
+        let assert_like = |learner: &Learner, temperature: f32| {
+            for s in &samples {
+                let now = tiny::logprobs(&learner.model, &s.prompt, &s.tokens, 1.0);
+                let then = tiny::logprobs(&untouched, &s.prompt, &s.tokens, temperature);
+                let limit = if kind == Kind::Float { 1e-4 } else { 0.1 };
+                for (a, b) in now.iter().zip(&then) {
+                    assert!((a - b).abs() < limit, "{kind:?} {temperature}: {a} and {b}");
+                }
+            }
+        };
+        learner.set_progress(0.5);
+        learner.step(&samples).unwrap();
+        assert_like(&learner, 1.0);
+        // In many small parts, which half precision would round away one by one.
+        for part in 0..=60 {
+            learner.set_progress(0.65 + 0.3 * f64::from(part) / 60.0);
+            learner.step(&samples).unwrap();
+        }
+        assert_like(&learner, 1.0 / 1.25);
+    }
+}
+
+#[test]
 fn files_that_do_not_fit_are_refused() {
     let mut small = learner(Kind::Float, tiny::plain());
     let files = small.state().unwrap();

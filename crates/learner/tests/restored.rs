@@ -24,10 +24,12 @@ fn a_restored_learner_goes_on_bit_by_bit() {
             weight_decay: 0.01,
             max_grad_norm: 1.0,
             workers: Some(2),
+            sharpen: 1.3,
             ..tiny::plain()
         };
         let samples = tiny::samples(&tiny::model(kind), 8, 0.1, 1.0);
         let mut undisturbed = learner(kind, config.clone());
+        undisturbed.set_progress(0.8);
         undisturbed.step(&samples).unwrap();
         let files = undisturbed.state().unwrap();
         // Another seed and another start: both come from the files.
@@ -42,7 +44,9 @@ fn a_restored_learner_goes_on_bit_by_bit() {
         let mut resumed = Learner::new(model, config, 99).unwrap();
         resumed.restore(&files).unwrap();
         assert_eq!(resumed.state().unwrap(), files);
-        for _ in 0..2 {
+        for progress in [0.9, 1.0] {
+            undisturbed.set_progress(progress);
+            resumed.set_progress(progress);
             let a = undisturbed.step(&samples).unwrap();
             let b = resumed.step(&samples).unwrap();
             assert_eq!(a.updates, 6);

@@ -14,6 +14,9 @@ use tch::{Kind, Tensor};
 use crate::config::Config;
 use crate::error::{Doing, Result};
 
+/// The weights of the norm before the vocabulary is scored: logits are linear in them.
+pub const FINAL_NORM: &str = "model.norm.weight";
+
 /// Slots begin at multiples of this many elements, so that each is aligned for vector loads.
 const ALIGN: i64 = 16;
 
@@ -127,7 +130,7 @@ impl Layout {
             );
             layout.plain(&format!("{p}.mlp.down_proj.weight"), &[h, i]);
         }
-        layout.plain("model.norm.weight", &[h]);
+        layout.plain(FINAL_NORM, &[h]);
         if !config.tie_word_embeddings {
             layout.plain("lm_head.weight", &[v, h]);
         }

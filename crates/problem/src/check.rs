@@ -30,8 +30,9 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::Error(text) | Finding::Good(text) => f.write_str(text),
-            Finding::Warning(text) => write!(f, "weak: {text}"),
+            Finding::Error(text) | Finding::Warning(text) | Finding::Good(text) => {
+                f.write_str(text)
+            }
         }
     }
 }

@@ -33,7 +33,10 @@ const KEYS: &[(&str, &[&str])] = &[
         "verify.hidden",
         &["param", "multiple_of", "power_of_two", "min", "max"],
     ),
-    ("compile", &["includes", "flags"]),
+    (
+        "compile",
+        &["includes", "flags", "cxx_flags", "fortran_flags", "forbid"],
+    ),
     ("cost", &["work", "bytes"]),
     ("bound", &["kind", "c", "operations"]),
 ];

@@ -13,12 +13,17 @@
 
 mod arguments;
 pub mod check;
+pub mod flags;
 pub mod formula;
+#[doc(hidden)]
+pub mod fuzz;
 mod keys;
+mod language;
 pub mod load;
 mod mistakes;
 pub mod prompt;
 mod sizes;
+mod timed;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{Finding, check};
 pub use formula::Formula;
+pub use language::{CXX_HEADERS, FORTRAN_MODULES, Language};
 pub use load::Error;
 pub use sizes::HiddenSizes;
 
@@ -50,12 +56,20 @@ pub struct Problem {
     pub entry: Entry,
     /// Parameters of timed calls.
     pub timed: Params,
+    /// Where timed calls find their arrays.
+    pub caches: Caches,
     /// How candidates are verified.
     pub verify: VerifyPlan,
     /// Headers a candidate may include.
     pub includes: Vec<String>,
+    /// Functions of the C library that may not be called although others may call them: those that do what is asked for.
+    pub forbidden: Vec<String>,
     /// Compiler flags of candidate, reference and baseline alike.
     pub flags: Vec<String>,
+    /// Flags of candidates in C++, where they are others.
+    pub cxx_flags: Option<Vec<String>>,
+    /// Flags of candidates in Fortran, where they are others.
+    pub fortran_flags: Option<Vec<String>>,
     /// How exact a result must be.
     pub bound: ErrorBound,
     /// Useful floating-point operations of one call.
@@ -80,6 +94,30 @@ pub struct Problem {
     pub language: Language,
     /// What the full prompt says of the task; made from the definition where there is none.
     pub prompt_text: Option<String>,
+}
+
+/// Do timed calls find their arrays in the caches?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Caches {
+    /// As far as they fit. A certified number says beside it how long a call takes that finds nothing there.
+    #[default]
+    Warm,
+    /// Nowhere.
+    Cold,
+    /// As far as they fit; and a certified number has another ratio beside it, of calls that find nothing there.
+    Both,
+}
+
+impl Caches {
+    /// By its word in a definition.
+    fn of(word: &str) -> Option<Self> {
+        match word {
+            "warm" => Some(Self::Warm),
+            "cold" => Some(Self::Cold),
+            "both" => Some(Self::Both),
+            _ => None,
+        }
+    }
 }
 
 /// The function a candidate defines.
@@ -217,6 +255,10 @@ pub enum Distribution {
     Ascending,
     /// Sorted, greatest first.
     Descending,
+    /// The first input of any floats is uniform times 2⁻¹⁰⁴⁰ in double or 2⁻¹⁴⁰ in single precision, the others are uniform.
+    /// For bounds whose `operations` count every product of a sum: each may be off by half the smallest number besides. Only
+    /// at small sizes, as processors may take a hundred times as long.
+    Denormal,
 }
 
 /// How exact a result must be.
@@ -238,14 +280,6 @@ pub enum ErrorBound {
     },
 }
 
-/// Languages of candidates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Language {
-    /// C.
-    C,
-}
-
 impl Distribution {
     /// Do elements of the result differ so much in size that a method which is exact only beside the largest of them
     /// fails? On even inputs such methods (Strassen's, single precision in parts) look right.
@@ -258,6 +292,34 @@ impl Distribution {
 }
 
 impl Problem {
+    /// The flags that a program in `language` is built with. Other languages have those of C, but for the standard.
+    pub fn flags_for(&self, language: Language) -> Vec<String> {
+        let own = match language {
+            Language::C => None,
+            Language::Cxx => self.cxx_flags.as_ref(),
+            Language::Fortran | Language::Fortran77 => self.fortran_flags.as_ref(),
+        };
+        if let Some(own) = own {
+            return own.clone();
+        }
+        let taken = self.flags.iter().filter(|flag| language.takes(flag));
+        let mut flags: Vec<String> = taken.cloned().collect();
+        let said = flags.iter().any(|flag| flag.starts_with("-std="));
+        flags.extend(language.standard().filter(|_| !said).map(str::to_owned));
+        flags
+    }
+
+    /// The same problem with other flags for all its programs, whatever their language: those of a run.
+    #[must_use]
+    pub fn with_flags(self, flags: Vec<String>) -> Self {
+        Self {
+            flags,
+            cxx_flags: None,
+            fortran_flags: None,
+            ..self
+        }
+    }
+
     /// Floating-point operations of one call with `params`.
     pub fn work_flops(&self, params: &Params) -> f64 {
         self.work.value(params).unwrap_or(f64::NAN)

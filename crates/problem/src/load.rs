@@ -12,6 +12,7 @@ use crate::arguments::{self, RawEntry};
 use crate::keys::{self, nearest};
 use crate::mistakes::{Check, line_of};
 use crate::sizes::{self, OneOrMany};
+use crate::timed::{self, Setting};
 use crate::{Distribution, Entry, ErrorBound, Language, Params, Problem, VerifyPlan};
 
 /// Why there is no problem.
@@ -71,7 +72,7 @@ struct Raw {
     title: String,
     language: Option<Language>,
     entry: RawEntry,
-    timed: BTreeMap<String, i64>,
+    timed: BTreeMap<String, Spanned<Setting>>,
     verify: RawVerify,
     compile: RawCompile,
     cost: RawCost,
@@ -93,7 +94,11 @@ struct RawVerify {
 #[derive(Deserialize)]
 struct RawCompile {
     includes: Vec<String>,
+    #[serde(default)]
+    forbid: Vec<Spanned<String>>,
     flags: Vec<Spanned<String>>,
+    cxx_flags: Option<Vec<Spanned<String>>>,
+    fortran_flags: Option<Vec<Spanned<String>>>,
 }
 
 #[derive(Deserialize)]
@@ -217,7 +222,7 @@ pub(crate) fn parse(
             return Err(check.mistakes);
         }
     };
-    let timed: Params = raw.timed;
+    let (timed, caches) = timed::read(&mut check, raw.timed);
     if timed.is_empty() {
         check.mistakes.push((
             0,
@@ -249,9 +254,19 @@ pub(crate) fn parse(
             Err(e) => check.wrong(name, e.to_string()),
         }
     }
-    for flag in &raw.compile.flags {
+    let flags = [&raw.compile.cxx_flags, &raw.compile.fortran_flags];
+    let flags = flags.into_iter().flatten().flatten();
+    for flag in raw.compile.flags.iter().chain(flags) {
         if !flag.get_ref().starts_with('-') {
             check.wrong(flag, format!("`{}` is no compiler flag", flag.get_ref()));
+        }
+    }
+    for name in &raw.compile.forbid {
+        if !is_identifier(name.get_ref()) {
+            check.wrong(
+                name,
+                format!("`{}` is no name of a C function", name.get_ref()),
+            );
         }
     }
     let bound = bound(&mut check, &raw.bound, &sources, &timed);
@@ -292,6 +307,7 @@ pub(crate) fn parse(
                 args,
             },
             timed,
+            caches,
             verify: VerifyPlan {
                 visible: raw
                     .verify
@@ -303,12 +319,10 @@ pub(crate) fn parse(
                 distributions: raw.verify.distributions.into_inner(),
             },
             includes: raw.compile.includes,
-            flags: raw
-                .compile
-                .flags
-                .into_iter()
-                .map(Spanned::into_inner)
-                .collect(),
+            forbidden: plain(raw.compile.forbid),
+            flags: plain(raw.compile.flags),
+            cxx_flags: raw.compile.cxx_flags.map(plain),
+            fortran_flags: raw.compile.fortran_flags.map(plain),
             bound,
             work,
             bytes,
@@ -319,11 +333,20 @@ pub(crate) fn parse(
             baseline_source: sources.baseline,
             magnitude_source: sources.magnitude,
             deterministic: raw.deterministic.unwrap_or(true),
-            language: raw.language.unwrap_or(Language::C),
+            language: raw.language.unwrap_or_default(),
             prompt_text: raw.prompt,
         }),
         _ => Err(check.mistakes),
     }
+}
+
+fn is_identifier(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.chars().all(plain) && !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn plain(flags: Vec<Spanned<String>>) -> Vec<String> {
+    flags.into_iter().map(Spanned::into_inner).collect()
 }
 
 /// How exact results must be; none where that is not said rightly.

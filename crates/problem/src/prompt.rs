@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use flopsmith_protocol::{EliteHint, Technique, TechniqueSet};
 
-use crate::Problem;
+use crate::{CXX_HEADERS, Caches, FORTRAN_MODULES, Language, Problem};
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,22 +62,19 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
     let task = problem.prompt_text.as_deref().unwrap_or(&problem.title);
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{}\n", task.trim());
+    let language = problem.language;
+    let _ = writeln!(out, "{}\n", wanted(problem));
     let _ = writeln!(
         out,
-        "Write one C file that defines\n\n    {}\n",
-        problem.entry.prototype
+        "It is compiled with `{}`, verified on secret inputs and sizes, and timed at {}{}.",
+        problem.flags_for(language).join(" "),
+        params(problem),
+        match problem.caches {
+            Caches::Cold => ", in calls that find none of their arrays in a cache",
+            Caches::Warm | Caches::Both => "",
+        }
     );
-    let _ = writeln!(
-        out,
-        "It is compiled with `{}`, verified on secret inputs and sizes, and timed at {}.",
-        problem.flags.join(" "),
-        params(problem)
-    );
-    let _ = writeln!(
-        out,
-        "It may include: {}. No other library, no inline assembly.\n",
-        problem.includes.join(", ")
-    );
+    let _ = writeln!(out, "{}\n", permitted_libraries(problem));
     let pool = problem.techniques;
     let list = |set: TechniqueSet| {
         set.iter()
@@ -104,14 +101,56 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
     if let Some(elite) = elite {
         let _ = writeln!(
             out,
-            "This program uses {} and reaches {:.1} GFLOPS. Build on it:\n\n```c\n{}\n```\n",
+            "This program uses {} and reaches {:.1} GFLOPS. Build on it:\n\n```{}\n{}\n```\n",
             elite.techniques,
             elite.gflops,
+            language.fence(),
             elite.source.trim()
         );
     }
-    let _ = writeln!(out, "Answer with the whole program in one ```c block.");
+    let _ = writeln!(
+        out,
+        "Answer with the whole program in one ```{} block.",
+        language.fence()
+    );
     text
+}
+
+/// What is to be written.
+fn wanted(problem: &Problem) -> String {
+    let (prototype, name) = (&problem.entry.prototype, &problem.entry.name);
+    match problem.language {
+        Language::C => format!("Write one C file that defines\n\n    {prototype}"),
+        Language::Cxx => {
+            format!("Write one C++ file that defines\n\n    extern \"C\" {prototype}")
+        }
+        Language::Fortran | Language::Fortran77 => format!(
+            "Write one {} file with a subroutine that is bound by bind(C, name=\"{name}\") and that C calls as\n\n    {prototype}",
+            problem.language.name()
+        ),
+    }
+}
+
+fn permitted_libraries(problem: &Problem) -> String {
+    let includes = problem.includes.join(", ");
+    let forbidden: String = problem
+        .forbidden
+        .iter()
+        .map(|name| format!(", no `{name}`"))
+        .collect();
+    match problem.language {
+        Language::C => {
+            format!("It may include: {includes}. No other library, no inline assembly{forbidden}.")
+        }
+        Language::Cxx => format!(
+            "It may include: {includes}, {}. No other library, no inline assembly, no exceptions{forbidden}.",
+            CXX_HEADERS.join(", ")
+        ),
+        Language::Fortran | Language::Fortran77 => format!(
+            "It may use the modules {}. No input or output, no `stop`, no functions of other languages, no matmul.",
+            FORTRAN_MODULES.join(", ")
+        ),
+    }
 }
 
 fn params(problem: &Problem) -> String {
@@ -123,27 +162,25 @@ fn params(problem: &Problem) -> String {
         .join(", ")
 }
 
-/// The program in an answer; none when there is none.
-pub fn extract(answer: &str, style: Style) -> Option<String> {
+/// The program in an answer, which is in `language`; none when there is none.
+pub fn extract(answer: &str, style: Style, language: Language) -> Option<String> {
     match style {
         Style::Compact => (!answer.trim().is_empty()).then(|| answer.to_owned()),
-        Style::Full => last_block(answer),
+        Style::Full => last_block(answer, language),
     }
 }
 
-/// The last complete fenced block that is C or has no language; reasoning before it may hold drafts.
-fn last_block(answer: &str) -> Option<String> {
+/// The last complete fenced block that is of the language or names none; reasoning before it may hold drafts.
+fn last_block(answer: &str, wanted: Language) -> Option<String> {
     let mut found = None;
     let mut open: Option<(bool, String)> = None;
     for line in answer.lines() {
         let fence = line.trim_start().strip_prefix("```");
         match (&mut open, fence) {
             (None, Some(language)) => {
-                let wanted = matches!(
-                    language.trim().to_ascii_lowercase().as_str(),
-                    "" | "c" | "h"
-                );
-                open = Some((wanted, String::new()));
+                let language = language.trim().to_ascii_lowercase();
+                let is_wanted = wanted.fences().contains(&language.as_str());
+                open = Some((is_wanted, String::new()));
             }
             (Some(_), Some(_)) => {
                 if let Some((true, block)) = open.take()
@@ -180,21 +217,33 @@ mod tests {
     fn the_last_c_block_is_the_program() {
         let answer =
             "draft\n```c\nint a;\n```\nthen\n```python\nx\n```\n```c\nint b;\n```\n```\n```";
-        assert_eq!(extract(answer, Style::Full).as_deref(), Some("int b;\n"));
-        assert_eq!(extract("no program", Style::Full), None);
         assert_eq!(
-            extract("```c\nint cut;", Style::Full),
+            extract(answer, Style::Full, Language::C).as_deref(),
+            Some("int b;\n")
+        );
+        assert_eq!(extract("no program", Style::Full, Language::C), None);
+        assert_eq!(
+            extract("```c\nint cut;", Style::Full, Language::C),
             None,
             "a block that was cut off is no program"
         );
-        assert_eq!(extract(" \n", Style::Compact), None);
+        assert_eq!(extract(" \n", Style::Compact, Language::C), None);
+    }
+
+    #[test]
+    fn blocks_of_other_languages_are_no_programs() {
+        let answer = "```cpp\nint a;\n```\n```fortran\nend\n```\n```python\nx\n```\n";
+        let found = |language| extract(answer, Style::Full, language);
+        assert_eq!(found(Language::C), None);
+        assert_eq!(found(Language::Cxx).as_deref(), Some("int a;\n"));
+        assert_eq!(found(Language::Fortran).as_deref(), Some("end\n"));
     }
 
     proptest! {
         #[test]
         fn a_fenced_program_is_found_whatever_is_around_it(before in "[a-z \n]{0,40}", body in "[a-z;{}]{1,40}") {
             let answer = format!("{before}\n```c\n{body}\n```\n");
-            prop_assert_eq!(extract(&answer, Style::Full), Some(format!("{body}\n")));
+            prop_assert_eq!(extract(&answer, Style::Full, Language::C), Some(format!("{body}\n")));
         }
     }
 }

@@ -5,8 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use flopsmith_problem::prompt::{Style, render};
-use flopsmith_problem::{Problem, check};
+use flopsmith_problem::fuzz::fuzz_one;
 use flopsmith_test_support::mutate::{Edit, lexemes, mutated};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -34,35 +33,11 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
     prop::collection::vec(any::<Edit>(), 1..6)
 }
 
-/// Loads a definition; true if it is a problem.
-fn load(definition: &[u8]) -> bool {
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().join("broken");
-    fs::create_dir(&dir).unwrap();
-    fs::write(dir.join("problem.toml"), definition).unwrap();
-    for program in ["reference.c", "magnitude.c"] {
-        fs::write(dir.join(program), "void f(void) {}\n").unwrap();
-    }
-    match Problem::load(&dir) {
-        Ok(problem) => {
-            assert!(check(&problem).iter().all(|f| !f.to_string().is_empty()));
-            for style in [Style::Compact, Style::Full] {
-                assert!(!render(&problem, problem.techniques, None, style).is_empty());
-            }
-            true
-        }
-        Err(error) => {
-            assert!(!error.to_string().is_empty());
-            false
-        }
-    }
-}
-
 #[test]
 fn whole_definitions_are_problems() {
     assert!(DEFINITIONS.len() > 20, "{} problems", DEFINITIONS.len());
     for definition in DEFINITIONS.iter() {
-        assert!(load(definition.as_bytes()), "{definition}");
+        assert!(fuzz_one(definition.as_bytes()), "{definition}");
     }
 }
 
@@ -74,13 +49,13 @@ proptest! {
         one in any::<Index>(), other in any::<Index>(), noise in prop::collection::vec(any::<u8>(), 0..64), edits in edits()
     ) {
         let donor = [definition(&other).as_bytes(), noise.as_slice()].concat();
-        load(&mutated(definition(&one).as_bytes(), &donor, &edits));
+        fuzz_one(&mutated(definition(&one).as_bytes(), &donor, &edits));
     }
 
     #[test]
     fn definitions_broken_by_words_are_read_or_refused(one in any::<Index>(), other in any::<Index>(), edits in edits()) {
         let words = mutated(&lexemes(definition(&one)), &lexemes(definition(&other)), &edits);
-        load(words.concat().as_bytes());
+        fuzz_one(words.concat().as_bytes());
     }
 
     /// One number exchanged: most of these are still definitions.
@@ -90,6 +65,6 @@ proptest! {
         let mut words = lexemes(definition(&one));
         let numbers: Vec<usize> = (0..words.len()).filter(|n| words[*n].parse::<i64>().is_ok()).collect();
         words[*at.get(&numbers)] = &number;
-        load(words.concat().as_bytes());
+        fuzz_one(words.concat().as_bytes());
     }
 }

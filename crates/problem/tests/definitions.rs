@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flopsmith_problem::{Params, Problem};
+use flopsmith_problem::{Caches, Language, Params, Problem};
 
 fn shipped(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -125,6 +125,19 @@ fn broken_toml_and_wrong_types_have_a_line() {
 }
 
 #[test]
+fn functions_that_do_what_is_asked_for_are_forbidden_and_the_prompt_says_so() {
+    use flopsmith_problem::prompt::{Style, render};
+    let sort = Problem::load(&shipped("sort64")).unwrap();
+    assert_eq!(sort.forbidden, ["qsort"]);
+    assert!(render(&sort, sort.techniques, None, Style::Full).contains("no `qsort`"));
+    let product = with(|t| t).unwrap();
+    assert!(product.forbidden.is_empty());
+    assert!(!render(&product, product.techniques, None, Style::Full).contains(", no `"));
+    let error = with(|t| t.replace("flags = [", "forbid = [\"2sort\"]\nflags = [")).unwrap_err();
+    assert!(error.contains("no name of a C function"), "{error}");
+}
+
+#[test]
 fn contents_bounds_and_sizes_are_checked() {
     for (from, to, says) in [
         (
@@ -195,6 +208,31 @@ fn contents_bounds_and_sizes_are_checked() {
 }
 
 #[test]
+fn where_timed_calls_find_their_arrays_is_said_by_the_definition() {
+    let caches = |line: &str| {
+        with(|t| t.replace("n = 256\n", &format!("n = 256\n{line}\n"))).map(|p| {
+            assert_eq!(p.timed, Params::from([("n".into(), 256)]), "{line}");
+            p.caches
+        })
+    };
+    assert_eq!(caches("").unwrap(), Caches::Warm);
+    assert_eq!(caches("caches = \"warm\"").unwrap(), Caches::Warm);
+    assert_eq!(caches("caches = \"cold\"").unwrap(), Caches::Cold);
+    assert_eq!(caches("caches = \"both\"").unwrap(), Caches::Both);
+    for wrong in ["caches = \"hot\"", "caches = 2"] {
+        let error = caches(wrong).unwrap_err();
+        assert!(error.contains("line"), "{error}");
+        assert!(error.contains("`warm`, `cold` or `both`"), "{error}");
+    }
+    let misspelt = caches("cashes = \"cold\"").unwrap_err();
+    assert!(misspelt.contains("did you mean `caches`?"), "{misspelt}");
+    let no_number = caches("m = 1.5").unwrap_err();
+    assert!(no_number.contains("line"), "{no_number}");
+    let both = Problem::load(&shipped("transpose")).unwrap();
+    assert_eq!(both.caches, Caches::Both);
+}
+
+#[test]
 fn a_misspelt_name_gets_a_suggestion() {
     let roots = [shipped(".")];
     let error = Problem::find("dgem", &roots).unwrap_err().to_string();
@@ -204,4 +242,44 @@ fn a_misspelt_name_gets_a_suggestion() {
         "a name is no path out of the roots"
     );
     assert!(Problem::find("dgemm", &roots).is_ok());
+}
+
+#[test]
+fn each_language_has_its_flags() {
+    let plain = Problem::load(&shipped("dgemm")).unwrap();
+    assert_eq!(plain.language, Language::C);
+    assert_eq!(plain.flags_for(Language::C), plain.flags);
+    let with_standard = |standard: &str| {
+        let mut flags = plain.flags.clone();
+        flags.push(standard.into());
+        flags
+    };
+    assert_eq!(
+        plain.flags_for(Language::Cxx),
+        with_standard("-std=gnu++20")
+    );
+    assert_eq!(
+        plain.flags_for(Language::Fortran),
+        with_standard("-std=gnu")
+    );
+    let own = with(|text| {
+        let text = text.replace("language = \"c\"", "language = \"c++\"");
+        text.replace(
+            "[compile]\n",
+            "[compile]\ncxx_flags = [\"-O1\"]\nfortran_flags = [\"-O2\"]\n",
+        )
+    })
+    .unwrap();
+    assert_eq!(own.language, Language::Cxx);
+    assert_eq!(own.flags_for(Language::Cxx), ["-O1"]);
+    assert_eq!(own.flags_for(Language::Fortran77), ["-O2"]);
+    assert_eq!(own.flags_for(Language::C), plain.flags);
+    // Those of a run are for all, each standard for its language.
+    let run = own.with_flags(vec!["-O0".into(), "-std=c++17".into()]);
+    assert_eq!(run.flags_for(Language::C), ["-O0"]);
+    assert_eq!(run.flags_for(Language::Cxx), ["-O0", "-std=c++17"]);
+    assert_eq!(run.flags_for(Language::Fortran), ["-O0", "-std=gnu"]);
+    let wrong =
+        with(|text| text.replace("[compile]\n", "[compile]\ncxx_flags = [\"O1\"]\n")).unwrap_err();
+    assert!(wrong.contains("`O1` is no compiler flag"), "{wrong}");
 }

@@ -14,6 +14,8 @@
 //!   that is done twice carries the same id twice.
 
 pub mod codec;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod ids;
 pub mod messages;
 pub mod outcome;
@@ -31,6 +33,6 @@ pub use messages::{
 };
 pub use outcome::{
     CandidateFault, Certificate, FaultClass, InfrastructureCause, Interval, Measurement, Outcome,
-    StopReason, Verdict,
+    StopReason, UnknownCause, Verdict,
 };
 pub use technique::{Technique, TechniqueSet};

@@ -36,7 +36,7 @@ closed_set!(
     CandidateFault {
         /// No program could be found in the answer.
         Format => "format",
-        /// The source is larger than the problem allows or not text.
+        /// The source is larger than the problem allows.
         SourceTooLarge => "source_too_large",
         /// A header outside the problem's list is included.
         ForbiddenInclude => "forbidden_include",
@@ -76,6 +76,10 @@ closed_set!(
         InputModified => "input_modified",
         /// A timed call did not do its work.
         SkippedWork => "skipped_work",
+        /// The source is no text: bytes that are no UTF-8, control characters.
+        NotText => "not_text",
+        /// Built with sanitizers, the program was seen to use memory it may not, to do what C leaves undefined, or to race.
+        UndefinedBehaviour => "undefined_behaviour",
     }
 );
 
@@ -102,6 +106,18 @@ closed_set!(
         Generator => "generator",
         /// Faster than this machine can be: an error of the measurement, whoever caused it.
         Implausible => "implausible",
+    }
+);
+
+closed_set!(
+    /// Why it cannot be told whether a candidate or the infrastructure is to blame.
+    UnknownCause {
+        /// The stage panicked.
+        Panicked => "panicked",
+        /// A measurement ended without samples.
+        NoSamples => "no_samples",
+        /// The raw samples of a measurement could not be written.
+        UnwritableSamples => "unwritable_samples",
     }
 );
 
@@ -133,15 +149,18 @@ impl CandidateFault {
             | F::ForbiddenTechnique
             | F::ForbiddenSyscall
             | F::LeftRunning
-            | F::SkippedWork => FaultClass::Violation,
+            | F::SkippedWork
+            | F::NotText => FaultClass::Violation,
             F::CompileError | F::CompileLimit | F::MissingEntry | F::WrongSignature => {
                 FaultClass::Compile
             }
             F::Timeout => FaultClass::Timeout,
             F::Crash | F::Exited | F::MemoryLimit => FaultClass::Runtime,
-            F::WrongResult | F::Nondeterministic | F::OutOfBounds | F::InputModified => {
-                FaultClass::Wrong
-            }
+            F::WrongResult
+            | F::Nondeterministic
+            | F::OutOfBounds
+            | F::InputModified
+            | F::UndefinedBehaviour => FaultClass::Wrong,
         }
     }
 
@@ -152,6 +171,7 @@ impl CandidateFault {
             self,
             F::Format
                 | F::SourceTooLarge
+                | F::NotText
                 | F::ForbiddenInclude
                 | F::ForbiddenSymbol
                 | F::ForbiddenConstruct
@@ -183,6 +203,9 @@ closed_set!(
         Decided => "decided",
         /// The time budget was spent; the interval says how good the number is.
         Budget => "budget",
+        /// The time budget was spent, and the number is far less sure than was aimed at. It confirms nothing: whoever needs
+        /// one that does measures again.
+        Unconverged => "unconverged",
     }
 );
 
@@ -219,6 +242,19 @@ pub struct Measurement {
     /// How far the number holds elsewhere, for certified measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certificate>,
+    /// Rounds, a burst of each side after the other, in which both have calls that count; messages of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+    /// Those of them that lay so far off that they had no weight. They are among the raw samples with all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outlying: Option<u32>,
+}
+
+impl Measurement {
+    /// Is it about as sure as was aimed at? What is not confirms nothing.
+    pub fn converged(&self) -> bool {
+        self.stop != StopReason::Unconverged
+    }
 }
 
 /// How far a number holds when the code lies elsewhere, and when its data are in no cache.
@@ -230,9 +266,20 @@ pub struct Certificate {
     pub layout_spread: f64,
     /// Floor of the seconds of one call that finds none of its arrays in a cache; none where caches cannot be emptied.
     pub cold_seconds_per_call: Option<f64>,
+    /// The plain reference's time divided by the candidate's where neither finds anything in a cache, for problems that are
+    /// timed so (`[timed] caches`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_ratio: Option<f64>,
+    /// Interval of `cold_ratio`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_interval: Option<Interval>,
 }
 
 /// The verdict on one candidate.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most verdicts of a run are measurements, and each is one of many in a message"
+)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Verdict {
@@ -257,6 +304,9 @@ pub enum Verdict {
     },
     /// Neither can be told; treated like an infrastructure failure and counted apart.
     Unknown {
+        /// Why not; messages of earlier versions do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<UnknownCause>,
         /// Diagnostics for people.
         detail: String,
     },

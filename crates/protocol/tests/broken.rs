@@ -5,10 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use flopsmith_protocol::{
-    Candidate, Compiled, MachineFacts, Message, Outcome, PolicyPublished, Rollout, StageChanged,
-    Task, Verified, decode, encode,
-};
+use flopsmith_protocol::fuzz::fuzz_one;
 use flopsmith_test_support::mutate::{Edit, mutated};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -57,46 +54,11 @@ fn tokens(bytes: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// Reads bytes as one kind of message; true if they are one. What can be read can be written and read again.
-fn read<M: Message>(bytes: &[u8]) -> bool {
-    match decode::<M>(bytes) {
-        Ok(message) => {
-            let again = encode(&message).unwrap();
-            assert!(
-                decode::<M>(&again).is_ok(),
-                "a {} is written so that it cannot be read",
-                M::KIND
-            );
-            true
-        }
-        Err(error) => {
-            assert!(!error.to_string().is_empty());
-            false
-        }
-    }
-}
-
-/// The same with every kind: of how many kinds they are.
-fn read_as_any(bytes: &[u8]) -> usize {
-    let kinds: [fn(&[u8]) -> bool; 9] = [
-        read::<Task>,
-        read::<Candidate>,
-        read::<Rollout>,
-        read::<Compiled>,
-        read::<Verified>,
-        read::<Outcome>,
-        read::<PolicyPublished>,
-        read::<MachineFacts>,
-        read::<StageChanged>,
-    ];
-    kinds.iter().filter(|read| read(bytes)).count()
-}
-
 #[test]
 fn whole_messages_are_of_one_kind() {
     assert!(MESSAGES.len() > 10, "{} messages", MESSAGES.len());
     for message in MESSAGES.iter() {
-        assert_eq!(read_as_any(message), 1);
+        assert_eq!(fuzz_one(message), 1);
         assert_eq!(tokens(message).concat(), *message);
     }
 }
@@ -109,12 +71,12 @@ proptest! {
         one in any::<Index>(), other in any::<Index>(), noise in prop::collection::vec(any::<u8>(), 0..64), edits in edits()
     ) {
         let donor = [message(&other), noise.as_slice()].concat();
-        read_as_any(&mutated(message(&one), &donor, &edits));
+        fuzz_one(&mutated(message(&one), &donor, &edits));
     }
 
     #[test]
     fn messages_broken_by_values_are_read_or_refused(one in any::<Index>(), other in any::<Index>(), edits in edits()) {
         let values = mutated(&tokens(message(&one)), &tokens(message(&other)), &edits);
-        read_as_any(&values.concat());
+        fuzz_one(&values.concat());
     }
 }

@@ -59,6 +59,8 @@ fn measurement() -> Measurement {
         share_of_peak: 0.55,
         reused: false,
         certificate: None,
+        rounds: None,
+        outlying: None,
     }
 }
 
@@ -163,6 +165,16 @@ fn golden_bytes_of_every_message() {
         },
     );
     golden(
+        "candidate_explorer",
+        &Candidate {
+            candidate: CandidateRef {
+                explorer: true,
+                ..example_ref()
+            },
+            source: "int x;".into(),
+        },
+    );
+    golden(
         "rollout",
         &Rollout {
             candidate: example_ref(),
@@ -214,6 +226,30 @@ fn golden_bytes_of_every_message() {
                     layout_ratios: vec![25.75, 25.5, 26.0],
                     layout_spread: 0.0196,
                     cold_seconds_per_call: Some(0.0015),
+                    cold_ratio: None,
+                    cold_interval: None,
+                }),
+                ..measurement()
+            },
+        }),
+    );
+    golden(
+        "outcome_unconverged",
+        &outcome(Verdict::Measured {
+            measurement: Measurement {
+                stop: StopReason::Unconverged,
+                rounds: Some(41),
+                outlying: Some(3),
+                certificate: Some(Certificate {
+                    layout_ratios: vec![25.75],
+                    layout_spread: 0.0,
+                    cold_seconds_per_call: Some(0.0015),
+                    cold_ratio: Some(12.5),
+                    cold_interval: Some(Interval {
+                        low: 12.25,
+                        high: 12.75,
+                        confidence: 0.95,
+                    }),
                 }),
                 ..measurement()
             },
@@ -236,7 +272,15 @@ fn golden_bytes_of_every_message() {
     golden(
         "outcome_unknown",
         &outcome(Verdict::Unknown {
+            cause: None,
             detail: "did not converge".into(),
+        }),
+    );
+    golden(
+        "outcome_unknown_cause",
+        &outcome(Verdict::Unknown {
+            cause: Some(UnknownCause::Panicked),
+            detail: "the stage panicked".into(),
         }),
     );
     golden(
@@ -249,6 +293,21 @@ fn golden_bytes_of_every_message() {
             metrics: Some(StepMetrics {
                 loss: 0.5,
                 samples: 64,
+                ..StepMetrics::default()
+            }),
+        },
+    );
+    golden(
+        "policy_published_skipped_updates",
+        &PolicyPublished {
+            run: example_ref().run,
+            version: PolicyVersion(3),
+            step: 3,
+            weights: artifact("weights"),
+            metrics: Some(StepMetrics {
+                loss: 0.5,
+                samples: 64,
+                skipped_updates: 2,
                 ..StepMetrics::default()
             }),
         },

@@ -51,7 +51,7 @@ pub fn html(report: &RunReport) -> String {
     };
     level("peak", report.peak_gflops);
     level("OpenBLAS", report.openblas.as_ref().map(|o| o.gflops));
-    level("best shown", report.corpus_best_gflops);
+    level("corpus", report.corpus_best_gflops);
     let mut best = f64::NAN;
     let so_far: Vec<(f64, f64)> = steps
         .iter()

@@ -35,7 +35,7 @@ pub struct RunReport {
     pub reference_gflops: Option<f64>,
     /// The library it is compared with.
     pub openblas: Option<OpenBlas>,
-    /// The best program that the starter model was shown, measured here.
+    /// The fastest program of those tried of the starter model's corpus, measured here.
     pub corpus_best_gflops: Option<f64>,
     /// The roofs of the machine, and which of them the problem's programs lie under.
     pub roofline: Option<Roofline>,
@@ -71,7 +71,7 @@ pub struct Summary {
     pub infrastructure_errors: u64,
     /// Messages that nobody could work off.
     pub dead_letters: u64,
-    /// Share of wall time by role, and `idle`.
+    /// Share of wall time by role, and `idle`, of the time in which roles could be at work.
     pub share_of_time: BTreeMap<String, f64>,
     /// Peak memory of all processes of the run together.
     pub peak_memory_bytes: u64,

@@ -86,7 +86,7 @@ pub fn html(report: &RunReport) -> String {
         &mut out,
         "time",
         "Where the time went",
-        "Share of wall time by role; idle is time in which no role made progress.",
+        "Share of wall time by role, without what is measured before the roles begin and after the run's end; idle is time in which no role made progress.",
         &timeline::shares(&report.summary.share_of_time),
     );
     if let Some(best) = &report.best {
@@ -289,7 +289,7 @@ fn tiles(report: &RunReport) -> String {
     out
 }
 
-/// Is the best program beyond what the model was shown, and how sure is its number?
+/// How far is the best program beyond those the model began with, and how sure is its number?
 fn claim(report: &RunReport) -> String {
     let Some(best) = &report.best else {
         return String::new();
@@ -307,12 +307,10 @@ fn claim(report: &RunReport) -> String {
         "; measured once, not yet confirmed."
     });
     if let Some(corpus) = report.corpus_best_gflops.filter(|c| *c > 0.0) {
-        let factor = best.gflops / corpus;
-        text.push_str(&if factor > 1.0 {
-            format!(" {}× the best program that the starter model was shown: it went beyond its examples.", number(factor))
-        } else {
-            format!(" {}× the best program that the starter model was shown.", number(factor))
-        });
+        text.push_str(&format!(
+            " {}× the fastest program tried of the starter model's corpus.",
+            number(best.gflops / corpus)
+        ));
     }
     text
 }

@@ -19,6 +19,8 @@ const LEFT: f64 = 42.0;
 const RIGHT: f64 = WIDTH - 104.0;
 /// The slope that sets the roof.
 const MEMORY: &str = "memory";
+/// From one program's name to the next: a line of text, and what is left free around each lest it cover its neighbour.
+const NAME_HEIGHT: f64 = 19.0;
 /// So many times further than what is shown the intensities go on to both sides.
 const MARGIN: f64 = 4.0;
 
@@ -246,7 +248,7 @@ impl Chart {
             (x + 9.0, "start")
         };
         let heights: Vec<f64> = self.spots.iter().map(|spot| plane.y(spot.gflops)).collect();
-        let places = spread(&heights, 14.0, TOP, BOTTOM - 4.0);
+        let places = spread(&heights, NAME_HEIGHT, TOP, BOTTOM - 4.0);
         for (spot, (height, place)) in self.spots.iter().zip(heights.iter().zip(places)) {
             svg.push_str(&format!(
                 "<circle class=\"dot {class}\" cx=\"{}\" cy=\"{}\" r=\"4\"/>\

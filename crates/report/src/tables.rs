@@ -106,7 +106,11 @@ pub fn comparison(report: &RunReport) -> String {
         rows.push((format!("OpenBLAS{core}"), openblas.gflops, ""));
     }
     if let Some(corpus) = report.corpus_best_gflops {
-        rows.push(("Best program the starter was shown".into(), corpus, ""));
+        rows.push((
+            "Fastest program tried of the starter's corpus".into(),
+            corpus,
+            "",
+        ));
     }
     if let Some(reference) = report.reference_gflops {
         rows.push((

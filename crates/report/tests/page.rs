@@ -257,7 +257,7 @@ fn a_whole_run_shows_every_part() {
         "1.08×",      // of OpenBLAS
         "+58 points", // correct rate
         "×7.00",      // mean speed
-        "it went beyond its examples",
+        "the fastest program tried of the starter model's corpus",
         "OpenBLAS (Haswell)",
         "best so far",
         "step 3 (none), 1:20: mean 5.00, best 14.5",

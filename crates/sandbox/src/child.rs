@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::error::Error;
-use crate::job::{Exit, Finished, Limits};
+use crate::job::{Exit, Finished, Limits, MemoryBound};
 use crate::proc;
 use crate::slot::Held;
 
@@ -76,6 +76,7 @@ pub(crate) struct Started {
     pub stdout: OwnedFd,
     pub stderr: OwnedFd,
     pub limits: Limits,
+    pub memory_bound: MemoryBound,
     pub held: Held,
 }
 
@@ -88,6 +89,7 @@ pub struct Child {
     stdout: Stream,
     stderr: Stream,
     limits: Limits,
+    memory_bound: MemoryBound,
     started: Instant,
     sampled: Instant,
     peak_rss: u64,
@@ -112,6 +114,7 @@ impl Child {
             stdout: Stream::new(started.stdout, started.limits.output_bytes),
             stderr: Stream::new(started.stderr, started.limits.output_bytes),
             limits: started.limits,
+            memory_bound: started.memory_bound,
             started: now,
             sampled: now,
             peak_rss: 0,
@@ -239,7 +242,11 @@ impl Child {
         } else if now - self.sampled >= SAMPLE {
             self.sampled = now;
             self.peak_rss = self.peak_rss.max(proc::peak_rss(self.pid).unwrap_or(0));
-            if proc::cpu_time(self.pid).is_some_and(|t| t > self.limits.cpu) {
+            if self.memory_bound == MemoryBound::Resident
+                && self.peak_rss > self.limits.memory_bytes
+            {
+                self.end(Exit::MemoryLimit);
+            } else if proc::cpu_time(self.pid).is_some_and(|t| t > self.limits.cpu) {
                 self.end(Exit::CpuTimeout);
             }
         }

@@ -17,6 +17,17 @@ pub enum Kind {
     },
 }
 
+/// Which of a program's memory [`Limits::memory_bytes`] bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum MemoryBound {
+    /// Its address space, by the kernel: who asks for more gets none.
+    #[default]
+    AddressSpace,
+    /// What is in memory of it: looked at every few milliseconds, and bounded by a control group where there is one. For programs
+    /// that reserve far more than they use, as those with a sanitizer's runtime in them do.
+    Resident,
+}
+
 /// What a job may use at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -24,12 +35,13 @@ pub struct Limits {
     pub wall: Duration,
     /// Processor time of one process, all its threads together.
     pub cpu: Duration,
-    /// Memory of one process, in bytes (address space).
+    /// Memory of one process, in bytes; [`Job::memory_bound`] says which.
     pub memory_bytes: u64,
     /// Size of one written file, in bytes.
     pub file_bytes: u64,
     /// Processes of a compile job; in effect where the machine has a writable pids cgroup, or where the caller is not root
-    /// and the kernel counts each jail apart (from 5.14 on). Run jobs have none but their own anyway.
+    /// and the kernel counts each jail apart (from 5.14 on). Run jobs have none but their own anyway; those whose
+    /// [`MemoryBound`] is what is resident have their threads counted.
     pub processes: u64,
     /// Open files of one process.
     pub open_files: u64,
@@ -73,6 +85,8 @@ pub struct Job {
     pub workdir: PathBuf,
     /// The limits.
     pub limits: Limits,
+    /// What the limit on memory bounds.
+    pub memory_bound: MemoryBound,
     /// Descriptors the program inherits: (ours, its number inside, from 3 up).
     pub pass_fds: Vec<(RawFd, RawFd)>,
     /// What the program reads on standard input; nothing if none.
@@ -93,6 +107,7 @@ impl Job {
             env: Vec::new(),
             workdir: PathBuf::from("/"),
             limits: Limits::default(),
+            memory_bound: MemoryBound::default(),
             pass_fds: Vec::new(),
             stdin: None,
             cores: None,

@@ -37,6 +37,6 @@ mod slot;
 
 pub use child::Child;
 pub use error::Error;
-pub use job::{Exit, Finished, Job, Kind, Limits};
+pub use job::{Exit, Finished, Job, Kind, Limits, MemoryBound};
 pub use protection::{Measure, Protection, State};
 pub use sandbox::{Options, Sandbox};

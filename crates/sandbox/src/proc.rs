@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::job::{Kind, Limits};
+use crate::job::{Job, Kind, Limits, MemoryBound};
 
 /// A handle on a process that never means another one, even after its number was given away again.
 pub(crate) fn open_pidfd(pid: i32) -> Result<OwnedFd, Error> {
@@ -57,12 +57,15 @@ fn counts_by_namespace(release: &str) -> bool {
 }
 
 /// Sets the limits of a process that has not started its program yet.
-pub(crate) fn limit(pid: i32, kind: Kind, limits: &Limits, in_cgroup: bool) -> Result<(), Error> {
+pub(crate) fn limit(pid: i32, job: &Job, in_cgroup: bool) -> Result<(), Error> {
+    let limits = &job.limits;
     let cpu = limits.cpu.as_secs() + u64::from(limits.cpu.subsec_nanos() > 0);
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let processes = process_limit(kind, limits, in_cgroup, &release);
+    let processes = process_limit(job.kind, limits, in_cgroup, &release);
+    let address_space =
+        (job.memory_bound == MemoryBound::AddressSpace).then_some(limits.memory_bytes);
     let wanted = [
-        (libc::RLIMIT_AS, Some(limits.memory_bytes)),
+        (libc::RLIMIT_AS, address_space),
         (libc::RLIMIT_CPU, Some(cpu.max(1))),
         (libc::RLIMIT_FSIZE, Some(limits.file_bytes)),
         (libc::RLIMIT_NOFILE, Some(limits.open_files)),

@@ -21,8 +21,12 @@ use crate::proc;
 const LIBRARIES: &[(&str, bool)] = &[
     ("libc.so.6", true),
     ("libm.so.6", true),
+    // The vector forms of its functions, where the C library has such.
+    ("libmvec.so.1", false),
     ("libgcc_s.so.1", false),
     ("libgomp.so.1", false),
+    // OpenMP as clang links it.
+    ("libomp.so.5", false),
     // Empty shells in today's C library, but older programs name them.
     ("libpthread.so.0", false),
     ("libdl.so.2", false),

@@ -15,7 +15,7 @@ use crate::cgroup::{Cgroup, Entry};
 use crate::child::{Child, Started, report};
 use crate::error::Error;
 use crate::filter::{self, Filters};
-use crate::job::{Finished, Job, Kind};
+use crate::job::{Finished, Job, Kind, MemoryBound};
 use crate::launch::{Launcher, Request};
 use crate::proc;
 use crate::protection::{Measure, Protection};
@@ -52,7 +52,7 @@ pub struct Sandbox {
     pub(crate) without: Without,
     pub(crate) protection: Protection,
     launcher: Arc<Launcher>,
-    /// Where control groups work: one slot for each compile job at a time.
+    /// Where control groups work: one slot for each job at a time that is bounded by one.
     slots: Option<Slots>,
     compile_filters: Filters,
     /// For one thread and for more.
@@ -202,8 +202,10 @@ impl Sandbox {
         arguments.push("--".into());
         arguments.extend(job.program.iter().cloned());
 
-        let mut held = match (&self.slots, job.kind) {
-            (Some(slots), Kind::Compile) => Held::Slot(Some(slots.take()?), slots.clone()),
+        // The kernel bounds all other run jobs by itself, and a group costs time.
+        let grouped = job.kind == Kind::Compile || job.memory_bound == MemoryBound::Resident;
+        let mut held = match &self.slots {
+            Some(slots) if grouped => Held::Slot(Some(slots.take()?), slots.clone()),
             _ => Held::Shared(self.launcher.clone()),
         };
         let (launcher, mut group) = match &mut held {
@@ -257,6 +259,7 @@ impl Sandbox {
             stdout,
             stderr,
             limits: job.limits.clone(),
+            memory_bound: job.memory_bound,
             held,
         });
         if let Err(error) = prepared {
@@ -347,7 +350,7 @@ impl Sandbox {
 
 /// Limits the process that is about to start the program.
 fn restrict(pid: i32, job: &Job, group: Option<&Cgroup>) -> Result<(), Error> {
-    proc::limit(pid, job.kind, &job.limits, group.is_some())?;
+    proc::limit(pid, job, group.is_some())?;
     if let Some(cores) = &job.cores {
         proc::pin(pid, cores)?;
     }

@@ -1,4 +1,4 @@
-//! Places for compile jobs: each has its launching thread and its control group.
+//! Places for jobs that a control group bounds: each has its launching thread and its control group.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -51,7 +51,7 @@ impl Slots {
             None => match Cgroup::new() {
                 Ok(group) => Slot::grouped(group),
                 Err(why) => {
-                    tracing::warn!(why, "a compile job runs without a control group");
+                    tracing::warn!(why, "a job runs without a control group");
                     Slot::plain()
                 }
             },

@@ -11,7 +11,9 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use flopsmith_sandbox::{Error, Exit, Finished, Job, Kind, Limits, Measure, Options, Sandbox};
+use flopsmith_sandbox::{
+    Error, Exit, Finished, Job, Kind, Limits, Measure, MemoryBound, Options, Sandbox,
+};
 
 fn sandbox() -> &'static Sandbox {
     static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
@@ -170,6 +172,25 @@ fn output_floods_are_cut() {
     // A flood that fits into the pipe and then ends is one as well.
     let end = run(r#"int main(){static char b[66000];for(int i=0;i<3;i++)write(2,b,66000);}"#);
     assert_eq!(end.exit, Exit::OutputLimit);
+}
+
+#[test]
+fn where_what_is_resident_counts_reserving_is_free_and_using_is_not() {
+    let resident = |source: &str| {
+        let program = Program::new(source);
+        let mut job = program.job(RUN);
+        job.memory_bound = MemoryBound::Resident;
+        sandbox().run(&job).unwrap()
+    };
+    let reserve = "int main(){return mmap(0,1ul<<40,PROT_READ|PROT_WRITE,\
+        MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE,-1,0)==MAP_FAILED;}";
+    assert_eq!(run(reserve).exit, Exit::Code(1));
+    assert_eq!(resident(reserve).exit, Exit::Code(0));
+    let bomb = "int main(){for(;;){volatile char*p=malloc(1<<20);\
+        for(int i=0;i<1<<20;i+=4096)p[i]=1;}}";
+    let end = resident(bomb);
+    assert_eq!(end.exit, Exit::MemoryLimit);
+    assert!(end.max_rss_bytes < 2 << 30, "{}", end.max_rss_bytes);
 }
 
 #[test]

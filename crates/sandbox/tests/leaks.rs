@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flopsmith_sandbox::{Exit, Job, Kind, Options, Sandbox};
+use flopsmith_test_support::traces::{self, Traces};
 
 fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -29,6 +30,25 @@ fn roots() -> usize {
         .count()
 }
 
+/// What there is clearly more of than before. Most of it belongs to the whole machine, where other things go on; two hundred
+/// jobs of four kinds that left something would leave fifty at least.
+fn grown(before: &Traces, after: &Traces) -> Vec<String> {
+    const FEW: u64 = 20;
+    const FEW_KILOBYTES: u64 = 32 << 10;
+    let pairs = before.iter().zip(after);
+    pairs
+        .filter(|((what, before), (_, after))| {
+            let room = if what.ends_with("kB") {
+                FEW_KILOBYTES
+            } else {
+                FEW
+            };
+            *after > before + room
+        })
+        .map(|((what, before), (_, after))| format!("{what}: {before} before, {after} after"))
+        .collect()
+}
+
 #[test]
 fn two_hundred_jobs_leave_nothing_and_start_fast() {
     let sandbox = Sandbox::new(Options::default()).unwrap();
@@ -40,6 +60,7 @@ fn two_hundred_jobs_leave_nothing_and_start_fast() {
     assert!(sandbox.run(&job).unwrap().exit.success());
     // The test's own runtime may close a file of its own later on, so less than before is no leak.
     let before = (open_files(), children(), roots());
+    let traces_before = traces::take();
     let mut times: Vec<Duration> = Vec::new();
     for i in 0..200 {
         let mut job = job.clone();
@@ -75,6 +96,9 @@ fn two_hundred_jobs_leave_nothing_and_start_fast() {
         after.0 <= before.0 && after.1 <= before.1 && after.2 <= before.2,
         "files, children, roots: {before:?} before, {after:?} after"
     );
+    // Control groups, mounts, namespaces, shared memory, and so on.
+    let grown = grown(&traces_before, &traces::take());
+    assert!(grown.is_empty(), "{grown:#?}");
     times.sort();
     let median = times[times.len() / 2];
     eprintln!("median of a whole job: {median:?}");

@@ -19,6 +19,7 @@ pub struct Measured {
     se: f64,
     share_of_peak: f64,
     reused: bool,
+    stop: StopReason,
 }
 
 impl Measured {
@@ -31,6 +32,7 @@ impl Measured {
             se: 0.01,
             share_of_peak: gflops / PEAK_GFLOPS,
             reused: false,
+            stop: StopReason::Precise,
         }
     }
 
@@ -60,6 +62,14 @@ impl Measured {
         }
     }
 
+    /// Far less sure than was aimed at.
+    pub fn unconverged(self) -> Self {
+        Self {
+            stop: StopReason::Unconverged,
+            ..self
+        }
+    }
+
     /// The measurement.
     pub fn measurement(self) -> Measurement {
         Measurement {
@@ -75,12 +85,14 @@ impl Measured {
             calls: 64,
             blocks: 8,
             mdape: 0.01,
-            stop: StopReason::Precise,
+            stop: self.stop,
             samples: None,
             attestation: Digest::of(ATTESTED.as_bytes()),
             share_of_peak: self.share_of_peak,
             reused: self.reused,
             certificate: None,
+            rounds: Some(12),
+            outlying: Some(0),
         }
     }
 

@@ -32,6 +32,7 @@ pub fn infrastructure(cause: InfrastructureCause) -> Verdict {
 /// Nobody knows whose fault.
 pub fn unknown() -> Verdict {
     Verdict::Unknown {
+        cause: None,
         detail: String::new(),
     }
 }

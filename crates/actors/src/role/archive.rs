@@ -66,6 +66,8 @@ struct Working {
     checkpoints: Checkpoints,
     /// Candidates whose measurement is being repeated.
     repeated: BTreeSet<CandidateId>,
+    /// Measurements to repeat when all programs of the step have been decided: rewards are waited for, elites are not.
+    held: Vec<Candidate>,
     started: Instant,
     before: f64,
     step_started: Instant,
@@ -156,6 +158,9 @@ impl Archive {
                 _ => work.saved.sqd.on_step_end(step),
             };
             self.perform(work, effects, None).await?;
+            for again in std::mem::take(&mut work.held) {
+                self.measure_again(work, again).await?;
+            }
             let seconds = work.step_started.elapsed().as_secs_f64();
             self.next_step(work, seconds).await?;
         }
@@ -181,7 +186,6 @@ impl Archive {
                         continue;
                     };
                     let id = candidate.remeasured(repetition);
-                    work.repeated.insert(id.clone());
                     let again = Candidate {
                         candidate: CandidateRef {
                             id,
@@ -191,10 +195,13 @@ impl Archive {
                         },
                         source: outcome.source.clone(),
                     };
-                    self.context
-                        .bus
-                        .publish(&subjects::compile("cpu"), &again)
-                        .await?;
+                    let in_a_step = outcome.candidate.purpose != Purpose::Certify
+                        && work.saved.course.current().is_some();
+                    if in_a_step {
+                        work.held.push(again);
+                    } else {
+                        self.measure_again(work, again).await?;
+                    }
                 }
                 Effect::StageChanged {
                     step,
@@ -224,6 +231,13 @@ impl Archive {
                 }
             }
         }
+        Ok(())
+    }
+
+    async fn measure_again(&self, work: &mut Working, again: Candidate) -> Result<(), Error> {
+        work.repeated.insert(again.candidate.id.clone());
+        let compile = subjects::compile("cpu");
+        self.context.bus.publish(&compile, &again).await?;
         Ok(())
     }
 
@@ -273,6 +287,7 @@ impl Archive {
         let Some(dead) = Work::of(letter).filter(|dead| *dead.run() == self.context.run) else {
             return Ok(());
         };
+        let cause = dead.cause();
         for lost in dead.samples() {
             let candidate = &lost.candidate;
             let awaited = match candidate.purpose {
@@ -284,7 +299,7 @@ impl Archive {
             }
             tracing::warn!(candidate = %candidate.id, reason = letter.reason, "its work is among the dead letters; it is counted as lost");
             let verdict = Verdict::Infrastructure {
-                cause: InfrastructureCause::Bus,
+                cause,
                 detail: format!(
                     "nobody could work it off in {}: {}",
                     letter.subject, letter.reason

@@ -219,12 +219,12 @@ async fn compile(
     delivery: Delivery<Candidate>,
     key: Digest,
 ) -> Result<(), Error> {
-    let started = Instant::now();
+    let mut took = 0.0;
     let message = delivery.message().clone();
     if let Some(before) = results.built(&key, &message.candidate) {
         return pass_on(&context, delivery, before, 0.0).await;
     }
-    match build(&context, stage, &message).await {
+    match build(&context, stage, &message, &mut took).await {
         Ok((built, seconds)) => {
             results.note_built(&key, built.clone());
             pass_on(&context, delivery, built, seconds).await?;
@@ -235,16 +235,15 @@ async fn compile(
             delivery.retry(mishap.class).await?;
         }
         Err(mishap) => {
-            let seconds = started.elapsed().as_secs_f32();
             let decided = Decided {
                 candidate: &message.candidate,
                 source: &message.source,
                 techniques: None,
                 vector_bits: None,
                 verdict: mishap.verdict,
-                stage_seconds: [seconds, 0.0, 0.0],
+                stage_seconds: [took, 0.0, 0.0],
             };
-            Span::current().record("seconds", f64::from(seconds));
+            Span::current().record("seconds", f64::from(took));
             context.publish_outcome(decided).await?;
             delivery.done().await?;
         }
@@ -252,19 +251,23 @@ async fn compile(
     Ok(())
 }
 
-/// Compiles on a thread for blocking work and stores the object. Gives the seconds of the stage as well.
+/// Compiles on a thread for blocking work and stores the object. Gives the seconds of the stage as well; what it took with
+/// everything but waiting for a core is in `took` however it ends.
 async fn build(
     context: &Context,
     stage: Arc<dyn Stage>,
     message: &Candidate,
+    took: &mut f32,
 ) -> Result<(BuiltBefore, f32), Mishap> {
     let lease = context.cores.one("compile").await;
+    let began = Instant::now();
     let work = {
         let problem = Arc::clone(&context.problem);
         let (source, permitted) = (message.source.clone(), message.candidate.permitted);
         tokio::task::spawn_blocking(move || stage.compile(&problem, &source, permitted))
     };
     let built = work.await;
+    *took = began.elapsed().as_secs_f32();
     drop(lease);
     let built = built??;
     let stored = BuiltBefore {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use flopsmith_bench::{Failure, Purpose as Measure, State, Timed};
+use flopsmith_bench::{Failure, Purpose as Measure, State, Timed, environment};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_protocol::{Measurement, Purpose, Verdict, Verified, subjects};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,8 @@ use crate::trace::candidate_span;
 
 /// At most this many programs are timed under one lease of the cores.
 const BATCH: usize = 32;
+/// How long the machine is looked at before each of these batches: the kernel books a tenth of it at a time.
+const LOOK: Duration = Duration::from_millis(100);
 /// Between two canaries.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Under this name the node's ledger of cores has the time in quarantine.
@@ -39,6 +41,11 @@ pub trait Stage: Send + 'static {
         seed: u64,
         best_gflops_known: Option<f64>,
     ) -> Result<Timed, Failure>;
+
+    /// Looks at the machine while nothing is timed, and says what speaks against timing on it now, if anything does.
+    fn look(&mut self) -> Option<String> {
+        None
+    }
 
     /// How the machine stands after the last measurement; see [`flopsmith_bench::Timer::standing`].
     fn standing(&self) -> State {
@@ -63,6 +70,11 @@ impl Stage for flopsmith_bench::Timer {
         best_gflops_known: Option<f64>,
     ) -> Result<Timed, Failure> {
         flopsmith_bench::Timer::measure(self, object, purpose, seed, best_gflops_known)
+    }
+
+    fn look(&mut self) -> Option<String> {
+        let cores = self.watched();
+        environment::complaint(&environment::look(cores, LOOK), cores)
     }
 
     fn standing(&self) -> State {
@@ -138,6 +150,9 @@ impl Timer {
             objects.push(self.context.store.get(object).await);
         }
         let mut lease = self.context.cores.all("time").await;
+        if !stop.is_cancelled() {
+            self.look(objects.len()).await;
+        }
         let mut rest = batch.into_iter().zip(objects);
         while let Some((delivery, object)) = rest.next() {
             if self.is_to_wait() && !stop.is_cancelled() {
@@ -162,6 +177,21 @@ impl Timer {
         }
         drop(lease);
         Ok(())
+    }
+
+    /// Notes in the log what else goes on on the machine before a batch is timed. Our own roles have no core then, so whoever is at
+    /// work is a stranger. Nothing waits for it: floors forgive most of it, and what they do not is the quarantine's matter.
+    async fn look(&self, programs: usize) {
+        let stage = Arc::clone(&self.stage);
+        let looked = tokio::task::spawn_blocking(move || unharmed(&stage).look());
+        match looked.await {
+            Ok(Some(why)) => {
+                tracing::warn!(programs, %why, "the machine is busy; numbers will be less certain");
+            }
+            Ok(None) => tracing::info!(programs, "nobody else is at work on the timed cores"),
+            // The programs meet the same, and there it is dealt with.
+            Err(panic) => tracing::warn!(programs, %panic, "the machine could not be looked at"),
+        }
     }
 
     fn is_to_wait(&self) -> bool {

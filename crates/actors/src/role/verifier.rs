@@ -1,12 +1,16 @@
 //! Verifier: compiled → verified, or an outcome.
+//!
+//! Programs that are about to become elites are looked at once more, with sanitizers ([`LastLook`]): here, because this
+//! is the last stage that may run beside others, and a slow one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use async_trait::async_trait;
-use flopsmith_bench::{Failure, Report};
+use flopsmith_bench::{Checked, Failure, Report};
 use flopsmith_bus::{Delivery, Worker};
-use flopsmith_protocol::{Compiled, Verified, subjects};
+use flopsmith_protocol::{CandidateRef, Compiled, Purpose, Technique, Verified, subjects};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +34,19 @@ impl Stage for flopsmith_bench::Verifier {
     }
 }
 
+/// What looks at programs that are about to become elites: [`flopsmith_bench::Sanitizers`], and in tests what finds as they
+/// need it.
+pub trait LastLook: Send + Sync + 'static {
+    /// Looks at a verified program; `openmp` says whether it uses OpenMP.
+    fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure>;
+}
+
+impl LastLook for flopsmith_bench::Sanitizers {
+    fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure> {
+        flopsmith_bench::Sanitizers::check(self, source, openmp)
+    }
+}
+
 type Stages = Arc<Mutex<Vec<Box<dyn Stage>>>>;
 
 /// Verifies compiled candidates, one per core at a time.
@@ -37,6 +54,7 @@ pub struct Verifier {
     context: Arc<Context>,
     stages: Stages,
     slots: usize,
+    last_look: Option<Arc<dyn LastLook>>,
 }
 
 impl Verifier {
@@ -51,8 +69,20 @@ impl Verifier {
             context,
             stages: Arc::new(Mutex::new(stages)),
             slots,
+            last_look: None,
         }
     }
+
+    /// Has programs that are about to become elites looked at once more.
+    pub fn with_last_look(mut self, last_look: Arc<dyn LastLook>) -> Self {
+        self.last_look = Some(last_look);
+        self
+    }
+}
+
+/// Is this program measured once more because it would become an elite?
+fn is_about_to_be_elite(candidate: &CandidateRef) -> bool {
+    candidate.purpose == Purpose::Certify && candidate.remeasures.is_some()
 }
 
 #[async_trait]
@@ -71,7 +101,12 @@ impl Role for Verifier {
                 delivery = worker.next(), if running.len() < self.slots => {
                     let Some(delivery) = delivery else { break };
                     let span = span_of(&delivery);
-                    let work = verify(Arc::clone(&self.context), Arc::clone(&self.stages), delivery);
+                    let last_look = self
+                        .last_look
+                        .clone()
+                        .filter(|_| is_about_to_be_elite(&delivery.message().candidate));
+                    let (context, stages) = (Arc::clone(&self.context), Arc::clone(&self.stages));
+                    let work = verify(context, stages, last_look, delivery);
                     running.push(work.instrument(span));
                 }
             }
@@ -92,10 +127,12 @@ fn span_of(delivery: &Delivery<Compiled>) -> Span {
 async fn verify(
     context: Arc<Context>,
     stages: Stages,
+    last_look: Option<Arc<dyn LastLook>>,
     delivery: Delivery<Compiled>,
 ) -> Result<(), Error> {
     let message = delivery.message().clone();
-    match judge(&context, stages, &message).await {
+    let mut seconds = 0.0;
+    match judge(&context, stages, last_look, &message, &mut seconds).await {
         Ok(report) => {
             Span::current().record("seconds", report.seconds);
             let verified = Verified {
@@ -123,7 +160,7 @@ async fn verify(
                 techniques: Some(message.techniques),
                 vector_bits: message.vector_bits,
                 verdict: mishap.verdict,
-                stage_seconds: [message.compile_seconds, 0.0, 0.0],
+                stage_seconds: [message.compile_seconds, seconds, 0.0],
             };
             context.publish_outcome(decided).await?;
             delivery.done().await?;
@@ -132,11 +169,19 @@ async fn verify(
     Ok(())
 }
 
-/// Reads the object and verifies it on a thread for blocking work.
-async fn judge(context: &Context, stages: Stages, message: &Compiled) -> Result<Report, Mishap> {
+/// Reads the object and verifies it on a thread for blocking work; where that is wanted, the last look comes after it. What
+/// it took is in `seconds` however it ends.
+async fn judge(
+    context: &Context,
+    stages: Stages,
+    last_look: Option<Arc<dyn LastLook>>,
+    message: &Compiled,
+    seconds: &mut f32,
+) -> Result<Report, Mishap> {
     let object = context.store.get(&message.object).await?;
     let _lease = context.cores.one("verify").await;
     let seed = rand_seed();
+    let began = Instant::now();
     let work = tokio::task::spawn_blocking(move || {
         let taken = stages
             .lock()
@@ -151,7 +196,20 @@ async fn judge(context: &Context, stages: Stages, message: &Compiled) -> Result<
             .push(stage);
         report.unwrap_or_else(|panic| resume_unwind(panic))
     });
-    Ok(work.await??)
+    let report = work.await;
+    *seconds = began.elapsed().as_secs_f32();
+    let mut report = report??;
+    if let Some(last_look) = last_look {
+        let source = message.source.clone();
+        let openmp = message.techniques.contains(Technique::Openmp);
+        let look = tokio::task::spawn_blocking(move || last_look.check(&source, openmp));
+        let checked = look.await;
+        *seconds = began.elapsed().as_secs_f32();
+        let checked = checked??;
+        report.seconds += checked.seconds;
+        tracing::debug!(candidate = %message.candidate.id, seconds = checked.seconds, left_out = ?checked.left_out, "sanitizers found nothing");
+    }
+    Ok(report)
 }
 
 /// The verifier's seeds are secrets, not part of a run's reproducible seed.

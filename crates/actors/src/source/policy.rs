@@ -109,7 +109,8 @@ impl Source for PolicySource {
             .map(|(request, sample)| {
                 let text = self.tokenizer.decode(&sample.tokens).map_err(failed)?;
                 Ok(Answer {
-                    source: prompt::extract(&text, self.style).unwrap_or_default(),
+                    source: prompt::extract(&text, self.style, problem.language)
+                        .unwrap_or_default(),
                     sampled: Some(Sampled {
                         prompt: request.prompt,
                         tokens: sample.tokens,

@@ -213,8 +213,15 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
     let lost = || async {
         let mut lost = BTreeMap::new();
         for outcome in world.log::<Outcome>(&subjects::outcome(&run_id())).await {
-            assert_eq!(outcome.verdict.kind(), "bus", "{outcome:?}");
-            lost.insert(outcome.candidate.id.to_string(), outcome);
+            let id = outcome.candidate.id.to_string();
+            // The programs of the first task were never written, the others were lost on their way.
+            let kind = if id.starts_with("r-s0-g0-") {
+                "generator"
+            } else {
+                "bus"
+            };
+            assert_eq!(outcome.verdict.kind(), kind, "{outcome:?}");
+            lost.insert(id, outcome);
         }
         lost
     };

@@ -20,6 +20,7 @@ const WHY: Why = Why::Slower { times: 1.5 };
 /// Quarantined after its first measurement, until it had some canaries.
 struct Noisy {
     asked: Asked,
+    looks: Asked,
     state: State,
     canaries: u32,
 }
@@ -45,6 +46,13 @@ impl Stage for Noisy {
         })
     }
 
+    fn look(&mut self) -> Option<String> {
+        let timed = !self.asked.lock().unwrap().is_empty();
+        let when = if timed { "after" } else { "before" };
+        self.looks.lock().unwrap().push(when);
+        Some("core 1 is used 40 % by others".into())
+    }
+
     fn standing(&self) -> State {
         self.state
     }
@@ -65,6 +73,7 @@ impl Stage for Noisy {
 }
 
 /// Has three programs timed where so many canaries find nothing; what the stage was asked for, and how long the role waited.
+/// It looks around before the first of them and whatever it sees goes on.
 async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>, Duration) {
     let world = World::new().await;
     let object = world.store.put(b"good".to_vec()).await.unwrap();
@@ -92,8 +101,10 @@ async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>
     let subject = subjects::time(&machine_class());
     world.bus.publish_many(&subject, &jobs).await.unwrap();
     let asked = Asked::default();
+    let looks = Asked::default();
     let stage = Noisy {
         asked: Arc::clone(&asked),
+        looks: Arc::clone(&looks),
         state: State::Quiet,
         canaries,
     };
@@ -105,6 +116,7 @@ async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>
     let verdicts = verdicts(&world, 3).await;
     assert!(verdicts.values().all(|v| v.kind() == "measured"));
     working.end().await.unwrap();
+    assert_eq!(looks.lock().unwrap().first(), Some(&"before"));
     let asked = asked.lock().unwrap().clone();
     (asked, context.cores.spent(QUARANTINE))
 }

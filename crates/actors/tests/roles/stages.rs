@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use flopsmith_actors::role::compiler::{self, Compiler};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::{self, Verifier};
-use flopsmith_bench::{Built, Failure, Purpose as Measure, Report, Timed};
+use flopsmith_bench::{Built, Checked, Failure, Purpose as Measure, Report, Timed};
 use flopsmith_bus::WorkerOptions;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
-    ArtifactRef, Candidate, Compiled, Digest, InfrastructureCause, Outcome, Purpose, TechniqueSet,
-    Verdict, Verified, subjects,
+    ArtifactRef, Candidate, CandidateFault, Compiled, Digest, InfrastructureCause, Outcome,
+    Purpose, TechniqueSet, Verdict, Verified, subjects,
 };
-use flopsmith_test_support::{Measured, machine_class, node_id, run_id};
+use flopsmith_test_support::{Measured, machine_class, node_id, remeasured, run_id};
 
 use crate::{Working, World, candidate, settings, soon, start};
 
@@ -100,7 +100,7 @@ pub async fn verdicts(world: &World, count: usize) -> BTreeMap<String, Verdict> 
 
 fn says(verdict: &Verdict, kind: &str, words: &str) {
     let detail: &str = match verdict {
-        Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail } => detail,
+        Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail, .. } => detail,
         _ => "",
     };
     assert!(
@@ -176,6 +176,45 @@ async fn a_compiler_outlives_a_full_store_and_programs_it_cannot_digest() {
     let verdicts = verdicts(&world, 2).await;
     says(&verdicts["r-s0-g0-c0"], "store", "cannot be written");
     says(&verdicts["r-s0-g0-c1"], "unknown", "indigestible");
+    all_well(&world, working).await;
+}
+
+/// Finds something in whatever it looks at.
+struct Suspicious;
+
+impl verifier::LastLook for Suspicious {
+    fn check(&self, _: &str, _: bool) -> Result<Checked, Failure> {
+        let fault = CandidateFault::UndefinedBehaviour;
+        Err(Failure::candidate(fault, "heap-buffer-overflow"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_is_about_to_be_an_elite_is_looked_at_once_more() {
+    let world = World::new().await;
+    let [_, _, first] = compiled(&world).await;
+    let again = Compiled {
+        candidate: remeasured(&first.candidate, 1),
+        ..first.clone()
+    };
+    let id = again.candidate.id.to_string();
+    let subject = subjects::verify("cpu");
+    let jobs = [first, again];
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let verifier = Verifier::new(world.context(settings()), vec![Fake]);
+    let working = start(verifier.with_last_look(Arc::new(Suspicious)));
+    let verdicts = verdicts(&world, 1).await;
+    assert_eq!(verdicts[&id].kind(), "undefined_behaviour");
+    let subject = subjects::time(&machine_class());
+    let mut queue = world
+        .bus
+        .worker::<Verified>(WorkerOptions::new(subject, 2))
+        .await
+        .unwrap();
+    let passed = soon(queue.next()).await.unwrap();
+    let candidate = &passed.message().compiled.candidate;
+    assert_eq!(candidate.purpose, Purpose::Search);
+    passed.done().await.unwrap();
     all_well(&world, working).await;
 }
 

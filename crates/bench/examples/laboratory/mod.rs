@@ -1,10 +1,10 @@
 //! What the programs share that measure how well Flopsmith measures: the stages of dgemm, kernels whose speed is known by
-//! construction, peers, and counts.
+//! construction, and peers.
 
+pub mod harnessed;
 pub mod kernels;
 pub mod numbers;
 pub mod peers;
-pub mod traces;
 pub mod words;
 
 use std::error::Error;
@@ -72,10 +72,15 @@ impl Laboratory {
 
     /// A verifier with secrets of its own.
     pub fn verifier(&self) -> Done<Verifier> {
+        self.verifier_of(Arc::clone(&self.problem))
+    }
+
+    /// The same for another problem, with the same compiler and flags.
+    pub fn verifier_of(&self, problem: Arc<Problem>) -> Done<Verifier> {
         Ok(Verifier::new(
             Arc::clone(&self.sandbox),
             harness()?,
-            Arc::clone(&self.problem),
+            problem,
             &self.toolchain,
             rand::random(),
         )?)

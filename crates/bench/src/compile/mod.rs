@@ -2,32 +2,34 @@
 //!
 //! Cheapest checks first: size and directives, the user's own text, its
 //! techniques; then the compiler in its jail; then what the object contains.
+//!
+//! Programs in C++ and Fortran are linked without the run-time libraries of
+//! their languages, which are large, work when they are loaded, and hold kernels
+//! of their own. What remains of them is `runtime.c`: memory, and an end for
+//! what must not happen.
 
 mod diagnose;
+mod folder;
+mod instrumented;
+mod text;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use std::{collections::BTreeMap, fs};
 
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, InfrastructureCause, Technique, TechniqueSet};
 use flopsmith_sandbox::{Exit, Finished, Job, Kind, Limits, Sandbox};
 
-use crate::detect::{self, Detected};
+use crate::detect::Detected;
 use crate::failure::Failure;
 use crate::object_audit;
-use crate::scan::{self, Preprocessed, Raw, UserText};
-use crate::toolchain::{MODE, Toolchain};
+use crate::toolchain::{Driver, MODE, Toolchain, mode_of};
+use diagnose::Allowed;
+use folder::{EXPORTS, FOLDER, Folder, OBJECT, PADDING, PRELUDE, RUNTIME_OBJECT, source_name};
 
-/// Names inside the jail.
-const FOLDER: &str = "/work";
-const SOURCE: &str = "kernel.c";
-const PRELUDE: &str = "entry.h";
-const EXPORTS: &str = "exports.map";
-const OBJECT: &str = "kernel.so";
-const OUTPUT: &str = "kernel.i";
-const PADDING: &str = "padding.s";
+pub(crate) use instrumented::{Companion, Instrumentation, Instrumented, Made};
 
 /// What one process of the compiler may use.
 const CPU: Duration = Duration::from_secs(10);
@@ -35,8 +37,14 @@ const CPU: Duration = Duration::from_secs(10);
 /// How long a compilation may take on a machine that has other things to do.
 const WALL: Duration = Duration::from_secs(60);
 
+/// Address space of one process of the compiler.
+const MEMORY_BYTES: u64 = 2 << 30;
+
 /// Largest object that is worth reading.
 const LARGEST_OBJECT: u64 = 32 << 20;
+
+/// What is left of the run-time libraries of C++ and Fortran, in C.
+const RUNTIME: &str = include_str!("runtime.c");
 
 /// A program that was built and may be run.
 #[derive(Debug, Clone)]
@@ -48,18 +56,33 @@ pub struct Built {
     /// Width of the widest vector register in the object, bits; also of what the compiler vectorised itself.
     /// None where it has none or this machine's code cannot be read.
     pub vector_bits: Option<u32>,
-    /// The compiler's warnings, cut.
+    /// The compiler's warnings, cut, and what is not known of the program's techniques.
     pub diagnostics: String,
     /// Seconds the whole stage took.
     pub seconds: f64,
 }
+
+/// What sequences of headers say, by the language that they are read in.
+type Headers = BTreeMap<(Language, Vec<String>), Arc<str>>;
 
 /// Compiles candidates in a jail. One can be shared among threads.
 pub struct Compiler {
     sandbox: Arc<Sandbox>,
     toolchain: Toolchain,
     /// What sequences of headers say when nothing is defined before them.
-    headers: Mutex<BTreeMap<Vec<String>, Arc<str>>>,
+    headers: Mutex<Headers>,
+    cpu: Duration,
+    wall: Duration,
+    /// The object of `runtime.c`, once it was needed.
+    runtime: Mutex<Option<Arc<[u8]>>>,
+}
+
+/// A program that is to be built.
+struct Unit<'a> {
+    problem: &'a Problem,
+    language: Language,
+    driver: Driver,
+    source: &'a str,
 }
 
 impl Compiler {
@@ -69,7 +92,17 @@ impl Compiler {
             sandbox,
             toolchain,
             headers: Mutex::default(),
+            cpu: CPU,
+            wall: WALL,
+            runtime: Mutex::default(),
         }
+    }
+
+    /// With other limits than 10 s of processor time and a minute for each process of the compiler.
+    #[must_use]
+    pub fn within(mut self, cpu: Duration, wall: Duration) -> Self {
+        (self.cpu, self.wall) = (cpu, wall);
+        self
     }
 
     /// The toolchain.
@@ -77,7 +110,7 @@ impl Compiler {
         &self.toolchain
     }
 
-    /// Checks and compiles `source`, which may use the `permitted` techniques only.
+    /// Checks and compiles `source`, in the language of the problem's candidates, which may use the `permitted` techniques only.
     ///
     /// # Errors
     /// The candidate's fault with diagnostics that name the line, or an infrastructure failure.
@@ -87,22 +120,32 @@ impl Compiler {
         source: &str,
         permitted: TechniqueSet,
     ) -> Result<Built, Failure> {
+        self.compile_as(problem.language, problem, source, permitted)
+    }
+
+    /// [`Compiler::compile`] for a source in another language.
+    ///
+    /// # Errors
+    /// The same, and an infrastructure failure where there is no compiler of that language.
+    pub fn compile_as(
+        &self,
+        language: Language,
+        problem: &Problem,
+        source: &str,
+        permitted: TechniqueSet,
+    ) -> Result<Built, Failure> {
         let started = Instant::now();
-        let raw = scan::check_raw(source, problem)?;
-        let folder = Folder::new(&self.sandbox.scratch(), problem, source)?;
-        let user = match scan::preprocess_simple(&raw.lines, &self.toolchain.macros) {
-            Some(user) => user,
-            None => self.preprocess(problem, &raw, &folder)?,
-        };
-        let (user, pragmas) = scan::split_pragmas(&user)?;
-        scan::check_constructs(&user, &problem.entry.name)?;
-        let mut found = detect::detect(&user, &pragmas, problem)?;
+        let unit = self.unit(language, problem, source)?;
+        let scanned = text::first_look(&unit)?;
+        let folder = self.folder(&unit)?;
+        let mut found = self.techniques_of(&unit, scanned, Some(&folder))?;
         check_permitted(&found, permitted)?;
 
-        let ended = self.run(&folder, &self.build_arguments(problem))?;
-        let diagnostics = diagnose::judge(&ended, problem, SOURCE)?;
+        let ended = self.run(&unit.driver, &folder, &build_arguments(&unit))?;
+        let mut diagnostics = diagnose::judge(&ended, problem, language, &self.allowed(&folder))?;
         let object = folder.read_object()?;
-        let audit = object_audit::audit(&object, &problem.entry.name)?;
+        let audit =
+            object_audit::audit(&object, &problem.entry.name, language, &problem.forbidden)?;
         if audit.openmp {
             found.note(
                 Technique::Openmp,
@@ -110,6 +153,13 @@ impl Compiler {
                 "calls of the OpenMP library in the compiled object",
             );
             check_permitted(&found, permitted)?;
+        }
+        if let Some(unsure) = found.unsure {
+            if !diagnostics.is_empty() {
+                diagnostics.push('\n');
+            }
+            diagnostics.push_str("note: ");
+            diagnostics.push_str(unsure);
         }
         Ok(Built {
             object,
@@ -120,162 +170,139 @@ impl Compiler {
         })
     }
 
-    /// Shared objects of a source that has passed [`Compiler::compile`], in each of which its code lies elsewhere: behind so many
+    /// Shared objects of a source that has passed [`Compiler::compile_as`], in each of which its code lies elsewhere: behind so many
     /// bytes that nothing runs. Where code lies alone changes speeds by several percent (Mytkowicz et al., "Producing wrong data
     /// without doing anything obviously wrong!", 2009).
     ///
     /// # Errors
-    /// As [`Compiler::compile`].
+    /// As [`Compiler::compile_as`].
     pub fn layouts(
         &self,
+        language: Language,
         problem: &Problem,
         source: &str,
         paddings: &[u32],
     ) -> Result<Vec<Vec<u8>>, Failure> {
-        let folder = Folder::new(&self.sandbox.scratch(), problem, source)?;
-        let mut arguments = self.build_arguments(problem);
+        let unit = self.unit(language, problem, source)?;
+        let folder = self.folder(&unit)?;
+        let mut arguments = build_arguments(&unit);
         // The linker lays code out in the order of its inputs.
-        let before_source = arguments.iter().position(|a| a == SOURCE).unwrap_or(0);
+        let own = source_name(language);
+        let before_source = arguments.iter().position(|a| a == own).unwrap_or(0);
         arguments.insert(before_source, PADDING.to_owned());
         paddings
             .iter()
             .map(|bytes| {
                 folder.write(
                     PADDING,
-                    &format!(".text\n.balign 64\n.skip {bytes}\n.section .note.GNU-stack,\"\",@progbits\n"),
+                    format!(".text\n.balign 64\n.skip {bytes}\n.section .note.GNU-stack,\"\",@progbits\n"),
                 )?;
-                let ended = self.run(&folder, &arguments)?;
-                diagnose::judge(&ended, problem, SOURCE)?;
+                let ended = self.run(&unit.driver, &folder, &arguments)?;
+                diagnose::judge(&ended, problem, language, &self.allowed(&folder))?;
                 folder.read_object()
             })
             .collect()
     }
 
-    /// The techniques of a source, without building it.
+    /// The techniques of a source in the language of the problem's candidates, without building it.
     ///
     /// # Errors
     /// As [`Compiler::compile`], for what is refused before the compiler is asked.
     pub fn techniques(&self, problem: &Problem, source: &str) -> Result<TechniqueSet, Failure> {
-        let raw = scan::check_raw(source, problem)?;
-        let user = match scan::preprocess_simple(&raw.lines, &self.toolchain.macros) {
-            Some(user) => user,
-            None => self.preprocess(
-                problem,
-                &raw,
-                &Folder::new(&self.sandbox.scratch(), problem, source)?,
-            )?,
-        };
-        let (user, pragmas) = scan::split_pragmas(&user)?;
-        scan::check_constructs(&user, &problem.entry.name)?;
-        Ok(detect::detect(&user, &pragmas, problem)?.techniques())
+        let unit = self.unit(problem.language, problem, source)?;
+        let scanned = text::first_look(&unit)?;
+        Ok(self.techniques_of(&unit, scanned, None)?.techniques())
     }
 
-    fn preprocess(
+    fn unit<'a>(
         &self,
-        problem: &Problem,
-        raw: &Raw,
+        language: Language,
+        problem: &'a Problem,
+        source: &'a str,
+    ) -> Result<Unit<'a>, Failure> {
+        Ok(Unit {
+            problem,
+            language,
+            driver: self.toolchain.driver(language)?,
+            source,
+        })
+    }
+
+    /// A folder with everything that a program is built from.
+    fn folder(&self, unit: &Unit) -> Result<Folder, Failure> {
+        let folder = Folder::new(
+            &self.sandbox.scratch(),
+            unit.language,
+            unit.problem,
+            unit.source,
+        )?;
+        if unit.language != Language::C {
+            folder.write(RUNTIME_OBJECT, &*self.runtime()?)?;
+        }
+        Ok(folder)
+    }
+
+    /// The object of `runtime.c`. It is ours, so whatever goes wrong with it is no candidate's fault.
+    fn runtime(&self) -> Result<Arc<[u8]>, Failure> {
+        let mut made = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(object) = &*made {
+            return Ok(Arc::clone(object));
+        }
+        let driver = self.toolchain.driver(Language::C)?;
+        let folder = Folder::with(&self.sandbox.scratch(), Language::C, RUNTIME, "")?;
+        let arguments = [
+            "-std=gnu11",
+            "-O2",
+            "-fPIC",
+            "-w",
+            "-c",
+            "-o",
+            OBJECT,
+            source_name(Language::C),
+        ];
+        let ended = self.run(&driver, &folder, &arguments.map(str::to_owned))?;
+        if !succeeded(&ended) {
+            return Err(Failure::infrastructure(
+                InfrastructureCause::Compiler,
+                format!(
+                    "what replaces the run-time library could not be compiled: {}",
+                    String::from_utf8_lossy(&ended.stderr).trim()
+                ),
+            ));
+        }
+        let object: Arc<[u8]> = folder.read_object()?.into();
+        *made = Some(Arc::clone(&object));
+        Ok(object)
+    }
+
+    fn run(
+        &self,
+        driver: &Driver,
         folder: &Folder,
-    ) -> Result<UserText, Failure> {
-        let found = self.preprocessed(folder)?;
-        scan::check_included(&found, problem)?;
-        if raw.defines_before_include {
-            self.check_headers(raw, &found)?;
-        }
-        Ok(found.user)
+        arguments: &[String],
+    ) -> Result<Finished, Failure> {
+        self.run_tool(&driver.program, folder, arguments)
     }
 
-    fn preprocessed(&self, folder: &Folder) -> Result<Preprocessed, Failure> {
-        let mut arguments = vec!["-E".to_owned()];
-        arguments.extend(self.toolchain.flags.iter().cloned());
-        arguments.extend(MODE.map(str::to_owned));
-        arguments.extend(["-include", PRELUDE, "-o", OUTPUT, SOURCE].map(str::to_owned));
-        let ended = self.run(folder, &arguments)?;
-        diagnose::preprocessed(&ended, SOURCE)?;
-        let output = folder.read(OUTPUT)?;
-        Ok(scan::split_preprocessed(
-            &String::from_utf8_lossy(&output),
-            SOURCE,
-            PRELUDE,
-        ))
+    /// What the compiler was allowed that has just written to this folder.
+    fn allowed(&self, folder: &Folder) -> Allowed {
+        Allowed {
+            cpu: self.cpu,
+            memory_bytes: MEMORY_BYTES,
+            room_bytes: room(folder.path()),
+        }
     }
 
-    /// A macro of the candidate must not change what a header says: the header's text is not scanned.
-    fn check_headers(&self, raw: &Raw, found: &Preprocessed) -> Result<(), Failure> {
-        let mut prefix = Vec::new();
-        for line in &raw.lines {
-            if let Some(define) = line.directive().filter(|d| d.starts_with("define"))
-                && define.contains("_SOURCE")
-            {
-                prefix.push(format!("#{define}"));
-            }
-        }
-        let wanted: Vec<String> = prefix
-            .into_iter()
-            .chain(
-                found
-                    .included
-                    .iter()
-                    .map(|path| format!("#include \"{path}\"")),
-            )
-            .collect();
-        let known = self
-            .headers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&wanted)
-            .cloned();
-        let plain = match known {
-            Some(plain) => plain,
-            None => {
-                let alone = Folder::with(&self.sandbox.scratch(), &wanted.join("\n"), "")?;
-                let plain: Arc<str> = self.preprocessed(&alone)?.headers.into();
-                let mut headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
-                headers.insert(wanted, Arc::clone(&plain));
-                plain
-            }
-        };
-        if *plain == *found.headers {
-            return Ok(());
-        }
-        Err(Failure::candidate(
-            CandidateFault::ForbiddenConstruct,
-            "a macro that is defined before an `#include` changes the header's text; include first",
-        ))
-    }
-
-    fn build_arguments(&self, problem: &Problem) -> Vec<String> {
-        let mut arguments: Vec<String> = self.toolchain.flags.clone();
-        let link = format!("-Wl,--as-needed,--build-id=none,-z,now,--version-script={EXPORTS}");
-        arguments.extend(MODE.map(str::to_owned));
-        // Without start files nothing of the object runs at load time, and there is less to link.
-        arguments.extend(
-            [
-                "-pipe",
-                "-nostartfiles",
-                &link,
-                "-include",
-                PRELUDE,
-                "-o",
-                OBJECT,
-                SOURCE,
-            ]
-            .map(str::to_owned),
-        );
-        if !self.toolchain.is_clang() {
-            // Nothing is compiled at link time, so the plugin for it need not be loaded.
-            arguments.push("-fno-use-linker-plugin".into());
-        }
-        if problem.includes.iter().any(|i| i == "math.h") {
-            arguments.push("-lm".into());
-        }
-        arguments
-    }
-
-    fn run(&self, folder: &Folder, arguments: &[String]) -> Result<Finished, Failure> {
+    /// Runs a compiler or one of its companions on the files of a folder.
+    fn run_tool(
+        &self,
+        tool: &Path,
+        folder: &Folder,
+        arguments: &[String],
+    ) -> Result<Finished, Failure> {
         let mut job = Job::new(
             Kind::Compile,
-            std::iter::once(self.toolchain.compiler.as_os_str().to_owned())
-                .chain(arguments.iter().map(Into::into)),
+            std::iter::once(tool.as_os_str().to_owned()).chain(arguments.iter().map(Into::into)),
         );
         job.read_write
             .push((folder.path().to_owned(), FOLDER.into()));
@@ -290,9 +317,9 @@ impl Compiler {
         .to_vec();
         job.limits = Limits {
             // A busy machine is no candidate's fault: what counts is processor time.
-            wall: WALL,
-            cpu: CPU,
-            memory_bytes: 2 << 30,
+            wall: self.wall,
+            cpu: self.cpu,
+            memory_bytes: MEMORY_BYTES,
             file_bytes: LARGEST_OBJECT,
             processes: 32,
             open_files: 128,
@@ -300,13 +327,56 @@ impl Compiler {
             // gcc recurses deeply on purpose and asks for this much itself.
             stack_bytes: 64 << 20,
         };
-        if let Some(above) = outside_usr(&self.toolchain.compiler) {
+        if let Some(above) = outside_usr(tool) {
             job.read_only.push((above.to_owned(), above.to_owned()));
         }
         self.sandbox
             .run(&job)
             .map_err(|e| Failure::ours(InfrastructureCause::Jail, &e))
     }
+}
+
+/// Bytes that can still be written to a folder; none where that cannot be found out.
+fn room(folder: &Path) -> Option<u64> {
+    let space = nix::sys::statvfs::statvfs(folder).ok()?;
+    // Some file systems do not count files.
+    if space.files() > 0 && space.files_available() == 0 {
+        return Some(0);
+    }
+    Some(space.blocks_available() * space.fragment_size())
+}
+
+/// The flags under which a program is built and under which its text is looked at.
+fn flags(unit: &Unit) -> Vec<String> {
+    let mut flags = unit.driver.flags.clone();
+    let mode = MODE.iter().chain(mode_of(unit.language));
+    flags.extend(mode.map(|flag| (*flag).to_owned()));
+    flags
+}
+
+fn build_arguments(unit: &Unit) -> Vec<String> {
+    let mut arguments = flags(unit);
+    let mut add = |more: &[&str]| arguments.extend(more.iter().map(|a| (*a).to_owned()));
+    // Without start files nothing of the object runs at load time, and there is less to link.
+    add(&["-pipe", "-nostartfiles"]);
+    add(&[&format!(
+        "-Wl,--as-needed,--build-id=none,-z,now,--version-script={EXPORTS}"
+    )]);
+    if !unit.language.is_fortran() {
+        add(&["-include", PRELUDE]);
+    }
+    add(&["-o", OBJECT, source_name(unit.language)]);
+    if unit.language != Language::C {
+        add(&[RUNTIME_OBJECT]);
+    }
+    if !unit.driver.version.contains("clang") {
+        // Nothing is compiled at link time, so the plugin for it need not be loaded.
+        add(&["-fno-use-linker-plugin"]);
+    }
+    if unit.problem.includes.iter().any(|i| i == "math.h") {
+        add(&["-lm"]);
+    }
+    arguments
 }
 
 /// The installation folder of a compiler that the jail would not show otherwise.
@@ -337,67 +407,6 @@ fn check_permitted(found: &Detected, permitted: TechniqueSet) -> Result<(), Fail
             seen.technique, seen.what
         ),
     ))
-}
-
-/// The files of one compilation, on the host; the jail may write here.
-struct Folder {
-    folder: tempfile::TempDir,
-}
-
-impl Folder {
-    fn new(scratch: &Path, problem: &Problem, source: &str) -> Result<Self, Failure> {
-        let made = Self::with(scratch, source, &format!("{}\n", problem.entry.prototype))?;
-        made.write(
-            EXPORTS,
-            &format!("{{ global: {}; local: *; }};\n", problem.entry.name),
-        )?;
-        Ok(made)
-    }
-
-    fn with(scratch: &Path, source: &str, prelude: &str) -> Result<Self, Failure> {
-        let folder = tempfile::Builder::new()
-            .prefix("compile-")
-            .tempdir_in(scratch)
-            .map_err(|e| resources("make a folder for the compiler", &e))?;
-        let made = Folder { folder };
-        made.write(SOURCE, source)?;
-        made.write(PRELUDE, prelude)?;
-        Ok(made)
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn write(&self, name: &str, content: &str) -> Result<(), Failure> {
-        fs::write(self.path().join(name), content)
-            .map_err(|e| resources("write the compiler's files", &e))
-    }
-
-    fn read(&self, name: &str) -> Result<Vec<u8>, Failure> {
-        let path = self.path().join(name);
-        // Not through a link: what is in this folder comes out of the jail.
-        let plain =
-            fs::symlink_metadata(&path).is_ok_and(|m| m.is_file() && m.len() <= LARGEST_OBJECT);
-        if !plain {
-            return Err(Failure::infrastructure(
-                InfrastructureCause::Compiler,
-                format!("the compiler succeeded without writing {name}"),
-            ));
-        }
-        fs::read(path).map_err(|e| resources("read the compiler's output", &e))
-    }
-
-    fn read_object(&self) -> Result<Vec<u8>, Failure> {
-        self.read(OBJECT)
-    }
-}
-
-fn resources(what: &str, error: &std::io::Error) -> Failure {
-    Failure::infrastructure(
-        InfrastructureCause::Resources,
-        format!("could not {what}: {error}"),
-    )
 }
 
 /// Did the compiler end in order?

@@ -7,6 +7,7 @@
 //! in the archive, never anybody's safety.
 
 mod call;
+mod cxx;
 mod declare;
 mod eval;
 mod facts;
@@ -18,7 +19,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, InfrastructureCause, Technique, TechniqueSet};
 
 use crate::failure::Failure;
@@ -38,6 +39,8 @@ pub(crate) struct Seen {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Detected {
     pub seen: Vec<Seen>,
+    /// What was not understood of the program, so that techniques may be missing.
+    pub unsure: Option<&'static str>,
 }
 
 impl Detected {
@@ -63,13 +66,18 @@ pub(crate) fn detect(
     user: &UserText,
     pragmas: &[Pragma],
     problem: &Problem,
+    language: Language,
 ) -> Result<Detected, Failure> {
     let mut found = Detected::default();
     let all = tokens(&user.text);
     in_words(user, &all, &mut found);
     in_pragmas(pragmas, &mut found);
 
-    let plain = without_attributes(&user.text, &all);
+    let mut plain = without_attributes(&user.text, &all);
+    let is_cxx = language == Language::Cxx;
+    if is_cxx {
+        plain = cxx::as_c(&plain);
+    }
     let mut parser = tree_sitter::Parser::new();
     let tree = parser
         .set_language(&tree_sitter_c::LANGUAGE.into())
@@ -89,7 +97,13 @@ pub(crate) fn detect(
         vector_types(&all),
         problem,
     );
-    if facts.too_deep {
+    if is_cxx && (facts.too_deep || tree.root_node().has_error()) {
+        found.unsure = Some(
+            "this program says what C cannot say, and loops are looked at as C: techniques of the loop nest may be missing",
+        );
+    }
+    // What C's grammar makes of another language may nest deeper than the program does.
+    if facts.too_deep && !is_cxx {
         return Err(Failure::candidate(
             CandidateFault::ForbiddenConstruct,
             "the source nests deeper than 200 levels",
@@ -97,6 +111,24 @@ pub(crate) fn detect(
     }
     judge::judge(&facts, &mut found);
     Ok(found)
+}
+
+/// Techniques that directives of a program in Fortran tell of. Its loops are not looked at; what OpenMP and vectors come to
+/// in the end the object shows.
+pub(crate) fn in_fortran(directives: &[Pragma]) -> Detected {
+    let mut found = Detected::default();
+    let in_c = |word: &String| match word.as_str() {
+        "do" => "for".to_owned(),
+        word => word.to_owned(),
+    };
+    let as_in_c = directives.iter().map(|directive| Pragma {
+        line: directive.line,
+        words: directive.words.iter().map(in_c).collect(),
+    });
+    in_pragmas(&as_in_c.collect::<Vec<_>>(), &mut found);
+    found.unsure =
+        Some("only directives are looked at in Fortran: techniques of the loop nest are unknown");
+    found
 }
 
 fn in_words(user: &UserText, all: &[Token<'_>], found: &mut Detected) {
@@ -285,6 +317,23 @@ mod tests {
     }
 
     #[test]
+    fn directives_of_fortran_tell_of_techniques() {
+        let directive = |text: &str| Pragma {
+            line: 1,
+            words: text.split(' ').map(str::to_owned).collect(),
+        };
+        let of = |texts: &[&str]| {
+            let directives: Vec<Pragma> = texts.iter().map(|t| directive(t)).collect();
+            in_fortran(&directives).techniques().to_string()
+        };
+        assert_eq!(of(&["omp parallel do", "omp end parallel do"]), "openmp");
+        assert_eq!(of(&["omp do"]), "openmp");
+        assert_eq!(of(&["omp simd", "GCC unroll 4"]), "unroll+simd");
+        assert_eq!(of(&["GCC ivdep"]), "{}");
+        assert!(in_fortran(&[]).unsure.is_some());
+    }
+
+    #[test]
     fn what_nests_without_end_does_not_end_the_stack() {
         let nested = |open: &str, inside: &str, close: &str| {
             let levels = 10_000;
@@ -300,7 +349,7 @@ mod tests {
                 lines: vec![1; text.lines().count()],
                 text,
             };
-            let found = detect(&user, &[], &problem());
+            let found = detect(&user, &[], &problem(), Language::C);
             assert!(
                 matches!(found, Ok(_) | Err(Failure::Candidate { .. })),
                 "{found:?}"
@@ -328,7 +377,9 @@ mod tests {
             }
             let text = words.join(" ");
             let user = UserText { lines: vec![1; text.lines().count()], text };
-            let found = detect(&user, &[], &problem());
+            let found = detect(&user, &[], &problem(), Language::C);
+            prop_assert!(found.is_ok());
+            let found = detect(&user, &[], &problem(), Language::Cxx);
             prop_assert!(found.is_ok());
         }
     }

@@ -120,6 +120,58 @@ pub(super) const PERMITTED: &[&str] = &[
     "lrintf",
 ];
 
+/// Functions of the mathematics library that have a vector form, each with its arguments as they stand in that form's name.
+const WITH_VECTOR_FORM: &[(&str, &str)] = &[
+    ("acos", "v"),
+    ("acosh", "v"),
+    ("asin", "v"),
+    ("asinh", "v"),
+    ("atan", "v"),
+    ("atan2", "vv"),
+    ("atanh", "v"),
+    ("cbrt", "v"),
+    ("cos", "v"),
+    ("cosh", "v"),
+    ("erf", "v"),
+    ("erfc", "v"),
+    ("exp", "v"),
+    ("exp2", "v"),
+    ("expm1", "v"),
+    ("hypot", "vv"),
+    ("log", "v"),
+    ("log10", "v"),
+    ("log1p", "v"),
+    ("log2", "v"),
+    ("pow", "vv"),
+    ("sin", "v"),
+    ("sincos", "vvv"),
+    ("sinh", "v"),
+    ("tan", "v"),
+    ("tanh", "v"),
+];
+
+/// The kinds of vector registers in such names, each with the number of doubles in one: SSE, AVX, AVX2, AVX-512 and NEON.
+const VECTORS: [(char, u32); 5] = [('b', 2), ('c', 4), ('d', 4), ('e', 8), ('n', 2)];
+
+/// Is it the exact name of a vector form in the C library's `libmvec`? `_ZGVdN4vv_pow` takes two vectors of four doubles
+/// without a mask (x86-64 "Vector Function ABI").
+pub(super) fn is_vector_form(name: &str) -> bool {
+    let Some((form, function)) = name.strip_prefix("_ZGV").and_then(|n| n.split_once('_')) else {
+        return false;
+    };
+    let known = |function: &str| WITH_VECTOR_FORM.iter().find(|(name, _)| *name == function);
+    // Names of functions of floats end in `f`, as `erf` does.
+    let found = known(function).map(|known| (known, 1u32)).or_else(|| {
+        let single = known(function.strip_suffix('f')?)?;
+        Some((single, 2u32))
+    });
+    found.is_some_and(|((_, arguments), times)| {
+        VECTORS.iter().any(|(register, doubles)| {
+            form == format!("{register}N{}{arguments}", *doubles * times)
+        })
+    })
+}
+
 /// What compilers emit for OpenMP's directives, and the questions a program may ask. Starting a team
 /// without joining it (`GOMP_parallel_start`) is not among them.
 pub(super) const OPENMP: &[&str] = &[
@@ -211,6 +263,49 @@ pub(super) const OPENMP: &[&str] = &[
     "GOMP_taskloop_ull",
     "GOMP_taskgroup_start",
     "GOMP_taskgroup_end",
+    // The same of clang.
+    "__kmpc_global_thread_num",
+    "__kmpc_fork_call",
+    "__kmpc_push_num_threads",
+    "__kmpc_serialized_parallel",
+    "__kmpc_end_serialized_parallel",
+    "__kmpc_barrier",
+    "__kmpc_cancel_barrier",
+    "__kmpc_flush",
+    "__kmpc_for_static_init_4",
+    "__kmpc_for_static_init_4u",
+    "__kmpc_for_static_init_8",
+    "__kmpc_for_static_init_8u",
+    "__kmpc_for_static_fini",
+    "__kmpc_dispatch_init_4",
+    "__kmpc_dispatch_init_4u",
+    "__kmpc_dispatch_init_8",
+    "__kmpc_dispatch_init_8u",
+    "__kmpc_dispatch_next_4",
+    "__kmpc_dispatch_next_4u",
+    "__kmpc_dispatch_next_8",
+    "__kmpc_dispatch_next_8u",
+    "__kmpc_dispatch_deinit",
+    "__kmpc_dispatch_fini_4",
+    "__kmpc_dispatch_fini_4u",
+    "__kmpc_dispatch_fini_8",
+    "__kmpc_dispatch_fini_8u",
+    "__kmpc_critical",
+    "__kmpc_critical_with_hint",
+    "__kmpc_end_critical",
+    "__kmpc_single",
+    "__kmpc_end_single",
+    "__kmpc_copyprivate",
+    "__kmpc_master",
+    "__kmpc_end_master",
+    "__kmpc_masked",
+    "__kmpc_end_masked",
+    "__kmpc_ordered",
+    "__kmpc_end_ordered",
+    "__kmpc_reduce",
+    "__kmpc_end_reduce",
+    "__kmpc_reduce_nowait",
+    "__kmpc_end_reduce_nowait",
     "omp_get_thread_num",
     "omp_get_num_threads",
     "omp_get_max_threads",
@@ -218,7 +313,7 @@ pub(super) const OPENMP: &[&str] = &[
     "omp_in_parallel",
 ];
 
-/// Sections that plain C makes.
+/// Sections that plain programs have.
 pub(super) const SECTIONS: &[&str] = &[
     "",
     ".text",
@@ -261,7 +356,45 @@ pub(super) const LIBRARIES: &[&str] = &[
     "libc.so.6",
     "libm.so.6",
     "libgomp.so.1",
+    "libomp.so.5",
     "libgcc_s.so.1",
     "libpthread.so.0",
     "libmvec.so.1",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vector_forms_are_exact_names() {
+        for name in [
+            "_ZGVbN2v_exp",
+            "_ZGVbN4v_expf",
+            "_ZGVcN4vv_pow",
+            "_ZGVdN8vv_powf",
+            "_ZGVeN8v_erf",
+            "_ZGVeN16v_erff",
+            "_ZGVeN16v_erfcf",
+            "_ZGVdN4vvv_sincos",
+        ] {
+            assert!(is_vector_form(name), "{name}");
+        }
+        for name in [
+            "_ZGV",
+            "_ZGV_",
+            "_ZGVdN4v_system",
+            "_ZGVdN4v_dgemm",
+            "_ZGVdN4v_pow",
+            "_ZGVdN2v_exp",
+            "_ZGVbN2v_expf",
+            "_ZGVdN4v_expff",
+            "_ZGVdM4v_exp",
+            "_ZGVdN4v_exp_",
+            "exp",
+        ] {
+            assert!(!is_vector_form(name), "{name}");
+        }
+        assert!(WITH_VECTOR_FORM.iter().all(|(f, _)| PERMITTED.contains(f)));
+    }
+}

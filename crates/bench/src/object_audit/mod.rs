@@ -13,6 +13,7 @@ mod code;
 mod code;
 mod lists;
 
+use flopsmith_problem::Language;
 use flopsmith_protocol::CandidateFault;
 use object::elf;
 use object::read::elf::{Dyn, ElfFile64, ProgramHeader};
@@ -21,7 +22,7 @@ use object::{
 };
 
 use crate::failure::Failure;
-use lists::{LIBRARIES, OPENMP, PERMITTED, SECTIONS};
+use lists::{LIBRARIES, OPENMP, PERMITTED, SECTIONS, is_vector_form};
 
 /// What the audit found out about a permitted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +33,17 @@ pub(crate) struct Audit {
     pub vector_bits: u32,
 }
 
-/// Judges `object`, in which `entry` shall be the one function to call.
-pub(crate) fn audit(object: &[u8], entry: &str) -> Result<Audit, Failure> {
+/// Judges `object`, built from a source in `language`, in which `entry` shall be the one function to call, and of the libraries'
+/// functions that others may call none of the `forbidden` ones may be.
+pub(crate) fn audit(
+    object: &[u8],
+    entry: &str,
+    language: Language,
+    forbidden: &[String],
+) -> Result<Audit, Failure> {
     let file = ElfFile64::<Endianness>::parse(object).map_err(|e| unreadable(&e))?;
-    exports(&file, entry)?;
-    let openmp = imports(&file)?;
+    exports(&file, entry, language)?;
+    let openmp = imports(&file, forbidden)?;
     sections(&file)?;
     segments(&file)?;
     libraries(&file)?;
@@ -60,7 +67,7 @@ fn unreadable(error: &object::Error) -> Failure {
     )
 }
 
-fn exports(file: &File<'_>, entry: &str) -> Result<(), Failure> {
+fn exports(file: &File<'_>, entry: &str, language: Language) -> Result<(), Failure> {
     let mut found = false;
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
         if let SymbolFlags::Elf { st_info, .. } = symbol.flags()
@@ -93,30 +100,95 @@ fn exports(file: &File<'_>, entry: &str) -> Result<(), Failure> {
         }
     }
     if found {
-        Ok(())
+        return Ok(());
+    }
+    let mut names = file.symbols().filter_map(|s| s.name().ok());
+    let what = match names.find(|name| is_mangled(name, entry, language)) {
+        Some(name) => format!(
+            "the source defines `{name}`, a name that C cannot call, instead of `{entry}`: {}",
+            remedy(entry, language)
+        ),
+        None => format!("the source does not define the function `{entry}`"),
+    };
+    refuse(CandidateFault::MissingEntry, what)
+}
+
+/// Is a symbol's name what compilers of this language make of the entry's?
+fn is_mangled(name: &str, entry: &str, language: Language) -> bool {
+    let lower = entry.to_ascii_lowercase();
+    match language {
+        Language::C => false,
+        // A length stands before each part of a name; no digit before that makes it another.
+        Language::Cxx => name.strip_prefix("_Z").is_some_and(|rest| {
+            rest.match_indices(&format!("{}{entry}", entry.len()))
+                .any(|(at, _)| !rest[..at].ends_with(|c: char| c.is_ascii_digit()))
+        }),
+        Language::Fortran | Language::Fortran77 => {
+            name == format!("{lower}_") || name.ends_with(&format!("_MOD_{lower}"))
+        }
+    }
+}
+
+/// How a function gets the entry's name.
+fn remedy(entry: &str, language: Language) -> String {
+    if language.is_fortran() {
+        format!("write `bind(C, name=\"{entry}\")` behind its arguments")
     } else {
-        refuse(
-            CandidateFault::MissingEntry,
-            format!("the source does not define the function `{entry}`"),
-        )
+        "write `extern \"C\"` before it, and give it the parameters of the prototype".to_owned()
     }
 }
 
 /// Checks what the object wants from others, and tells if OpenMP is among it.
-fn imports(file: &File<'_>) -> Result<bool, Failure> {
+fn imports(file: &File<'_>, forbidden: &[String]) -> Result<bool, Failure> {
     let mut openmp = false;
     for symbol in file.dynamic_symbols().filter(ObjectSymbol::is_undefined) {
         let name = symbol.name().map_err(|e| unreadable(&e))?;
-        if OPENMP.contains(&name) {
-            openmp = true;
-        } else if !name.is_empty() && !PERMITTED.contains(&name) && !name.starts_with("_ZGV") {
+        if forbidden.iter().any(|f| f == name) {
             return refuse(
                 CandidateFault::ForbiddenSymbol,
-                format!("`{name}` is neither defined in the source nor permitted"),
+                format!("`{name}` may not be called here: it does what this problem asks for"),
             );
+        }
+        if OPENMP.contains(&name) {
+            openmp = true;
+        } else if !name.is_empty() && !PERMITTED.contains(&name) && !is_vector_form(name) {
+            let why = match library(name) {
+                Some(why) => format!("`{name}` {why}"),
+                None => format!("`{name}` is neither defined in the source nor permitted"),
+            };
+            return refuse(CandidateFault::ForbiddenSymbol, why);
         }
     }
     Ok(openmp)
+}
+
+/// What stands behind a name of the run-time libraries, which programs in C++ and Fortran cannot have.
+fn library(name: &str) -> Option<&'static str> {
+    const KERNELS: [&str; 3] = ["matmul", "pack", "reshape"];
+    if let Some(rest) = name.strip_prefix("_gfortran_") {
+        return Some(if rest.starts_with(KERNELS[0]) {
+            "is the library's kernel for `matmul`, which is not permitted: write the loops"
+        } else if KERNELS[1..].iter().any(|k| rest.contains(k)) {
+            "copies arrays in Fortran's run-time library, which is not linked: pass whole arrays with explicit shapes, and copy by loops"
+        } else if rest.starts_with("st_") || rest.starts_with("transfer_") {
+            "is input or output, which is not permitted"
+        } else {
+            "belongs to Fortran's run-time library, which is not linked: write it with loops and arithmetic"
+        });
+    }
+    let of_cxx = [
+        "_ZSt",
+        "_ZNSt",
+        "_ZNKSt",
+        "_ZTI",
+        "_ZTVN10__cxxabiv",
+        "__cxa_",
+        "__gxx_",
+        "_Unwind_",
+    ];
+    of_cxx.iter().any(|start| name.starts_with(start)).then_some(
+        "belongs to the run-time library of C++, which is not linked: no exceptions, streams, threads or types at run time",
+    )
 }
 
 fn sections(file: &File<'_>) -> Result<(), Failure> {
@@ -133,7 +205,7 @@ fn sections(file: &File<'_>) -> Result<(), Failure> {
         let what = match name {
             ".init_array" | ".preinit_array" | ".ctors" | ".fini_array" | ".dtors" => {
                 format!(
-                    "code that runs when the program is loaded or ends (`{name}`) is not permitted"
+                    "code that runs when the program is loaded or ends (`{name}`) is not permitted: neither constructors nor static objects that are not initialised by constants"
                 )
             }
             ".tdata" | ".tbss" => format!("thread-local data (`{name}`) is not permitted"),
@@ -237,11 +309,31 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_refused() {
-        let end = audit(b"\x7fELFnothing", "f");
+        let end = audit(b"\x7fELFnothing", "f", Language::C, &[]);
         let fault = CandidateFault::ForbiddenConstruct;
         assert!(
             matches!(end, Err(Failure::Candidate { fault: f, .. }) if f == fault),
             "{end:?}"
         );
+    }
+
+    #[test]
+    fn names_that_compilers_make_of_the_entry_are_known() {
+        for (name, language, is) in [
+            ("_Z5dgemmiPKdS0_Pd", Language::Cxx, true),
+            ("_ZN4mine5dgemmEiPKdS1_Pd", Language::Cxx, true),
+            ("_Z15dgemm0123456789i", Language::Cxx, false),
+            ("_Z7dgemm_2i", Language::Cxx, false),
+            ("dgemm_", Language::Cxx, false),
+            ("dgemm_", Language::Fortran, true),
+            ("__kernels_MOD_dgemm", Language::Fortran77, true),
+            ("my_dgemm_", Language::Fortran, false),
+            ("_Z5dgemmi", Language::C, false),
+        ] {
+            assert_eq!(is_mangled(name, "dgemm", language), is, "{name}");
+        }
+        assert!(library("_gfortran_matmul_r8").is_some_and(|w| w.contains("matmul")));
+        assert!(library("_ZSt4cout").is_some_and(|w| w.contains("C++")));
+        assert_eq!(library("getenv"), None);
     }
 }

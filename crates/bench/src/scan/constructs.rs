@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use flopsmith_problem::Language;
 use flopsmith_protocol::CandidateFault;
 
 use super::token::{Kind, Token, tokens};
-use super::{UserText, refused};
+use super::{UserText, cxx, refused};
 use crate::failure::Failure;
 
-/// Attributes that change only layout, inlining or what the optimiser may assume of the candidate's own code.
-const ATTRIBUTES: &[&str] = &[
+/// Attributes that change only layout, inlining or what the optimiser may assume of the candidate's own code. None of those that
+/// take a sanitizer's checks out of a function (`no_sanitize` and its kin) may come in: they would leave nothing to find.
+pub(super) const ATTRIBUTES: &[&str] = &[
     "aligned",
     "vector_size",
     "may_alias",
@@ -132,6 +134,12 @@ const CONSTRUCT_PREFIXES: &[(&str, &str)] = &[
     ("__builtin_ia32_monitor", "waiting"),
     ("__builtin_ia32_umwait", "waiting"),
     ("__builtin_ia32_tpause", "waiting"),
+    ("__asan_", "speaking to a sanitizer"),
+    ("__ubsan_", "speaking to a sanitizer"),
+    ("__tsan_", "speaking to a sanitizer"),
+    ("__lsan_", "speaking to a sanitizer"),
+    ("__hwasan_", "speaking to a sanitizer"),
+    ("__sanitizer_", "speaking to a sanitizer"),
     ("_readfsbase", "reading the thread's own data"),
     ("_readgsbase", "reading the thread's own data"),
     ("_writefsbase", "changing the thread's own data"),
@@ -203,9 +211,17 @@ const SYMBOL_PREFIXES: &[&str] = &[
 ];
 
 /// Refuses what is not permitted; `entry` is the candidate's own function.
-pub(crate) fn check(user: &UserText, entry: &str) -> Result<(), Failure> {
+pub(crate) fn check(user: &UserText, entry: &str, language: Language) -> Result<(), Failure> {
     let tokens = tokens(&user.text);
-    let own = defined_functions(&tokens);
+    let is_cxx = language == Language::Cxx;
+    if is_cxx {
+        cxx::check(user, &tokens)?;
+    }
+    let own = if is_cxx {
+        cxx::defined_functions(&tokens)
+    } else {
+        defined_functions(&tokens)
+    };
     for (at, token) in tokens.iter().enumerate() {
         let refuse = |fault, what: String| Err(refused(fault, user.line_at(token.at), what));
         let construct = |what: String| refuse(CandidateFault::ForbiddenConstruct, what);
@@ -232,6 +248,7 @@ pub(crate) fn check(user: &UserText, entry: &str) -> Result<(), Failure> {
                     || SYMBOL_PREFIXES.iter().any(|p| token.text.starts_with(p))
                     || is_blas(token.text);
                 let called = tokens.get(at + 1).is_some_and(|next| next.text == "(");
+                let called = called && !(is_cxx && cxx::is_of_its_own(&tokens, at));
                 if foreign && called && token.text != entry && !own.contains(token.text) {
                     return refuse(
                         CandidateFault::ForbiddenSymbol,
@@ -240,7 +257,9 @@ pub(crate) fn check(user: &UserText, entry: &str) -> Result<(), Failure> {
                 }
             }
             Kind::Sign
-                if token.text == "[" && tokens.get(at + 1).is_some_and(|t| t.text == "[") =>
+                if !is_cxx
+                    && token.text == "["
+                    && tokens.get(at + 1).is_some_and(|t| t.text == "[") =>
             {
                 return construct(
                     "attributes in `[[ ]]` are not permitted; write __attribute__".into(),
@@ -250,7 +269,11 @@ pub(crate) fn check(user: &UserText, entry: &str) -> Result<(), Failure> {
             Kind::Sign if token.text == "#" || (token.text == "%" && follows(&tokens, at, ":")) => {
                 return construct("a `#` that begins no directive".into());
             }
-            Kind::Sign if token.text == "<" && follows(&tokens, at, ":") => {
+            Kind::Sign
+                if token.text == "<"
+                    && follows(&tokens, at, ":")
+                    && !(is_cxx && cxx::is_scope(&tokens, at)) =>
+            {
                 return construct("digraphs are not permitted".into());
             }
             _ => {}
@@ -290,7 +313,7 @@ fn defined_functions<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
 }
 
 /// Does `sign` follow without a blank?
-fn follows(tokens: &[Token<'_>], at: usize, sign: &str) -> bool {
+pub(super) fn follows(tokens: &[Token<'_>], at: usize, sign: &str) -> bool {
     tokens
         .get(at + 1)
         .is_some_and(|next| next.text == sign && next.at == tokens[at].at + tokens[at].text.len())

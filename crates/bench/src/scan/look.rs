@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::TechniqueSet;
 
 use super::UserText;
@@ -17,18 +17,32 @@ use crate::failure::Failure;
 /// # Errors
 /// What the first look refuses it for.
 pub fn look(source: &str, problem: &Problem) -> Result<TechniqueSet, Failure> {
-    let raw = super::check_raw(source, problem);
+    look_in(source, problem, Language::C)
+}
+
+/// The same for a source in another language.
+///
+/// # Errors
+/// What the first look refuses it for.
+pub fn look_in(
+    source: &str,
+    problem: &Problem,
+    language: Language,
+) -> Result<TechniqueSet, Failure> {
+    let raw = super::check_raw(source, problem, language);
     let preprocessed = super::split_preprocessed(source, "kernel.c", "entry.h");
-    let included = super::check_included(&preprocessed, problem);
+    let included = super::check_included(&preprocessed, problem, language);
     let lines = text::lines(source);
     let macros: BTreeSet<String> = ["__LINE__", "linux", "_Pragma"].map(str::to_owned).into();
-    let user = super::preprocess_simple(&lines, &macros).unwrap_or_else(|| as_it_stands(&lines));
+    let user = super::preprocess_simple(&lines, &macros)
+        .unwrap_or_else(|| as_it_stands(&lines))
+        .without_separators();
     let (user, pragmas, known) = match super::split_pragmas(&user) {
         Ok((rest, pragmas)) => (rest, pragmas, Ok(())),
         Err(failure) => (user, Vec::new(), Err(failure)),
     };
-    let constructs = super::check_constructs(&user, &problem.entry.name);
-    let found = detect::detect(&user, &pragmas, problem);
+    let constructs = super::check_constructs(&user, &problem.entry.name, language);
+    let found = detect::detect(&user, &pragmas, problem, language);
     raw?;
     included?;
     known?;
@@ -64,6 +78,7 @@ mod tests {
     use proptest::sample::Index;
 
     use super::*;
+    use crate::fuzz::fuzz_one;
 
     static PROBLEM: LazyLock<Problem> = LazyLock::new(|| {
         let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
@@ -84,7 +99,10 @@ mod tests {
             let entries = fs::read_dir(tests.join(folder)).unwrap();
             files.extend(entries.map(|entry| entry.unwrap().path()));
         }
-        files.retain(|file| file.extension().is_some_and(|e| e == "c"));
+        files.retain(|file| {
+            file.extension()
+                .is_some_and(|e| e == "c" || e == "cpp" || e == "f90")
+        });
         files.sort();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         files.iter().map(|f| text(fs::read(f).unwrap())).collect()
@@ -98,19 +116,25 @@ mod tests {
         prop::collection::vec(any::<Edit>(), 1..6)
     }
 
-    /// It is fit to be compiled, or it is its author's fault that it is not.
-    fn judged(source: &str) -> Result<(), TestCaseError> {
-        match look(source, &PROBLEM) {
-            Ok(_) | Err(Failure::Candidate { .. }) => Ok(()),
-            Err(other) => Err(TestCaseError::fail(other.to_string())),
-        }
-    }
-
     #[test]
     fn every_program_is_looked_at() {
         assert!(SOURCES.len() > 300, "{} programs", SOURCES.len());
         for source in SOURCES.iter() {
-            judged(source).unwrap();
+            fuzz_one(source.as_bytes(), &PROBLEM);
+        }
+    }
+
+    #[test]
+    fn every_program_is_looked_at_as_cxx_and_as_fortran() {
+        for source in SOURCES.iter() {
+            for found in [
+                look_in(source, &PROBLEM, Language::Cxx).map(|_| ()),
+                crate::scan::check_fortran(source, &PROBLEM, Language::Fortran).map(|_| ()),
+                crate::scan::check_fortran(source, &PROBLEM, Language::Fortran77).map(|_| ()),
+            ] {
+                let fine = matches!(found, Ok(()) | Err(Failure::Candidate { .. }));
+                assert!(fine, "{found:?}");
+            }
         }
     }
 
@@ -141,13 +165,16 @@ mod tests {
         ) {
             let donor = [source(&other).as_bytes(), noise.as_slice()].concat();
             let bytes = mutated(source(&one).as_bytes(), &donor, &edits);
-            judged(&String::from_utf8_lossy(&bytes))?;
+            fuzz_one(&bytes, &PROBLEM);
         }
 
         #[test]
         fn programs_broken_by_words_are_judged(one in any::<Index>(), other in any::<Index>(), edits in edits()) {
             let words = mutated(&lexemes(source(&one)), &lexemes(source(&other)), &edits);
-            judged(&words.concat())?;
+            fuzz_one(words.concat().as_bytes(), &PROBLEM);
+            let as_cxx = look_in(&words.concat(), &PROBLEM, Language::Cxx);
+            let fine = matches!(as_cxx, Ok(_) | Err(Failure::Candidate { .. }));
+            prop_assert!(fine);
         }
     }
 }

@@ -5,8 +5,11 @@
 //! and not by grammar, since what does not parse may still compile. What is
 //! refused here could not be told from an honest program in the object. What
 //! can (libraries, constructors, machine code) is the object audit's business.
+//! That is for C and C++; Fortran has a look of its own (`fortran`).
 
 mod constructs;
+mod cxx;
+mod fortran;
 pub(crate) mod look;
 mod pragmas;
 mod preprocessed;
@@ -20,6 +23,7 @@ use flopsmith_protocol::CandidateFault;
 use crate::failure::Failure;
 
 pub(crate) use constructs::check as check_constructs;
+pub(crate) use fortran::check as check_fortran;
 pub(crate) use pragmas::{Pragma, split as split_pragmas};
 pub(crate) use preprocessed::{Preprocessed, split as split_preprocessed};
 pub(crate) use raw::{Raw, check as check_raw, check_included};
@@ -39,6 +43,16 @@ impl UserText {
         self.text.push_str(text);
         self.text.push('\n');
         self.lines.push(line);
+    }
+
+    /// The text without the marks between digits, which would look like the beginnings of literals.
+    pub fn without_separators(&self) -> UserText {
+        let mut plain = UserText::default();
+        for (row, line) in self.text.lines().enumerate() {
+            let text = text::lines(line).into_iter().next().map(|l| l.text);
+            plain.push(self.source_line(row), &text.unwrap_or_default());
+        }
+        plain
     }
 
     /// The source line of line `row` (from 0) of the text.

@@ -71,9 +71,14 @@ fn is_known(pragma: &Pragma) -> bool {
                 "target" | "threadprivate" | "requires" | "allocate" | "interop"
             )
         }),
+        // What gives all functions an attribute, or a section, says more than a hint.
+        "clang" => !matches!(
+            pragma.words.get(1).map(String::as_str),
+            Some("attribute" | "section")
+        ),
         // Hints of other compilers, which mean nothing here.
-        "unroll" | "nounroll" | "ivdep" | "vector" | "simd" | "loop" | "clang" | "once"
-        | "region" | "endregion" | "mark" => true,
+        "unroll" | "nounroll" | "ivdep" | "vector" | "simd" | "loop" | "once" | "region"
+        | "endregion" | "mark" => true,
         _ => false,
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flopsmith_problem::Problem;
+use flopsmith_problem::{CXX_HEADERS, Language, Problem};
 use flopsmith_protocol::CandidateFault;
 
 use super::preprocessed::Preprocessed;
 use super::refused;
-use super::text::{self, Line};
+use super::text::{self, Line, Quote};
 use super::token::tokens;
 use crate::failure::Failure;
 
@@ -18,15 +18,22 @@ pub(crate) struct Raw {
     pub defines_before_include: bool,
 }
 
-/// Checks size, characters and directives.
-pub(crate) fn check(source: &str, problem: &Problem) -> Result<Raw, Failure> {
-    let not_text = |detail: String| Err(Failure::candidate(CandidateFault::SourceTooLarge, detail));
+/// Checks that a source in any language is text of a reasonable size.
+pub(crate) fn check_text(source: &str, problem: &Problem) -> Result<(), Failure> {
     if source.len() > problem.max_source_bytes {
-        return not_text(format!(
-            "the source has {} bytes; at most {} are permitted",
-            source.len(),
-            problem.max_source_bytes
+        return Err(Failure::candidate(
+            CandidateFault::SourceTooLarge,
+            format!(
+                "the source has {} bytes; at most {} are permitted",
+                source.len(),
+                problem.max_source_bytes
+            ),
         ));
+    }
+    let not_text = |detail: String| Err(Failure::candidate(CandidateFault::NotText, detail));
+    // What reads files marks so what is no text in UTF-8: with a NUL behind what could not be read.
+    if source.ends_with('\0') && source.contains(char::REPLACEMENT_CHARACTER) {
+        return not_text("the source is no text in UTF-8; save it as UTF-8".into());
     }
     let control = |c: &char| c.is_control() && !matches!(c, '\n' | '\t' | '\r' | '\x0c');
     if let Some(c) = source.chars().find(control) {
@@ -39,6 +46,12 @@ pub(crate) fn check(source: &str, problem: &Problem) -> Result<Raw, Failure> {
     if source.replace("\r\n", "").contains('\r') {
         return not_text("the source holds a carriage return without a line feed".into());
     }
+    Ok(())
+}
+
+/// Checks size, characters and directives of a source in C or C++.
+pub(crate) fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw, Failure> {
+    check_text(source, problem)?;
     // Trigraphs become other characters before anything else is read, where a flag turns them on.
     if let Some(at) = ["??=", "??/", "??(", "??'"]
         .iter()
@@ -58,6 +71,19 @@ pub(crate) fn check(source: &str, problem: &Problem) -> Result<Raw, Failure> {
             CandidateFault::ForbiddenConstruct,
             line.number,
             "raw strings are not permitted",
+        ));
+    }
+    // Where a literal begins must not depend on the standard that is asked for.
+    let quote = |line: &&Line| match line.quote {
+        None => false,
+        Some(Quote::Separator) => language == Language::C,
+        Some(Quote::Unclear) => true,
+    };
+    if let Some(line) = lines.iter().find(quote) {
+        return Err(refused(
+            CandidateFault::ForbiddenConstruct,
+            line.number,
+            "a quotation mark right behind a number is not permitted here; write 1000000 for 1'000'000",
         ));
     }
     conditions(&lines)?;
@@ -83,7 +109,7 @@ pub(crate) fn check(source: &str, problem: &Problem) -> Result<Raw, Failure> {
             "include" => {
                 // What stands under a condition may never be read; what is read the preprocessor tells.
                 if depth == 0 || !is_plain_header(rest) {
-                    include(line.number, rest, problem)?;
+                    include(line.number, rest, problem, language)?;
                 }
                 defines_before_include |= defined;
             }
@@ -129,11 +155,16 @@ fn is_plain_header(argument: &str) -> bool {
     inside('<', '>').or(inside('"', '"')).unwrap_or(false)
 }
 
-/// Refuses the headers that a preprocessed source includes itself and the problem does not permit.
-pub(crate) fn check_included(found: &Preprocessed, problem: &Problem) -> Result<(), Failure> {
+/// Refuses the headers that a preprocessed source includes itself and that are not permitted.
+pub(crate) fn check_included(
+    found: &Preprocessed,
+    problem: &Problem,
+    language: Language,
+) -> Result<(), Failure> {
     let permitted = |path: &str| {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        problem.includes.iter().any(|i| i == name)
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        is_permitted(name, problem, language)
+            && (language == Language::C || holds_plain_headers(folder))
     };
     match found.included.iter().find(|path| !permitted(path)) {
         None => Ok(()),
@@ -142,6 +173,20 @@ pub(crate) fn check_included(found: &Preprocessed, problem: &Problem) -> Result<
             format!("the header `{path}` may not be included"),
         )),
     }
+}
+
+fn is_permitted(name: &str, problem: &Problem, language: Language) -> bool {
+    problem.includes.iter().any(|i| i == name)
+        || (language == Language::Cxx && CXX_HEADERS.contains(&name))
+}
+
+/// Is this a folder that is searched for headers, and none beneath one? C++ has other headers of the same names in
+/// `parallel/`, `debug/` and `experimental/`.
+fn holds_plain_headers(folder: &str) -> bool {
+    let last = folder.rsplit('/').next().unwrap_or(folder);
+    let is_version = last.starts_with(|c: char| c.is_ascii_digit())
+        && last.chars().all(|c| c.is_ascii_digit() || c == '.');
+    is_version || matches!(last, "include" | "v1")
 }
 
 /// Refuses conditions that could be made of parts: a pasted `__has_include` looks for files and shows in no text.
@@ -251,7 +296,12 @@ fn is_feature_macro(definition: &str) -> bool {
         .is_some_and(|name| NAMES.contains(&name))
 }
 
-fn include(line: u32, argument: &str, problem: &Problem) -> Result<(), Failure> {
+fn include(
+    line: u32,
+    argument: &str,
+    problem: &Problem,
+    language: Language,
+) -> Result<(), Failure> {
     let name = argument
         .strip_prefix('<')
         .and_then(|rest| rest.split_once('>'))
@@ -261,7 +311,10 @@ fn include(line: u32, argument: &str, problem: &Problem) -> Result<(), Failure> 
                 .and_then(|rest| rest.split_once('"'))
         });
     let permitted = || {
-        let names: Vec<_> = problem.includes.iter().map(|i| format!("<{i}>")).collect();
+        let of_cxx = CXX_HEADERS.iter().filter(|_| language == Language::Cxx);
+        let names = problem.includes.iter().map(String::as_str);
+        let names = names.chain(of_cxx.copied()).map(|i| format!("<{i}>"));
+        let names: Vec<String> = names.collect();
         if names.is_empty() {
             "none is permitted".to_owned()
         } else {
@@ -270,7 +323,7 @@ fn include(line: u32, argument: &str, problem: &Problem) -> Result<(), Failure> 
     };
     match name {
         Some((name, after)) if after.trim().is_empty() => {
-            if problem.includes.iter().any(|i| i == name) {
+            if is_permitted(name, problem, language) {
                 return Ok(());
             }
             let what = format!("the header `{name}` may not be included; {}", permitted());

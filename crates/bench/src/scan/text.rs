@@ -9,6 +9,45 @@ pub(crate) struct Line {
     pub text: String,
     /// A raw string (`R"(`, which GNU C knows) begins here: where it ends no rule of plain strings tells.
     pub raw_string: bool,
+    /// What stands around a quotation mark that follows a number.
+    pub quote: Option<Quote>,
+}
+
+/// A `'` right behind a number. To some standards it separates digits, to others it begins a literal, which then hides what follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Quote {
+    /// `1'000`, which C++ and later standards of C read as 1000; the mark is not in the line's text.
+    Separator,
+    /// Anything that is not read alike by all compilers.
+    Unclear,
+}
+
+/// What the last characters outside of literals are part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Nothing,
+    Dot,
+    Word,
+    /// A number in the sense of the preprocessor: `1.5e-3f`, `0x1p+4`, `1..x`.
+    Number,
+}
+
+impl Within {
+    /// The same one character further; `last` is the one before it.
+    fn after(self, c: char, last: Option<char>) -> Self {
+        let letter = c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '\\') || !c.is_ascii();
+        let exponent = matches!(last, Some('e' | 'E' | 'p' | 'P'));
+        match self {
+            Within::Number if letter || c == '.' || (matches!(c, '+' | '-') && exponent) => {
+                Within::Number
+            }
+            Within::Word if letter => Within::Word,
+            _ if c.is_ascii_digit() => Within::Number,
+            _ if letter => Within::Word,
+            _ if c == '.' => Within::Dot,
+            _ => Within::Nothing,
+        }
+    }
 }
 
 impl Line {
@@ -24,26 +63,43 @@ impl Line {
 /// Splits a source into logical lines.
 pub(crate) fn lines(source: &str) -> Vec<Line> {
     let mut lines = Vec::new();
-    let mut line = Line {
-        number: 1,
+    let fresh = |number: u32| Line {
+        number,
         text: String::new(),
         raw_string: false,
+        quote: None,
     };
+    let mut line = fresh(1);
+    let mut within = Within::Nothing;
     let mut number = 1;
     let mut rest = Splicer {
         text: source,
         number: &mut number,
     };
     while let Some(c) = rest.next() {
-        match c {
-            '\n' => {
-                let next = Line {
-                    number: *rest.number,
-                    text: String::new(),
-                    raw_string: false,
-                };
-                lines.push(std::mem::replace(&mut line, next));
+        if c == '\'' && within == Within::Number {
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let between = rest.peek().is_some_and(plain) && line.text.ends_with(plain);
+            let found = if between {
+                Quote::Separator
+            } else {
+                Quote::Unclear
+            };
+            line.quote = line.quote.max(Some(found));
+            if between {
+                continue;
             }
+        }
+        let last = line.text.chars().next_back();
+        let next = within.after(c, last);
+        // Which letters of other alphabets, and of those written by their codes, go on with a number depends on the compiler.
+        let odd = matches!(c, '$' | '\\') || !c.is_ascii();
+        if next == Within::Number && odd {
+            line.quote = Some(Quote::Unclear);
+        }
+        within = next;
+        match c {
+            '\n' => lines.push(std::mem::replace(&mut line, fresh(*rest.number))),
             '/' if rest.peek() == Some('*') => {
                 rest.next();
                 let mut last = ' ';
@@ -168,6 +224,37 @@ mod tests {
         ] {
             let found = lines(source).iter().any(|l| l.raw_string);
             assert_eq!(found, begins, "{source}");
+        }
+    }
+
+    #[test]
+    fn marks_between_digits_are_taken_out_and_others_noticed() {
+        let unclear = Some(Quote::Unclear);
+        for (source, text, quote) in [
+            ("x = 1'000'000;", "x = 1000000;", Some(Quote::Separator)),
+            ("0x1'f + '0'", "0x1f + '0'", Some(Quote::Separator)),
+            ("1'0; /* ' */ y", "10;   y", Some(Quote::Separator)),
+            ("1\\\n'0 \"'\"", "10 \"'\"", Some(Quote::Separator)),
+            ("1.5e-3'0", "1.5e-30", Some(Quote::Separator)),
+            (".5'0", ".50", Some(Quote::Separator)),
+            ("x1'a'", "x1'a'", None),
+            ("L'a' u8'b' '\\'' 1 + '0'", "L'a' u8'b' '\\'' 1 + '0'", None),
+            ("a+'0'-'1'", "a+'0'-'1'", None),
+            ("e+'0'", "e+'0'", None),
+            ("/* 1'0 */ \"1'0\"", "  \"1'0\"", None),
+            ("1' '", "1' '", unclear),
+            ("1'\"'", "1'\"'", unclear),
+            ("1e+'0'", "1e+'0'", unclear),
+            ("1.'0'", "1.'0'", unclear),
+            ("1$'0'", "1$0'", unclear),
+            ("1\u{e9}'0'", "1\u{e9}'0'", unclear),
+            ("1\\'0'", "1\\'0'", unclear),
+        ] {
+            let found = &lines(source)[0];
+            assert_eq!(found.quote, quote, "{source}");
+            if quote != unclear {
+                assert_eq!(found.text, text, "{source}");
+            }
         }
     }
 

@@ -10,6 +10,8 @@ use super::arguments::Array;
 
 const PAGE: usize = 4096;
 const LINE: usize = 64;
+/// Lines of a page.
+const LINES: usize = PAGE / LINE;
 /// Every byte of a slot that no array covers.
 const BAND: u8 = 0xa5;
 
@@ -18,6 +20,8 @@ const BAND: u8 = 0xa5;
 pub enum Placing {
     /// At the start of a page, each array some lines further than the one before: the same every time.
     Fixed,
+    /// In the page of [`Placing::Fixed`], from other lines on; no two arrays at the same one.
+    Elsewhere,
     /// Between bands, at a random line.
     Between,
     /// Flush with the slot's start: what lies before is inaccessible.
@@ -115,6 +119,9 @@ impl Arena {
         if arrays.len() != self.slots.len() {
             return None;
         }
+        let first = rng.random_range(0..LINES);
+        // Odd steps come back to a line only after all others.
+        let step = 2 * rng.random_range(0..LINES / 2) + 1;
         let arrays = arrays
             .iter()
             .zip(&self.slots)
@@ -126,6 +133,7 @@ impl Arena {
                 let shift = match placing {
                     // Not all at the same place in their pages: that would make loads wait for unrelated stores.
                     Placing::Fixed => PAGE + (n * 21 * LINE) % PAGE,
+                    Placing::Elsewhere => PAGE + (first + n * step) % LINES * LINE,
                     Placing::Between => {
                         let steps = (spare.min(2 * PAGE)).checked_sub(2 * align)? / align;
                         align * rng.random_range(1..=steps.max(1))
@@ -194,6 +202,8 @@ impl Arena {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use flopsmith_harness::control::Element;
     use proptest::prelude::*;
@@ -214,16 +224,22 @@ mod tests {
     proptest! {
         #[test]
         fn arrays_lie_inside_their_slots_and_bands_notice_everything(
-            count in 1usize..5000, seed: u64, which in 0usize..3, far in 0usize..4000, behind: bool, how in 0usize..4
+            count in 1usize..5000, seed: u64, which in 0usize..3, far in 0usize..4000, behind: bool, how in 0usize..5
         ) {
             let arrays = [array(count, false), array(count, false), array(count, true)];
             let arena = Arena::new(&[5000 * 8; 3], true).map_err(|e| TestCaseError::fail(e.to_string()))?;
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let placing = [Placing::Fixed, Placing::Between, Placing::AtStart, Placing::AtEnd][how];
+            let placings = [Placing::Fixed, Placing::Elsewhere, Placing::Between, Placing::AtStart, Placing::AtEnd];
+            let placing = placings[how];
             let placement = arena.place(&arrays, placing, &mut rng).ok_or_else(|| TestCaseError::fail("no place"))?;
             for (&(offset, bytes), slot) in placement.arrays.iter().zip(&arena.slots) {
                 prop_assert!(offset >= slot.start && offset + bytes <= slot.start + slot.bytes);
                 prop_assert_eq!(offset % 64, 0);
+            }
+            if placing == Placing::Elsewhere {
+                // Loads would wait for unrelated stores to the same place of another page.
+                let lines: BTreeSet<usize> = placement.arrays.iter().map(|a| a.0 % PAGE).collect();
+                prop_assert_eq!(lines.len(), arrays.len());
             }
             // Arrays may hold anything.
             for &(offset, bytes) in &placement.arrays {

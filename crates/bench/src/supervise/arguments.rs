@@ -51,17 +51,17 @@ impl Array {
             Element::F64 => {
                 let mut x = vec![0f64; count];
                 self.content.fill_f64(origin, &mut x);
-                x.into_iter().flat_map(f64::to_ne_bytes).collect()
+                in_memory(&x, |x| x.to_ne_bytes())
             }
             Element::F32 => {
                 let mut x = vec![0f32; count];
                 self.content.fill_f32(origin, &mut x);
-                x.into_iter().flat_map(f32::to_ne_bytes).collect()
+                in_memory(&x, |x| x.to_ne_bytes())
             }
             Element::I32 => {
                 let mut x = vec![0i32; count];
                 self.content.fill_i32(origin, &mut x);
-                x.into_iter().flat_map(i32::to_ne_bytes).collect()
+                in_memory(&x, |x| x.to_ne_bytes())
             }
         }
     }
@@ -86,13 +86,21 @@ impl Array {
 
     /// Values as the bytes of this array's elements.
     pub fn bytes_of(&self, values: &[f64]) -> Vec<u8> {
-        let values = values.iter();
         match self.element {
-            Element::F64 => values.flat_map(|x| x.to_ne_bytes()).collect(),
-            Element::F32 => values.flat_map(|x| (*x as f32).to_ne_bytes()).collect(),
-            Element::I32 => values.flat_map(|x| (*x as i32).to_ne_bytes()).collect(),
+            Element::F64 => in_memory(values, |x| x.to_ne_bytes()),
+            Element::F32 => in_memory(values, |x| (*x as f32).to_ne_bytes()),
+            Element::I32 => in_memory(values, |x| (*x as i32).to_ne_bytes()),
         }
     }
+}
+
+/// The bytes of values one after the other. An iterator over single bytes would take ten times as long.
+fn in_memory<T, const N: usize>(values: &[T], bytes: impl Fn(&T) -> [u8; N]) -> Vec<u8> {
+    let mut all = vec![0; N * values.len()];
+    for (place, value) in all.as_chunks_mut::<N>().0.iter_mut().zip(values) {
+        *place = bytes(value);
+    }
+    all
 }
 
 /// The bytes of an element that nothing has been written to.
@@ -108,6 +116,15 @@ pub fn poison(element: Element) -> Vec<u8> {
 enum Slot {
     Int(i64),
     Array(usize),
+}
+
+/// One argument of a call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Given<'a> {
+    /// A C `int`.
+    Int(i64),
+    /// An array.
+    Array(&'a Array),
 }
 
 /// The arguments of the entry function with certain parameters.
@@ -202,11 +219,30 @@ fn fill(
 }
 
 impl Specification {
+    /// The arguments in order.
+    pub fn given(&self) -> impl Iterator<Item = Given<'_>> {
+        self.slots.iter().map(|slot| match *slot {
+            Slot::Int(value) => Given::Int(value),
+            Slot::Array(n) => Given::Array(&self.arrays[n]),
+        })
+    }
+
     /// The numbers of the arrays that a call writes, or of those it reads.
     pub fn numbers(&self, output: bool) -> Vec<usize> {
         (0..self.arrays.len())
             .filter(|&n| self.arrays[n].output == output)
             .collect()
+    }
+
+    /// The rows of the first factor get grades ([`Content::Graded`]). Nothing else in a product changes by them but the same
+    /// rows of the result, by the same powers of two.
+    pub fn grade(&mut self, product: &Product) {
+        let left = &mut self.arrays[product.a];
+        if left.content == Content::Uniform {
+            left.content = Content::Graded {
+                columns: product.shape.k,
+            };
+        }
     }
 
     /// The shape of the matrix product, and which arrays are A, B and C, for a problem that is bounded as one; none for others.

@@ -45,6 +45,10 @@ pub struct Process {
     called: bool,
     order_began_at: Option<Duration>,
     asleep_looks: u32,
+    /// Where it may run.
+    pub(super) cores: Vec<usize>,
+    /// The threads that have a core each.
+    pub(super) seated: Vec<i32>,
 }
 
 impl Process {
@@ -84,6 +88,8 @@ impl Process {
             called: false,
             order_began_at: None,
             asleep_looks: 0,
+            cores: setup.cores.unwrap_or_default().to_vec(),
+            seated: Vec::new(),
         };
         process.wait_until_ready()?;
         Ok(process)
@@ -197,6 +203,16 @@ impl Process {
     /// Its threads now; none once it is gone.
     pub(super) fn threads(&self) -> Option<Threads> {
         rest::threads(self.child.pid())
+    }
+
+    /// Its number, outside of its jail.
+    pub(super) fn pid(&self) -> i32 {
+        self.child.pid()
+    }
+
+    /// Has its program been called?
+    pub(super) fn was_called(&self) -> bool {
+        self.called
     }
 
     /// May it have more threads than one?

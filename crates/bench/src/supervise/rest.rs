@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use flopsmith_protocol::CandidateFault;
+use flopsmith_protocol::{CandidateFault, InfrastructureCause};
 
 use super::process::Process;
 use crate::Failure;
+use crate::attest::core_list;
+use crate::pinning::pin_thread;
 
 /// Between two looks whether threads are at rest.
 const LOOK: Duration = Duration::from_micros(100);
@@ -50,6 +52,40 @@ pub(super) fn threads(pid: i32) -> Option<Threads> {
     Some(threads)
 }
 
+/// The threads of a process, its first one in front and the others by age; none once it is gone.
+pub(super) fn members(pid: i32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let mut members: Vec<i32> = tasks
+        .into_iter()
+        .flatten()
+        .filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    members.sort_unstable_by_key(|&member| (member != pid, member));
+    members
+}
+
+/// Which core each thread gets: one of its own, as long as there are such.
+fn seats(members: &[i32], cores: &[usize]) -> Vec<(i32, usize)> {
+    members
+        .iter()
+        .copied()
+        .zip(cores.iter().copied().cycle())
+        .collect()
+}
+
+/// The cores that each thread of a process may run on, in the order of [`members`].
+pub(super) fn allowed(pid: i32) -> Vec<Vec<usize>> {
+    let of = |member: i32| {
+        let path = format!("/proc/{pid}/task/{member}/status");
+        let status = std::fs::read_to_string(path).ok()?;
+        let list = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        Some(core_list(list))
+    };
+    members(pid).into_iter().filter_map(of).collect()
+}
+
 /// The state is the first letter behind the name in parentheses, which may hold anything.
 fn state(stat: &str) -> Option<char> {
     stat.rsplit(')').next()?.trim_start().chars().next()
@@ -80,11 +116,15 @@ impl Process {
                 })
             };
             if all <= 1 {
+                self.seat(all)?;
                 return answer(true);
             }
             // At rest: nobody was running in two looks, and nobody ran much between them.
             match quiet_since.filter(|_| awake == 0) {
-                Some(then) if now.saturating_sub(then) < SLACK => return answer(true),
+                Some(then) if now.saturating_sub(then) < SLACK => {
+                    self.seat(all)?;
+                    return answer(true);
+                }
                 _ => quiet_since = (awake == 0).then_some(now),
             }
             if spent > SPIN_ALLOWANCE || start.elapsed() > LIMIT {
@@ -92,6 +132,38 @@ impl Process {
             }
             std::thread::sleep(LOOK);
         }
+    }
+
+    /// Gives each thread a core of its own, once and again when there are others: within a set of cores the kernel may move
+    /// them, and two may meet on one while another lies idle. Only done at rest, so on nobody's clock.
+    fn seat(&mut self, threads: usize) -> Result<(), Failure> {
+        // A team is only made in the first call, and would inherit the one core of who makes it.
+        if self.cores.len() < 2 || (threads < 2 && !self.was_called()) {
+            return Ok(());
+        }
+        let members = members(self.pid());
+        if members == self.seated {
+            return Ok(());
+        }
+        for (member, core) in seats(&members, &self.cores) {
+            match pin_thread(member, core) {
+                // It has ended since.
+                Ok(()) | Err(nix::errno::Errno::ESRCH) => {}
+                Err(error) => {
+                    return Err(Failure::infrastructure(
+                        InfrastructureCause::Resources,
+                        format!("a thread cannot be pinned to core {core}: {error}"),
+                    ));
+                }
+            }
+        }
+        self.seated = members;
+        Ok(())
+    }
+
+    /// The cores that each of its threads may run on.
+    pub fn thread_cores(&self) -> Vec<Vec<usize>> {
+        allowed(self.pid())
     }
 }
 
@@ -129,6 +201,45 @@ mod tests {
         assert_eq!(state("7 (candidate) S 1 7"), Some('S'));
         assert_eq!(state("7 (a) R (b) R) D 1 7"), Some('D'));
         assert_eq!(state(""), None);
+    }
+
+    #[test]
+    fn each_thread_has_a_core_and_the_first_one_the_first() {
+        assert_eq!(
+            seats(&[70, 71, 75], &[2, 4, 6]),
+            [(70, 2), (71, 4), (75, 6)]
+        );
+        assert_eq!(seats(&[70], &[2, 4]), [(70, 2)]);
+        // Too many threads are a fault that is found elsewhere.
+        assert_eq!(seats(&[7, 8, 9], &[2, 4]), [(7, 2), (8, 4), (9, 2)]);
+        assert!(seats(&[7], &[]).is_empty());
+    }
+
+    #[test]
+    fn a_thread_of_this_test_is_found_and_where_it_may_run() {
+        let (id, known) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let core = crate::pinning::allowed_cores()[0];
+            crate::pinning::pin_this_thread(&[core]).expect("an allowed core");
+            let own = std::fs::read_link("/proc/thread-self").expect("a thread");
+            let own = own
+                .file_name()
+                .and_then(|n| n.to_str()?.parse::<i32>().ok());
+            id.send((own.expect("a number"), core)).expect("a listener");
+            // Until the test drops its end.
+            let _over = ended.recv();
+        });
+        let (own, core) = known.recv().expect("its number");
+        let pid = std::process::id() as i32;
+        let members = members(pid);
+        assert_eq!(members.first(), Some(&pid));
+        let status = std::fs::read_to_string(format!("/proc/{pid}/task/{own}/status"));
+        assert!(members.contains(&own) && status.is_ok());
+        assert!(allowed(pid).contains(&vec![core]));
+        drop(end);
+        thread.join().expect("it ends");
+        assert!(super::members(i32::MAX).is_empty() && allowed(i32::MAX).is_empty());
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub(super) fn job(setup: &Setup, object: &Path, control: &SharedMemory) -> Job {
         ("OMP_DYNAMIC", "false".to_owned()),
         // Long enough for the next parallel loop of one call, short enough to be asleep soon after it.
         ("GOMP_SPINCOUNT", "20000".to_owned()),
+        // The library that clang links waits by time: nothing may run once a call is over.
+        ("KMP_BLOCKTIME", "0".to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec();

@@ -3,6 +3,7 @@
 //! For a matrix product any element follows from the seed alone and is computed
 //! at once; for everything else the baseline says what must come out ([`Twin`]).
 
+use flopsmith_harness::Content;
 use flopsmith_harness::inputs::{self, POISON_F64};
 use flopsmith_protocol::CandidateFault;
 use rand::Rng;
@@ -142,6 +143,14 @@ impl Arithmetic<'_> {
         )
     }
 
+    /// What a row of A and so of C is multiplied by.
+    fn grade(&self, seed: u64, row: usize) -> f64 {
+        match self.specification.arrays[self.product.a].content {
+            Content::Graded { .. } => inputs::grade(self.origins(seed).0, row as u64),
+            _ => 1.0,
+        }
+    }
+
     /// What belongs into an element, and how far off it may be.
     fn exact(&self, seed: u64, row: usize, column: usize) -> (f64, f64) {
         let Product {
@@ -154,7 +163,10 @@ impl Arithmetic<'_> {
                 inputs::element(b, (l * shape.n + column) as u64),
             )
         }));
-        (value, oracle::tolerance(constant, shape.k, magnitude))
+        // Powers of two: no digit is lost.
+        let grade = self.grade(seed, row);
+        let tolerance = oracle::tolerance(constant, shape.k, grade * magnitude);
+        (grade * value, tolerance)
     }
 
     /// Looks at some random elements right after a call. All are read before anything is computed, so that work
@@ -203,11 +215,20 @@ impl Arithmetic<'_> {
         let mut right = vec![0.0; shape.k * shape.n];
         inputs::fill_f64(a_origin, &mut left);
         inputs::fill_f64(b_origin, &mut right);
-        let expected = oracle::product(shape, &left, &right);
+        let mut expected = oracle::product(shape, &left, &right);
         // |A||B| of these inputs is about k/16. What exceeds half of the bound for that is judged by
         // the real one, so this only saves the time to compute it for every element.
         let cheap = oracle::tolerance(constant, shape.k, shape.k as f64 / 32.0);
-        let tolerances = vec![cheap; expected.len()];
+        let mut tolerances = vec![cheap; expected.len()];
+        let rows = expected
+            .chunks_exact_mut(shape.n)
+            .zip(tolerances.chunks_exact_mut(shape.n));
+        for (row, (expected, tolerances)) in rows.enumerate() {
+            let grade = self.grade(seed, row);
+            for x in expected.iter_mut().chain(tolerances) {
+                *x *= grade;
+            }
+        }
         oracle::compare(shape, &found, &expected, &tolerances, |row, column| {
             self.exact(seed, row, column)
         })

@@ -168,13 +168,14 @@ impl Course {
             best_log_ratio: self.best_log_ratio,
         };
         let stop = decision::stop(&self.limits, &progress)?;
-        let estimate = match stop {
-            StopReason::Budget => {
-                stats::last_resort(&self.ours.bursts, &self.theirs.bursts, progress.estimate)
+        Some(match stop {
+            StopReason::Precise | StopReason::Decided => (stop, progress.estimate),
+            StopReason::Budget | StopReason::Unconverged => {
+                let (ours, theirs) = (&self.ours.bursts, &self.theirs.bursts);
+                let estimate = stats::last_resort(ours, theirs, progress.estimate);
+                (self.limits.at_the_end(estimate.log_se), estimate)
             }
-            StopReason::Precise | StopReason::Decided => progress.estimate,
-        };
-        Some((stop, estimate))
+        })
     }
 }
 
@@ -223,7 +224,7 @@ mod tests {
         assert!(quick.candidate[0].counted().is_empty());
         let (slow, _) = drive(0.2, 4e-4, Purpose::Screen, 2);
         assert_eq!(slow.candidate[0].counted().len(), 1);
-        assert_eq!(slow.stop, StopReason::Budget);
+        assert_eq!(slow.stop, StopReason::Budget, "a short look was asked for");
         assert_eq!(
             slow.candidate
                 .iter()

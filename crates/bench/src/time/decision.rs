@@ -29,26 +29,33 @@ pub struct Limits {
     pub max: Duration,
     /// Standard error of ln(ratio) that is good enough.
     pub target_log_se: f64,
+    /// The largest one of a measurement that has converged; what is less sure when the budget is spent has not.
+    pub usable_log_se: f64,
 }
 
 impl Purpose {
     /// The limits unless others are set.
     pub fn limits(self) -> Limits {
-        let (min, max, target_log_se) = match self {
-            Purpose::Screen => (12, 30, 0.006),
-            // Most of it is needed on noisy machines only; on quiet ones precision ends it sooner.
-            Purpose::Rank => (60, 250, 0.003),
-            Purpose::Certify => (600, 1500, 0.0015),
+        let (min, max, target_log_se, usable_log_se) = match self {
+            // A short look is rough by intention. Of calls that take some milliseconds its time holds two rounds, which on a
+            // shared machine differ by ten per cent.
+            Purpose::Screen => (12, 30, 0.006, 0.25),
+            // Most of it is needed on noisy machines only; on quiet ones precision ends it sooner. Programs are held against
+            // each other by their own intervals, so it has converged as soon as it can tell any apart: on a shared machine
+            // most miss the target, and repeating them would cost more than it tells.
+            Purpose::Rank => (60, 250, 0.003, DECIDED_LOG_SE),
+            Purpose::Certify => (600, 1500, 0.0015, 0.003),
         };
         Limits {
             min: Duration::from_millis(min),
             max: Duration::from_millis(max),
             target_log_se,
+            usable_log_se,
         }
     }
 }
 
-/// A screened program this unsure of its speed is not yet called slower than another.
+/// A program this unsure of its speed is not yet called slower than another.
 const DECIDED_LOG_SE: f64 = 0.02;
 /// A call that lasts longer than this gets fewer repetitions and needs no warming up.
 pub const SLOW_CALL: Duration = Duration::from_millis(10);
@@ -106,7 +113,19 @@ pub struct Progress {
     pub best_log_ratio: Option<f64>,
 }
 
-/// Is it enough?
+impl Limits {
+    /// What a measurement came to whose budget is spent and whose standard error of ln(ratio) is `log_se`.
+    pub fn at_the_end(&self, log_se: f64) -> StopReason {
+        // An error that is no number is none of the better ones.
+        if log_se <= self.usable_log_se {
+            StopReason::Budget
+        } else {
+            StopReason::Unconverged
+        }
+    }
+}
+
+/// Is it enough? Whether a spent budget was enough says [`Limits::at_the_end`].
 pub fn stop(limits: &Limits, progress: &Progress) -> Option<StopReason> {
     let estimate = progress.estimate;
     if progress.calls < 2 {
@@ -202,6 +221,23 @@ mod tests {
             ),
             None
         );
+    }
+
+    #[test]
+    fn a_budget_that_leaves_a_number_far_from_sure_did_not_converge() {
+        for purpose in [Purpose::Screen, Purpose::Rank, Purpose::Certify] {
+            let limits = purpose.limits();
+            let largest = match purpose {
+                Purpose::Screen => 0.25,
+                Purpose::Rank => 0.02,
+                Purpose::Certify => 2.0 * limits.target_log_se,
+            };
+            let ends = |times: f64| limits.at_the_end(times * largest);
+            assert_eq!(ends(0.6), StopReason::Budget);
+            assert_eq!(ends(0.99), StopReason::Budget);
+            assert_eq!(ends(1.01), StopReason::Unconverged);
+            assert_eq!(ends(f64::NAN), StopReason::Unconverged);
+        }
     }
 
     proptest! {

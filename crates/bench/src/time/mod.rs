@@ -10,6 +10,7 @@
 //!
 //! The caller guarantees that nothing else runs on the cores meanwhile.
 
+mod alone;
 mod certify;
 mod check;
 mod course;
@@ -30,8 +31,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flopsmith_harness::Waiting;
-use flopsmith_problem::Problem;
-use flopsmith_protocol::{Digest, InfrastructureCause, Interval, Measurement};
+use flopsmith_harness::memory::CAN_FLUSH;
+use flopsmith_problem::{Caches as Wanted, Problem};
+use flopsmith_protocol::{Digest, InfrastructureCause, Measurement};
 use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -41,12 +43,13 @@ use crate::attest::{Attestation, Circumstances};
 use crate::environment::{Surroundings, Watched};
 use crate::peak::Peak;
 use crate::pinning::Pinned;
-use crate::stats::{self, Estimate};
+use crate::stats::Estimate;
 use crate::supervise::{
     Arena, Filler, Placement, Placing, Process, Product, Setup, Specification, plan, specify,
 };
 use crate::toolchain::Toolchain;
 use crate::verify::compile_own;
+use alone::{Alone, held_against};
 pub use certify::PADDINGS;
 pub use decision::{Limits, Purpose};
 pub use quarantine::{Change, Quarantine, State, Why};
@@ -102,6 +105,10 @@ pub struct Timer {
     baseline: Option<Process>,
     filler: Option<Filler>,
     chain: Chain,
+    alone: Alone,
+    cold_chain: Option<Chain>,
+    /// Where calls find their arrays unless something else is said.
+    caches: Caches,
     peak: Peak,
     attestation: Attestation,
     attestation_digest: Digest,
@@ -142,10 +149,23 @@ impl Timer {
                 ),
             ));
         }
+        let caches = match problem.caches {
+            Wanted::Warm | Wanted::Both => Caches::Warm,
+            Wanted::Cold => Caches::Cold,
+        };
+        if caches == Caches::Cold && !CAN_FLUSH {
+            return Err(Failure::infrastructure(
+                InfrastructureCause::Resources,
+                "this problem is timed with cold caches, and there is no instruction here that empties them: say `caches = \"warm\"` in [timed]",
+            ));
+        }
         let alone = cores.supervisor.is_some_and(|s| !cores.kernel.contains(&s));
         let waiting = if alone { Waiting::Spin } else { Waiting::Sleep };
-        let specification = specify(&problem, &problem.timed)?;
+        let mut specification = specify(&problem, &problem.timed)?;
         let product = specification.product(&problem.bound)?;
+        if let Some(product) = &product {
+            specification.grade(product);
+        }
         let sizes: Vec<usize> = specification.arrays.iter().map(|a| a.bytes()).collect();
         let no_buffers = |e: &dyn std::fmt::Display| {
             Failure::infrastructure(
@@ -180,6 +200,8 @@ impl Timer {
             buffers_in_huge_pages: arena.mapping().huge(),
             compiler: &toolchain.version,
             flags: &toolchain.flags,
+            linker: &toolchain.linker,
+            other_compilers: &toolchain.others(),
             hand_shake: if alone { "spin" } else { "sleep" },
             peak,
             roofs: &roofs,
@@ -208,6 +230,9 @@ impl Timer {
                 reference_seconds: 0.0,
                 baseline_seconds: 0.0,
             },
+            alone: Alone::new(0.0),
+            cold_chain: None,
+            caches,
             peak,
             attestation_digest: attestation.digest(),
             attestation,
@@ -281,15 +306,27 @@ impl Timer {
         let limits = self.limits[purpose as usize];
         self.meanwhile = Surroundings::default();
         let candidate = self.start_candidate(object)?;
-        let trial = self.try_out(candidate, &limits, best_log_ratio, seed, Caches::Warm)?;
-        let gflops = self.plausible(self.work_flops / trial.estimate.candidate / 1e9)?;
+        let mut trial = self.try_out(candidate, &limits, best_log_ratio, seed, self.caches)?;
+        let mut alone = self.slowed(&trial.estimate)?;
+        if alone.is_some() {
+            // Once may be chance.
+            let candidate = self.start_candidate(object)?;
+            let seed = seed.wrapping_add(1);
+            trial = self.try_out(candidate, &limits, best_log_ratio, seed, self.caches)?;
+            alone = alone.filter(|_| self.is_slow(&trial.estimate));
+        }
+        let estimate = match &alone {
+            Some(alone) => held_against(&trial.estimate, alone),
+            None => trial.estimate,
+        };
+        let gflops = self.plausible(self.work_flops / estimate.candidate / 1e9)?;
         let surprising = best_gflops_known.is_some_and(|best| gflops > SURPRISING * best);
         if surprising && purpose == Purpose::Screen {
             return self.measure(object, Purpose::Rank, seed.wrapping_add(1), None);
         }
-        let measurement = self.measurement(&trial, gflops);
-        let raw = self.raw(purpose, seed, &trial, None)?;
-        self.note(trial.estimate.baseline);
+        let measurement = self.measurement(&trial, &estimate, gflops);
+        let raw = self.raw(purpose, seed, &trial, alone.as_ref(), None)?;
+        self.note(estimate.baseline);
         Ok(Timed { measurement, raw })
     }
 
@@ -297,41 +334,26 @@ impl Timer {
         self.start(object, &self.problem.entry.name, Some(CPU_LIMIT))
     }
 
-    fn measurement(&self, trial: &Trial, gflops: f64) -> Measurement {
-        let Estimate {
-            candidate,
-            log_ratio,
-            log_se,
-            low,
-            high,
-            ..
-        } = trial.estimate;
-        let total = log_ratio + self.chain.log_ratio;
-        let chain = 1.96 * self.chain.log_se;
-        let counted: Vec<f64> = trial
-            .candidate
-            .iter()
-            .flat_map(|b| b.counted().iter().copied())
-            .collect();
+    /// The numbers of a trial, in which `estimate` is what both sides say about each other.
+    fn measurement(&self, trial: &Trial, estimate: &Estimate, gflops: f64) -> Measurement {
+        let (ratio, interval) = self.chain.to_reference(estimate);
         Measurement {
             gflops,
-            seconds_per_call: candidate,
-            ratio: total.exp(),
-            interval: Interval {
-                low: (total - (log_ratio - low).hypot(chain)).exp(),
-                high: (total + (high - log_ratio).hypot(chain)).exp(),
-                confidence: 0.95,
-            },
-            log_ratio_se: log_se,
+            seconds_per_call: estimate.candidate,
+            ratio,
+            interval,
+            log_ratio_se: estimate.log_se,
             calls: trial.candidate.iter().map(|b| b.seconds.len() as u32).sum(),
             blocks: (trial.candidate.len() + trial.baseline.len()) as u32,
-            mdape: stats::mdape(&counted),
+            mdape: trial.mdape(),
             stop: trial.stop,
             samples: None,
             attestation: self.attestation_digest.clone(),
             share_of_peak: gflops / self.roof(),
             reused: false,
             certificate: None,
+            rounds: Some(estimate.rounds),
+            outlying: Some(estimate.outlying),
         }
     }
 

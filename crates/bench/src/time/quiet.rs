@@ -5,17 +5,19 @@ use std::time::{Duration, Instant};
 use flopsmith_harness::Waiting;
 use nix::time::{ClockId, clock_gettime};
 
+use super::alone::Alone;
 use super::quarantine::{Change, State};
 use super::session::Session;
-use super::{Caches, Limits, Timer, own_fault};
+use super::{Limits, Timer};
 use crate::Failure;
 use crate::environment::{Reading, Surroundings, Watched};
 
 /// Time for a canary: enough calls for a floor, and with what goes on between them enough of the kernel's ticks.
-const CANARY: Limits = Limits {
+pub(super) const CANARY: Limits = Limits {
     min: Duration::from_millis(60),
     max: Duration::from_millis(120),
     target_log_se: 0.004,
+    usable_log_se: 0.008,
 };
 
 /// A moment of a measurement.
@@ -76,13 +78,8 @@ impl Timer {
     /// The infrastructure's only.
     pub fn canary(&mut self) -> Result<State, Failure> {
         self.meanwhile = Surroundings::default();
-        let process = self
-            .start(&self.baseline_object, &self.problem.entry.name, None)
-            .map_err(own_fault)?;
-        self.measuring_own = true;
-        let trial = self.try_out(process, &CANARY, None, 2, Caches::Warm);
-        self.measuring_own = false;
-        let floor = trial.map_err(own_fault)?.estimate.baseline;
+        let floor = self.time_alone()?.baseline;
+        self.alone = Alone::new(floor);
         let now = self.began.elapsed();
         let change = self.quarantine.canary(now, floor, &self.meanwhile);
         tell(change);

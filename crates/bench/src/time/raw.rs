@@ -1,6 +1,6 @@
 //! What is kept of a measurement beside its numbers.
 
-use flopsmith_protocol::Digest;
+use flopsmith_protocol::{Digest, UnknownCause};
 use serde::Serialize;
 
 use super::Timer;
@@ -11,6 +11,7 @@ use super::yardstick::Chain;
 use crate::Failure;
 use crate::environment::Conditions;
 use crate::peak::Peak;
+use crate::stats::Estimate;
 
 /// One JSON object.
 #[derive(Serialize)]
@@ -19,6 +20,9 @@ struct Raw<'a> {
     seed: u64,
     #[serde(flatten)]
     trial: &'a Trial,
+    /// The baseline beside itself, where the candidate slowed it: then the measurement's ratio rests on this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alone: Option<&'a Estimate>,
     chain: Chain,
     conditions: Conditions,
     /// The roof this was held against. A run raises it where its first measurement fell into a bad moment, so it may
@@ -36,20 +40,25 @@ impl Timer {
         purpose: Purpose,
         seed: u64,
         trial: &Trial,
+        alone: Option<&Estimate>,
         elsewhere: Option<&Elsewhere>,
     ) -> Result<Vec<u8>, Failure> {
         let raw = Raw {
             purpose,
             seed,
             trial,
+            alone,
             chain: self.chain,
             conditions: self.conditions(trial.estimate.baseline),
             peak: self.peak,
             attestation: &self.attestation_digest,
             elsewhere,
         };
-        serde_json::to_vec(&raw).map_err(|e| Failure::Unknown {
-            detail: format!("the raw samples cannot be written: {e}"),
+        serde_json::to_vec(&raw).map_err(|e| {
+            Failure::unknown(
+                UnknownCause::UnwritableSamples,
+                format!("the raw samples cannot be written: {e}"),
+            )
         })
     }
 

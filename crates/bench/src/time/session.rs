@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flopsmith_protocol::{CandidateFault, InfrastructureCause, StopReason};
+use flopsmith_protocol::{CandidateFault, InfrastructureCause, StopReason, UnknownCause};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use super::course::{Course, Turn, Who};
 use super::decision::{Limits, SLOW_CALL};
 use super::unclocked::Unclocked;
 use crate::Failure;
-use crate::stats::{Burst, Estimate};
+use crate::stats::{self, Burst, Estimate};
 use crate::supervise::{Filler, Process, judge_stillness};
 
 /// One fast call in so many is checked in full.
@@ -39,7 +39,6 @@ pub struct Trial {
     /// What they say about each other.
     pub estimate: Estimate,
     /// Why it ended.
-    #[serde(skip)]
     pub stop: StopReason,
     /// Seconds in which the baseline's process usually stood ready for a call, after its inputs had been made.
     #[serde(rename = "usual_stand_by_seconds")]
@@ -49,6 +48,20 @@ pub struct Trial {
     pub charged: f64,
     /// Calls whose every element was checked.
     pub checked_in_full: u32,
+    /// Cores that each thread of the candidate might run on in the end.
+    pub thread_cores: Vec<Vec<usize>>,
+}
+
+impl Trial {
+    /// Median absolute deviation of the candidate's calls that count from their median, as a share of it.
+    pub fn mdape(&self) -> f64 {
+        let counted: Vec<f64> = self
+            .candidate
+            .iter()
+            .flat_map(|burst| burst.counted().iter().copied())
+            .collect();
+        stats::mdape(&counted)
+    }
 }
 
 /// The processes of one measurement.
@@ -91,12 +104,16 @@ impl Session<'_> {
         }
         let stillness = self.candidate.settle()?;
         judge_stillness(stillness, self.threads)?;
+        let thread_cores = self.candidate.thread_cores();
         self.settle_the_rest(their_call)?;
         if !self.trusted {
             self.unclocked.judge()?;
         }
-        let finished = course.finish().ok_or_else(|| Failure::Unknown {
-            detail: "a measurement ended without samples".into(),
+        let finished = course.finish().ok_or_else(|| {
+            Failure::unknown(
+                UnknownCause::NoSamples,
+                "a measurement ended without samples",
+            )
         })?;
         Ok(Trial {
             candidate: finished.candidate,
@@ -106,6 +123,7 @@ impl Session<'_> {
             usual_stand_by: self.unclocked.usual(),
             charged: self.unclocked.charged(),
             checked_in_full: checked,
+            thread_cores,
         })
     }
 

@@ -96,16 +96,7 @@ impl Case {
         rng: &mut ChaCha8Rng,
     ) -> Result<Self, Failure> {
         let specification = specify(problem, &params)?;
-        let inputs = specification
-            .numbers(false)
-            .into_iter()
-            .map(|n| {
-                (
-                    n,
-                    content::draw(&specification.arrays[n], distribution, rng),
-                )
-            })
-            .collect();
+        let inputs = content::draw_all(&specification, distribution, rng);
         let product = specification.product(&problem.bound)?;
         let constant = match problem.bound {
             ErrorBound::Gemm { c } | ErrorBound::Scaled { c, .. } => Some(c),
@@ -303,6 +294,41 @@ impl Case {
         Finding::Right(worst)
     }
 
+    /// Looks at everything a second call with the same inputs may have touched, which must have left the bytes of the
+    /// `first` one: how many elements have others, or what else is wrong.
+    pub fn judge_again(
+        &self,
+        arena: &Arena,
+        placement: &Placement,
+        first: &[u8],
+    ) -> Result<usize, Finding> {
+        let again = self.output(arena, placement);
+        if again == first {
+            // What was right stays right.
+            return self.intact(arena, placement).map_or(Ok(0), Err);
+        }
+        match self.judge(arena, placement) {
+            Finding::Right(_) => Ok(self.differing(first, &again)),
+            other => Err(other),
+        }
+    }
+
+    /// How many elements of the outputs have other bits.
+    fn differing(&self, first: &[u8], again: &[u8]) -> usize {
+        let mut from = 0;
+        let mut differ = 0;
+        for n in self.specification.numbers(true) {
+            let array = &self.specification.arrays[n];
+            let (until, width) = (from + array.bytes(), array.element.bytes());
+            let pairs = first[from..until]
+                .chunks_exact(width)
+                .zip(again[from..until].chunks_exact(width));
+            differ += pairs.filter(|(x, y)| x != y).count();
+            from = until;
+        }
+        differ
+    }
+
     /// By what share of the bound results err that differ from the reference's own as `change` says, which gets an element's type,
     /// its place and its value: number and largest share of each output array. Above 1 they would be refused.
     pub fn shares(&self, change: impl Fn(Element, usize, f64) -> f64) -> Vec<(usize, f64)> {
@@ -360,10 +386,11 @@ impl Case {
 
     /// The bytes of the outputs.
     pub fn output(&self, arena: &Arena, placement: &Placement) -> Vec<u8> {
-        let numbers = self.specification.numbers(true).into_iter();
-        numbers
-            .flat_map(|n| self.bytes(n, arena, placement))
-            .collect()
+        let mut all = Vec::new();
+        for n in self.specification.numbers(true) {
+            all.append(&mut self.bytes(n, arena, placement));
+        }
+        all
     }
 
     /// The case for people: its parameters and its content.
@@ -382,6 +409,7 @@ impl Case {
             Distribution::Negated => "negated inputs",
             Distribution::Tiny => "tiny inputs",
             Distribution::Huge => "huge inputs",
+            Distribution::Denormal => "denormal inputs",
             Distribution::Few => "two different values",
             Distribution::Ascending => "ascending inputs",
             Distribution::Descending => "descending inputs",

@@ -2,12 +2,14 @@
 //!
 //! One jail start per candidate. The inputs, the expected results and the
 //! bounds stay with the supervisor; the candidate's process sees only arrays.
-//! The cheapest cases come first and the first failure ends it.
+//! The cheapest cases come first and the first failure ends it. Which cases
+//! there are, and which of them a candidate meets, is decided in `pool`.
 
 pub(crate) mod cases;
-mod content;
+pub(crate) mod content;
 pub(crate) mod oracle;
-mod sizes;
+mod pool;
+pub(crate) mod sizes;
 pub mod soundness;
 pub mod weakness;
 
@@ -16,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flopsmith_harness::Waiting;
-use flopsmith_problem::{Distribution, Params, Problem};
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, InfrastructureCause, TechniqueSet};
 use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
@@ -24,15 +26,18 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::Failure;
 use crate::compile::Compiler;
-use crate::supervise::{Arena, Placing, Process, Setup, plan, specify};
+use crate::supervise::{Arena, Placement, Placing, Process, Setup, plan, specify};
 use crate::toolchain::Toolchain;
 use cases::{Case, Finding, Yardstick};
-use sizes::{Sizes, largest};
+use pool::{Again, Group, Pool, Step};
+use sizes::largest;
 
 /// Candidates that are verified between two renewals of a case.
 const RENEW_EVERY: u32 = 64;
-/// Which of the chosen cases is of the timed size and uneven.
-const UNEVEN: usize = 3;
+/// Cases with larger arrays are renewed less often, as their results take the reference long.
+const DEAR_BYTES: usize = 1 << 20;
+/// By how much less often.
+const DEAR_ONE_IN: u32 = 8;
 /// Processor time a candidate may use for all its cases.
 const CPU_LIMIT: Duration = Duration::from_secs(60);
 
@@ -69,33 +74,6 @@ pub(crate) struct Object {
     pub entry: String,
 }
 
-/// The secret cases, by what they are for.
-struct Pool {
-    /// The smallest sizes, where loops do not fill a vector or do not run at all.
-    edge: Vec<Case>,
-    /// Small hidden sizes: wrong programs fail here within a millisecond.
-    small: Vec<Case>,
-    /// The timed size; the first has uniform inputs, as timed calls have, the others uneven ones where the problem
-    /// has such: every candidate meets one of each.
-    timed: Vec<Case>,
-    /// Hidden sizes from the timed one upwards.
-    large: Vec<Case>,
-    /// The largest size: now and then.
-    largest: Vec<Case>,
-}
-
-impl Pool {
-    fn groups(&mut self) -> [&mut Vec<Case>; 5] {
-        [
-            &mut self.edge,
-            &mut self.small,
-            &mut self.timed,
-            &mut self.large,
-            &mut self.largest,
-        ]
-    }
-}
-
 impl Verifier {
     /// Compiles the reference, runs it in a process of its own, and draws the first secret cases.
     pub fn new(
@@ -122,18 +100,20 @@ impl Verifier {
             reference,
             magnitude,
             arena,
-            pool: Pool {
-                edge: vec![],
-                small: vec![],
-                timed: vec![],
-                large: vec![],
-                largest: vec![],
-            },
+            pool: Pool::default(),
             rng: ChaCha8Rng::from_seed(seed),
             since_renewal: 0,
         };
         verifier.fill_pool()?;
         Ok(verifier)
+    }
+
+    /// Lets candidates have at least so many threads: as many as they will be timed with, which may be more than the
+    /// problem names.
+    #[must_use]
+    pub fn for_threads(mut self, threads: u32) -> Self {
+        self.threads = self.threads.max(threads);
+        self
     }
 
     /// Checks one compiled candidate. `rng_seed` chooses among the secret cases and where the arrays lie.
@@ -150,19 +130,10 @@ impl Verifier {
         let mut process = self.start(object, &entry, Some(CPU_LIMIT))?;
         let mut worst: f64 = 0.0;
         let mut calls = 0;
-        for (step, case) in self.choose(&mut rng).into_iter().enumerate() {
-            let placing = match step {
-                // Bands tell how far outside a program writes; inaccessible pages only kill it.
-                0 => Placing::Between,
-                // Where timed calls find their arrays, with inputs that they do not have.
-                UNEVEN => Placing::Fixed,
-                _ => [Placing::Between, Placing::AtStart, Placing::AtEnd][rng.random_range(0..3)],
-            };
-            // One small case is called twice: the same input must give the same bits.
-            let twice = step == 0 && self.problem.deterministic;
-            let outcome = self.run_case(case, &mut process, placing, twice, &mut rng)?;
+        for step in self.pool.choose(&self.problem, &mut rng) {
+            let outcome = self.run_case(&step, &mut process, &mut rng)?;
             worst = worst.max(outcome);
-            calls += 1 + u32::from(twice);
+            calls += 1 + u32::from(step.again.is_some());
         }
         let stillness = process.settle()?;
         crate::supervise::judge_stillness(stillness, self.threads)?;
@@ -174,36 +145,24 @@ impl Verifier {
         })
     }
 
-    /// Replaces one secret case of each kind. `verify` calls it now and then.
+    /// Replaces one secret case of each group by one of another size and content. `verify` calls it now and then.
     pub fn refresh(&mut self) -> Result<(), Failure> {
         self.since_renewal = 0;
         let mut yardstick = self.start_yardstick()?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.rng.random());
-        for group in self.pool.groups() {
-            // The largest size costs as much as all others together.
-            let spare = group
-                .first()
-                .is_none_or(|c| c.specification.arrays.iter().any(|a| a.bytes() > (1 << 20)));
-            if spare && rng.random_range(0..8) != 0 {
+        for group in Group::ALL {
+            let count = self.pool.of(group).len();
+            if count == 0 {
                 continue;
             }
-            let n = rng.random_range(0..group.len());
-            let params = group[n].params.clone();
-            let distribution = match n {
-                0 => group[0].distribution,
-                _ if group[n].distribution.is_uneven() => {
-                    uneven_distribution(&self.problem, &mut rng)
-                }
-                _ => other_distribution(&self.problem, &mut rng),
-            };
-            group[n] = Case::draw(
-                &self.problem,
-                params,
-                distribution,
-                &self.arena,
-                &mut yardstick,
-                &mut rng,
-            )?;
+            let n = rng.random_range(0..count);
+            let mut arrays = self.pool.of(group)[n].specification.arrays.iter();
+            let dear = arrays.any(|array| array.bytes() > DEAR_BYTES);
+            if dear && rng.random_range(0..DEAR_ONE_IN) != 0 {
+                continue;
+            }
+            let case = self.draw(group, n, &mut yardstick, &mut rng)?;
+            self.pool.replace(group, n, case);
         }
         yardstick.exit()
     }
@@ -250,92 +209,67 @@ impl Verifier {
 
     fn fill_pool(&mut self) -> Result<(), Failure> {
         let mut yardstick = self.start_yardstick()?;
-        let problem = Arc::clone(&self.problem);
         let mut rng = ChaCha8Rng::seed_from_u64(self.rng.random());
-        let mut draw = |params: Params, distribution: Distribution, rng: &mut ChaCha8Rng| {
-            Case::draw(
-                &problem,
-                params,
-                distribution,
-                &self.arena,
-                &mut yardstick,
-                rng,
-            )
-        };
-        let sizes = Sizes { problem: &problem };
-        for n in 0..3 {
-            let params = sizes.edge(n == 0, &mut rng);
-            let content = other_distribution(&problem, &mut rng);
-            self.pool.edge.push(draw(params, content, &mut rng)?);
+        for group in Group::ALL {
+            for n in 0..group.count(&self.problem) {
+                let case = self.draw(group, n, &mut yardstick, &mut rng)?;
+                self.pool.add(group, case);
+            }
         }
-        for _ in 0..3 {
-            let params = sizes.below(&mut rng);
-            let content = other_distribution(&problem, &mut rng);
-            self.pool.small.push(draw(params, content, &mut rng)?);
-        }
-        self.pool.timed.push(draw(
-            problem.timed.clone(),
-            Distribution::Uniform,
-            &mut rng,
-        )?);
-        for params in problem
-            .verify
-            .visible
-            .iter()
-            .take(2)
-            .chain([&problem.timed, &problem.timed])
-        {
-            let content = uneven_distribution(&problem, &mut rng);
-            self.pool
-                .timed
-                .push(draw(params.clone(), content, &mut rng)?);
-        }
-        for n in 0..3 {
-            // Above the timed size, where a program that is right only up to it fails; mostly just above, since
-            // slow programs are checked as well.
-            let params = sizes.above(if n == 0 { 3 } else { 1 }, &mut rng);
-            let content = other_distribution(&problem, &mut rng);
-            self.pool.large.push(draw(params, content, &mut rng)?);
-        }
-        self.pool
-            .largest
-            .push(draw(largest(&problem), Distribution::Uniform, &mut rng)?);
         yardstick.exit()
     }
 
-    /// The cases of one candidate, cheapest first.
-    fn choose(&self, rng: &mut ChaCha8Rng) -> Vec<&Case> {
-        fn one<'a>(from: &'a [Case], rng: &mut ChaCha8Rng) -> &'a Case {
-            &from[rng.random_range(0..from.len())]
-        }
-        let large = if rng.random_range(0..12) == 0 {
-            &self.pool.largest
-        } else {
-            &self.pool.large
-        };
-        vec![
-            one(&self.pool.small, rng),
-            one(&self.pool.edge, rng),
-            &self.pool.timed[0],
-            one(&self.pool.timed[1..], rng),
-            one(large, rng),
-        ]
+    fn draw(
+        &self,
+        group: Group,
+        n: usize,
+        yardstick: &mut Yardstick,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Case, Failure> {
+        let (params, content) = group.draw(n, &self.problem, rng);
+        Case::draw(&self.problem, params, content, &self.arena, yardstick, rng)
     }
 
+    /// The worst error as a share of the bound.
     fn run_case(
         &self,
-        case: &Case,
+        step: &Step,
         process: &mut Process,
-        placing: Placing,
-        twice: bool,
         rng: &mut ChaCha8Rng,
     ) -> Result<f64, Failure> {
-        let told = |failure: Failure| match failure {
-            Failure::Candidate { fault, detail } => {
-                Failure::candidate(fault, format!("{detail} (called with {})", case.name()))
-            }
-            other => other,
+        let case = &self.pool.of(step.group)[step.number];
+        let placement = self.lay_out(case, step.placing, process, rng)?;
+        let result =
+            call(case, process).and_then(|()| passed(case, &case.judge(&self.arena, &placement)));
+        let Some(again) = step.again.filter(|_| result.is_ok()) else {
+            self.arena.restore(&placement);
+            return result;
         };
+        let first = case.output(&self.arena, &placement);
+        // The same input must give the same bits, wherever it lies.
+        let placement = match again {
+            Again::Here => {
+                case.poison(&self.arena, &placement);
+                placement
+            }
+            Again::Elsewhere(placing) => {
+                self.arena.restore(&placement);
+                self.lay_out(case, placing, process, rng)?
+            }
+        };
+        let second = call(case, process)
+            .and_then(|()| same(case, case.judge_again(&self.arena, &placement, &first)));
+        self.arena.restore(&placement);
+        second.and(result)
+    }
+
+    fn lay_out(
+        &self,
+        case: &Case,
+        placing: Placing,
+        process: &mut Process,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Placement, Failure> {
         let placement = case.lay_out(&self.arena, placing, rng).ok_or_else(|| {
             Failure::infrastructure(
                 InfrastructureCause::Harness,
@@ -343,26 +277,34 @@ impl Verifier {
             )
         })?;
         process.plan(&plan(&case.specification, &placement))?;
-        let result = process.call(case.limit).map_err(told).and_then(|_| {
-            let share = passed(case, &case.judge(&self.arena, &placement))?;
-            if twice {
-                let first = case.output(&self.arena, &placement);
-                case.poison(&self.arena, &placement);
-                process.call(case.limit).map_err(told)?;
-                passed(case, &case.judge(&self.arena, &placement))?;
-                let again = case.output(&self.arena, &placement);
-                let differ = first.iter().zip(&again).filter(|(x, y)| x != y).count();
-                if differ > 0 {
-                    return Err(Failure::candidate(
-                        CandidateFault::Nondeterministic,
-                        format!("{differ} elements have other bits when the same inputs come again ({})", case.name()),
-                    ));
-                }
-            }
-            Ok(share)
-        });
-        self.arena.restore(&placement);
-        result
+        Ok(placement)
+    }
+}
+
+/// Has the candidate called with a case.
+fn call(case: &Case, process: &mut Process) -> Result<(), Failure> {
+    match process.call(case.limit) {
+        Ok(_) => Ok(()),
+        Err(Failure::Candidate { fault, detail }) => Err(Failure::candidate(
+            fault,
+            format!("{detail} (called with {})", case.name()),
+        )),
+        Err(other) => Err(other),
+    }
+}
+
+/// What a second call with the same inputs did.
+fn same(case: &Case, found: Result<usize, Finding>) -> Result<(), Failure> {
+    match found {
+        Ok(0) => Ok(()),
+        Ok(differ) => Err(Failure::candidate(
+            CandidateFault::Nondeterministic,
+            format!(
+                "{differ} elements have other bits when the same inputs come again ({})",
+                case.name()
+            ),
+        )),
+        Err(finding) => passed(case, &finding).map(|_| ()),
     }
 }
 
@@ -377,26 +319,6 @@ fn passed(case: &Case, finding: &Finding) -> Result<f64, Failure> {
         fault,
         format!("{}: {}", case.name(), case.words(finding)),
     ))
-}
-
-fn other_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distribution {
-    one_of(problem, rng, |d| d != Distribution::Uniform).unwrap_or(Distribution::Uniform)
-}
-
-/// One that methods with errors in proportion to the largest element fail on.
-fn uneven_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distribution {
-    one_of(problem, rng, Distribution::is_uneven)
-        .unwrap_or_else(|| other_distribution(problem, rng))
-}
-
-fn one_of(
-    problem: &Problem,
-    rng: &mut ChaCha8Rng,
-    wanted: impl Fn(Distribution) -> bool,
-) -> Option<Distribution> {
-    let known = problem.verify.distributions.iter().copied();
-    let fit: Vec<Distribution> = known.filter(|d| wanted(*d)).collect();
-    (!fit.is_empty()).then(|| fit[rng.random_range(0..fit.len())])
 }
 
 /// Buffers that hold the largest case of a problem, between inaccessible pages.
@@ -453,7 +375,7 @@ pub(crate) fn compile_own(
     what: &str,
 ) -> Result<Vec<u8>, Failure> {
     Compiler::new(Arc::clone(sandbox), toolchain.clone())
-        .compile(problem, source, TechniqueSet::all())
+        .compile_as(Language::C, problem, source, TechniqueSet::all())
         .map(|built| built.object)
         .map_err(|failure| match failure {
             Failure::Candidate { fault, detail } => Failure::infrastructure(

@@ -10,6 +10,7 @@ use flopsmith_harness::control::Element;
 use flopsmith_problem::{ErrorBound, Finding};
 use flopsmith_protocol::InfrastructureCause;
 
+use super::pool::Group;
 use super::soundness::array_names;
 use super::{Verifier, compile_own};
 use crate::Failure;
@@ -59,7 +60,7 @@ impl Verifier {
     fn how_loose(&self) -> Vec<Finding> {
         let mut worst: BTreeMap<usize, f64> = BTreeMap::new();
         let mut elements: BTreeMap<usize, Element> = BTreeMap::new();
-        for case in &self.pool.timed {
+        for case in self.pool.of(Group::Timed) {
             for (array, share) in case.shares(coarser) {
                 let most = worst.entry(array).or_insert(0.0);
                 *most = most.max(share);
@@ -79,7 +80,7 @@ impl Verifier {
     /// Verifies the reference with its sums in another order. Nothing is found where no output is a floating-point number or the
     /// compiler does not know how to do that.
     fn how_tight(&mut self, toolchain: &Toolchain, seed: u64) -> Result<Option<Finding>, Failure> {
-        let floats = self.pool.timed.first().is_some_and(|case| {
+        let floats = self.pool.of(Group::Timed).first().is_some_and(|case| {
             let mut arrays = case.specification.arrays.iter();
             arrays.any(|array| array.output && array.element != Element::I32)
         });

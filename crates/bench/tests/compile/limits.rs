@@ -23,7 +23,7 @@ fn too_large_and_no_text() {
     for odd in ["\0", "\u{1b}", "\u{7f}", "int x;\rint y;"] {
         assert_eq!(
             fault(&format!("{odd}{}", problem().reference_source)),
-            CandidateFault::SourceTooLarge,
+            CandidateFault::NotText,
             "{odd:?}"
         );
     }
@@ -70,6 +70,21 @@ fn a_macro_bomb_hits_a_limit() {
     }
     bomb.push_str("int x=M39(1);\n");
     assert_eq!(fault(&bomb), CandidateFault::CompileLimit);
+}
+
+#[test]
+fn warnings_without_end_hit_a_limit_and_the_first_one_is_told() {
+    let source = include_str!("../corpus/attacks/warnings_without_end.c");
+    match compiler().compile(problem(), source, TechniqueSet::all()) {
+        Err(Failure::Candidate { fault, detail }) => {
+            assert_eq!(fault, CandidateFault::CompileLimit, "{detail}");
+            for part in ["more messages than it may: kernel.c:", "division by zero"] {
+                assert!(detail.contains(part), "{part:?} in {detail}");
+            }
+            assert!(detail.len() < 400, "{detail}");
+        }
+        other => panic!("{:?}", other.map(|b| b.diagnostics)),
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! `honest/*.c` begins with `// TECHNIQUES` and must build with exactly these techniques found.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod compilers;
 mod limits;
 mod schedules;
 
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use flopsmith_bench::{Compiler, Failure, Toolchain};
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::TechniqueSet;
 use flopsmith_sandbox::{Options, Sandbox};
 
@@ -129,13 +130,74 @@ fn a_missing_compiler_is_nobodys_program() {
 }
 
 #[test]
-fn the_fingerprint_names_compiler_and_flags() {
+fn the_fingerprint_names_compiler_linker_language_and_flags() {
     let same = Toolchain::detect(Some("gcc"), problem()).unwrap();
     assert_eq!(same.fingerprint, compiler().toolchain().fingerprint);
-    let mut other = problem().clone();
-    other.flags.push("-ffast-math".into());
-    assert_ne!(
-        Toolchain::detect(None, &other).unwrap().fingerprint,
-        same.fingerprint
+    assert!(same.linker.contains("ld"), "{}", same.linker);
+    let of = |problem: &Problem| Toolchain::detect(None, problem).unwrap().fingerprint;
+    // A flag that defines no macro changes it as well.
+    for flag in ["-ffast-math", "-falign-functions=32"] {
+        let mut flags = problem().flags.clone();
+        flags.push(flag.into());
+        assert_ne!(of(&problem().clone().with_flags(flags)), same.fingerprint);
+    }
+    let mut cxx = problem().clone();
+    cxx.language = Language::Cxx;
+    let of_cxx = of(&cxx);
+    assert_ne!(of_cxx, same.fingerprint);
+    cxx.cxx_flags = Some(vec!["-std=gnu++20".into(), "-O2".into()]);
+    assert_ne!(of(&cxx), of_cxx, "flags of the language that is used");
+    let mut unused = problem().clone();
+    unused.cxx_flags = cxx.cxx_flags;
+    assert_eq!(
+        of(&unused),
+        same.fingerprint,
+        "flags of a language that is not used"
     );
+}
+
+/// A compiler that says what the real one says, but for its linker.
+#[test]
+fn another_linker_is_another_fingerprint() {
+    let place = tempfile::tempdir().unwrap();
+    let script = |name: &str, text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = place.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    };
+    let linker = script("ld", "echo a linker 3.1");
+    let gcc = script(
+        "gcc",
+        &format!(
+            "if [ \"$1\" = -print-prog-name=ld ]; then echo {}; else exec gcc \"$@\"; fi",
+            linker.display()
+        ),
+    );
+    let found = Toolchain::detect(gcc.to_str(), problem()).unwrap();
+    assert_eq!(found.linker, "a linker 3.1");
+    assert_eq!(found.version, compiler().toolchain().version);
+    assert_ne!(found.fingerprint, compiler().toolchain().fingerprint);
+}
+
+#[test]
+fn a_missing_compiler_of_another_language_is_missed_only_where_it_is_needed() {
+    let place = tempfile::tempdir().unwrap();
+    // A folder with a C compiler and nothing else.
+    let gcc = place.path().join("gcc");
+    std::fs::write(&gcc, "#!/bin/sh\nexec gcc \"$@\"\n").unwrap();
+    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    std::fs::set_permissions(&gcc, mode).unwrap();
+    let found = Toolchain::detect(gcc.to_str(), problem()).unwrap();
+    let missing = found.driver(Language::Cxx);
+    assert!(
+        matches!(&missing, Err(Failure::Infrastructure { detail, .. })
+            if detail.contains("C++") && detail.contains("apt install g++")),
+        "{missing:?}"
+    );
+    assert_eq!(found.driver(Language::C).unwrap().program, gcc);
+    let mut cxx = problem().clone();
+    cxx.language = Language::Cxx;
+    assert!(Toolchain::detect(gcc.to_str(), &cxx).is_err());
 }

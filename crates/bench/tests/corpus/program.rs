@@ -4,13 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
+use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, TechniqueSet, Verdict};
 
 use crate::stages::Ended;
 
 /// What the first lines of an attack must say and may say, and the same for an honest program.
-const OF_ATTACKS: (&[&str], &[&str]) = (&["attack", "how", "refused as"], &["permitted", "needs"]);
-const OF_HONEST: (&[&str], &[&str]) = (&["honest"], &["permitted", "needs", "techniques"]);
+const OF_ATTACKS: (&[&str], &[&str]) = (
+    &["attack", "how", "refused as"],
+    &["permitted", "needs", "problem", "threads"],
+);
+const OF_HONEST: (&[&str], &[&str]) = (
+    &["honest"],
+    &["permitted", "needs", "problem", "threads", "techniques"],
+);
+/// The problem of a program that names none.
+pub const USUAL: &str = "dgemm";
 
 /// Says in an attack's header that it may be measured, because it gains nothing.
 const HARMLESS: &str = "harmless";
@@ -24,11 +33,16 @@ const GAIN: f64 = 1.35;
 pub struct Program {
     /// Its folder and file.
     pub name: String,
+    pub language: Language,
     pub source: String,
     /// The techniques of its task.
     pub permitted: TechniqueSet,
     /// What the machine must have for it.
     pub needs: Vec<String>,
+    /// The problem it is a program for; its entry has the same name.
+    pub problem: String,
+    /// Threads it is timed with.
+    pub threads: u32,
     /// The numbers of the ways of cheating it stands for.
     pub ways: BTreeSet<u32>,
     pub expected: Expected,
@@ -57,7 +71,7 @@ impl Expected {
             }
             (Expected::Refused { unmeasured, .. }, Verdict::Infrastructure { .. }) => *unmeasured,
             (Expected::Refused { harmless, .. }, Verdict::Measured { measurement }) => {
-                *harmless && measurement.gflops < GAIN * ended.honest_gflops
+                *harmless && measurement.ratio < GAIN * ended.honest_ratio
             }
             (Expected::Measured(techniques), Verdict::Measured { .. }) => {
                 techniques.is_none() || *techniques == ended.techniques
@@ -73,7 +87,10 @@ impl Program {
         Program {
             source,
             name: self.name.clone(),
+            language: self.language,
             needs: self.needs.clone(),
+            problem: self.problem.clone(),
+            threads: self.threads,
             ways: self.ways.clone(),
             permitted: self.permitted,
             expected: self.expected.clone(),
@@ -88,9 +105,14 @@ impl Program {
         fault == CandidateFault::CompileError && !faults.contains(&fault)
     }
 
+    /// May it be measured, because what it does gains nothing?
+    pub fn may_be_measured(&self) -> bool {
+        matches!(&self.expected, Expected::Refused { harmless: true, .. })
+    }
+
     /// Was it measured, and no faster than the plain loops that attacks rest in?
     pub fn gains_nothing(&self, ended: &Ended) -> bool {
-        matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.gflops < GAIN * ended.honest_gflops)
+        matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.ratio < GAIN * ended.honest_ratio)
     }
 }
 
@@ -167,7 +189,7 @@ fn files(
             let file = path.file_name().unwrap().to_string_lossy();
             let name = format!("{folder}/{file}");
             let source = std::fs::read_to_string(&path).unwrap();
-            let (permitted, needs, (ways, expected)) = {
+            let (permitted, needs, problem, threads, (ways, expected)) = {
                 let lines = first_lines(&name, &source);
                 let permitted = lines
                     .get("permitted")
@@ -175,13 +197,28 @@ fn files(
                 let needs = lines
                     .get("needs")
                     .map(|needs| needs.split(", ").map(str::to_owned).collect());
-                (permitted, needs, read(&name, &lines))
+                let problem = lines.get("problem").unwrap_or(&USUAL);
+                let threads = lines
+                    .get("threads")
+                    .map_or(1, |count| count.parse::<u32>().unwrap());
+                (
+                    permitted,
+                    needs,
+                    (*problem).to_owned(),
+                    threads,
+                    read(&name, &lines),
+                )
             };
+            let language = Language::of_file(&path)
+                .unwrap_or_else(|| panic!("{name}: nobody knows which language this is"));
             Program {
                 name,
+                language,
                 source,
                 permitted: permitted.unwrap_or_else(TechniqueSet::all),
                 needs: needs.unwrap_or_default(),
+                problem,
+                threads,
                 ways,
                 expected,
             }
@@ -191,7 +228,7 @@ fn files(
     programs
 }
 
-/// The lines `// key: value` that a file begins with. A misspelt key must not pass for a comment.
+/// The lines `// key: value` that a file begins with, in Fortran `! key: value`. A misspelt key must not pass for a comment.
 fn first_lines<'s>(name: &str, source: &'s str) -> BTreeMap<&'s str, &'s str> {
     let (musts, mays) = if name.starts_with("attacks/") {
         OF_ATTACKS
@@ -203,6 +240,7 @@ fn first_lines<'s>(name: &str, source: &'s str) -> BTreeMap<&'s str, &'s str> {
     for line in source.trim_start_matches('\u{feff}').lines() {
         let Some((key, value)) = line
             .strip_prefix("// ")
+            .or_else(|| line.strip_prefix("! "))
             .and_then(|rest| rest.split_once(": "))
         else {
             break;
@@ -217,7 +255,7 @@ fn first_lines<'s>(name: &str, source: &'s str) -> BTreeMap<&'s str, &'s str> {
         );
     }
     for must in musts {
-        assert!(found.contains_key(must), "{name}: `// {must}: ` is missing");
+        assert!(found.contains_key(must), "{name}: `{must}: ` is missing");
     }
     found
 }

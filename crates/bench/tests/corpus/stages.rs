@@ -1,14 +1,18 @@
-//! The three stages that every candidate goes through, with one compiler, one verifier and one timer for all.
+//! The three stages that every candidate goes through, with one compiler, one verifier and one timer for all programs of a
+//! problem that are timed with as many threads.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use flopsmith_bench::{Compiler, Failure, Purpose, Timer, Verifier};
-use flopsmith_problem::Problem;
+use flopsmith_bench::toolchain::Toolchain;
+use flopsmith_bench::{Compiler, Cores, Failure, Purpose, Timer, Verifier, pinning};
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Measurement, TechniqueSet, Verdict};
 
 use crate::fixtures;
-use crate::program::Program;
+use crate::program::{Program, USUAL};
 
 /// What became of a program.
 pub struct Ended {
@@ -16,37 +20,113 @@ pub struct Ended {
     /// Detected in it, if it was built.
     pub techniques: Option<TechniqueSet>,
     pub seconds: f64,
-    /// The speed of plain loops on this machine.
-    pub honest_gflops: f64,
+    /// How many times as fast as the reference plain loops are on this machine.
+    pub honest_ratio: f64,
 }
 
-pub struct Stages {
+/// What judges programs of one problem that are timed with so many threads.
+struct Bench {
     problem: Arc<Problem>,
     compiler: Compiler,
     verifier: Verifier,
     timer: Timer,
-    seed: u64,
-    tried_again: u32,
-    honest_gflops: f64,
+    honest_ratio: f64,
 }
 
-impl Stages {
-    pub fn new() -> Self {
-        let mut timer = fixtures::timer();
-        let plain = fixtures::program("ikj.c");
-        let plain = timer.measure(&plain, Purpose::Certify, 0, None).unwrap();
-        eprintln!("plain loops: {:.1} GFLOPS", plain.measurement.gflops);
-        Stages {
-            problem: fixtures::problem(),
-            compiler: Compiler::new(fixtures::sandbox(), fixtures::toolchain()),
-            verifier: fixtures::verifier(30),
+impl Bench {
+    fn new(problem: &str, threads: u32) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let problem = Arc::new(Problem::load(&root.join(problem)).unwrap());
+        let toolchain = Toolchain::detect(None, &problem).unwrap();
+        let (sandbox, harness) = (fixtures::sandbox, fixtures::harness);
+        let verifier = Verifier::new(
+            sandbox(),
+            harness(),
+            Arc::clone(&problem),
+            &toolchain,
+            [30; 32],
+        )
+        .unwrap();
+        let mut timer = Timer::new(
+            sandbox(),
+            harness(),
+            Arc::clone(&problem),
+            &toolchain,
+            cores(threads),
+            threads,
+        )
+        .unwrap();
+        let honest_ratio = plain_loops(&problem, &mut timer, threads);
+        eprintln!(
+            "{}, threads {threads}: plain loops are {honest_ratio:.2} times as fast as the reference, which does {:.1} GFLOPS",
+            problem.id,
+            timer.reference_gflops()
+        );
+        Bench {
+            compiler: Compiler::new(sandbox(), toolchain),
+            verifier,
             timer,
-            seed: 0,
-            tried_again: 0,
-            honest_gflops: plain.measurement.gflops,
+            honest_ratio,
+            problem,
         }
     }
 
+    fn judge(
+        &mut self,
+        program: &Program,
+        seed: u64,
+        techniques: &mut Option<TechniqueSet>,
+    ) -> Result<Measurement, Failure> {
+        let built = self.compiler.compile_as(
+            program.language,
+            &self.problem,
+            &program.source,
+            program.permitted,
+        )?;
+        *techniques = Some(built.techniques);
+        self.verifier.verify(&built.object, seed)?;
+        let timed = self
+            .timer
+            .measure(&built.object, Purpose::Screen, seed, None)?;
+        Ok(timed.measurement)
+    }
+}
+
+/// One thread is timed by a supervisor that spins on a core of its own, where there is one; several have all cores, and all
+/// sleep.
+fn cores(threads: u32) -> Cores {
+    if threads == 1 {
+        return fixtures::cores();
+    }
+    Cores {
+        supervisor: None,
+        kernel: pinning::allowed_cores()
+            .into_iter()
+            .take(threads as usize)
+            .collect(),
+    }
+}
+
+/// How many times as fast as the reference is what attacks rest in: plain loops on all threads, or else the reference. Times
+/// alone would not do: the machine may become faster from one program to the next.
+fn plain_loops(problem: &Problem, timer: &mut Timer, threads: u32) -> f64 {
+    if problem.id.as_str() != USUAL {
+        return 1.0;
+    }
+    let plain = fixtures::program(if threads == 1 { "ikj.c" } else { "openmp.c" });
+    let plain = timer.measure(&plain, Purpose::Certify, 0, None).unwrap();
+    plain.measurement.ratio
+}
+
+#[derive(Default)]
+pub struct Stages {
+    /// By problem and threads.
+    benches: BTreeMap<(String, u32), Bench>,
+    seed: u64,
+    tried_again: u32,
+}
+
+impl Stages {
     /// Compiles, verifies and times a program; once more if that failed and nobody can blame the program, as everywhere.
     pub fn judge(&mut self, program: &Program) -> Ended {
         let ended = self.once(program);
@@ -57,15 +137,30 @@ impl Stages {
         self.once(program)
     }
 
+    /// Why programs in a language cannot be built here.
+    pub fn lacks(&self, language: Language) -> Option<String> {
+        if language == Language::C {
+            return None;
+        }
+        let driver = fixtures::toolchain().driver(language);
+        driver.err().map(|failure| failure.to_string())
+    }
+
     /// Programs that needed a second try.
     pub fn tried_again(&self) -> u32 {
         self.tried_again
     }
 
     fn once(&mut self, program: &Program) -> Ended {
+        let (problem, threads) = (&program.problem, program.threads);
+        let bench = self
+            .benches
+            .entry((problem.clone(), threads))
+            .or_insert_with(|| Bench::new(problem, threads));
+        self.seed += 1;
         let started = Instant::now();
         let mut techniques = None;
-        let verdict = match self.stages(program, &mut techniques) {
+        let verdict = match bench.judge(program, self.seed, &mut techniques) {
             Ok(measurement) => Verdict::Measured { measurement },
             Err(failure) => failure.into(),
         };
@@ -73,24 +168,7 @@ impl Stages {
             verdict,
             techniques,
             seconds: started.elapsed().as_secs_f64(),
-            honest_gflops: self.honest_gflops,
+            honest_ratio: bench.honest_ratio,
         }
-    }
-
-    fn stages(
-        &mut self,
-        program: &Program,
-        techniques: &mut Option<TechniqueSet>,
-    ) -> Result<Measurement, Failure> {
-        self.seed += 1;
-        let built = self
-            .compiler
-            .compile(&self.problem, &program.source, program.permitted)?;
-        *techniques = Some(built.techniques);
-        self.verifier.verify(&built.object, self.seed)?;
-        let timed = self
-            .timer
-            .measure(&built.object, Purpose::Screen, self.seed, None)?;
-        Ok(timed.measurement)
     }
 }

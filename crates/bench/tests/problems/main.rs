@@ -4,9 +4,11 @@
 //! `NAME.c` beside this file is right at the timed size only, `NAME.subtle.c` slightly wrong everywhere.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod denormals;
 #[path = "../run/fixtures.rs"]
 #[expect(dead_code, reason = "the other tests use the rest")]
 mod fixtures;
+mod thresholds;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

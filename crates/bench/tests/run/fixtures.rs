@@ -34,8 +34,12 @@ pub fn sandbox() -> Arc<Sandbox> {
 }
 
 pub fn problem() -> Arc<Problem> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-    Arc::new(Problem::load(&root).unwrap())
+    shipped("dgemm")
+}
+
+pub fn shipped(name: &str) -> Arc<Problem> {
+    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    Arc::new(Problem::load(&problems.join(name)).unwrap())
 }
 
 /// The harness beside this test's folder. Testing this package alone does not build another package's
@@ -92,7 +96,12 @@ pub fn cores() -> Cores {
 }
 
 pub fn timer() -> Timer {
-    Timer::new(sandbox(), harness(), problem(), &toolchain(), cores(), 1).unwrap()
+    timer_of(problem())
+}
+
+pub fn timer_of(problem: Arc<Problem>) -> Timer {
+    let toolchain = Toolchain::detect(None, &problem).unwrap();
+    Timer::new(sandbox(), harness(), problem, &toolchain, cores(), 1).unwrap()
 }
 
 /// A shared object of one of the programs beside this file, or of the corpus.
@@ -103,16 +112,22 @@ pub fn program(name: &str) -> Vec<u8> {
         .map(|folder| tests.join(folder).join(name))
         .find(|path| path.exists())
         .unwrap_or_else(|| panic!("there is no {name}"));
+    built(&problem(), &source)
+}
+
+/// A shared object of any source, with the flags of a problem.
+pub fn built(problem: &Problem, source: &Path) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let object = folder.path().join("program.so");
     let status = Command::new("gcc")
-        .args(&problem().flags)
+        .args(&problem.flags)
         .args(["-shared", "-fPIC", "-w", "-o"])
         .arg(&object)
-        .arg(&source)
+        .arg(source)
+        .args(["-Wl,--as-needed", "-lm"])
         .status()
         .unwrap();
-    assert!(status.success(), "{name} does not compile");
+    assert!(status.success(), "{} does not compile", source.display());
     std::fs::read(&object).unwrap()
 }
 

@@ -2,6 +2,7 @@
 //! or accident gets its typed reason.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod certification;
 mod fixtures;
 mod soundness;
 mod timing;

@@ -1,5 +1,6 @@
 use flopsmith_bench::Purpose;
 use flopsmith_protocol::{CandidateFault as F, StopReason};
+use flopsmith_test_support::skipped;
 
 use crate::fixtures::{alone, fault, program, timer};
 
@@ -62,7 +63,11 @@ fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
     let timed = timer
         .measure(&program("ikj.c"), Purpose::Screen, 3, Some(1000.0))
         .unwrap();
-    assert!(timed.measurement.stop != StopReason::Budget || timed.measurement.log_ratio_se > 0.006);
+    let m = &timed.measurement;
+    let spent = matches!(m.stop, StopReason::Budget | StopReason::Unconverged);
+    assert!(!spent || m.log_ratio_se > 0.006, "{m:?}");
+    assert_eq!(m.converged(), m.stop != StopReason::Unconverged);
+    assert!(m.outlying <= m.rounds && m.rounds >= Some(1), "{m:?}");
     let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
     let bursts = raw["candidate"].as_array().unwrap();
     let calls: usize = bursts
@@ -174,7 +179,7 @@ fn two_threads_are_timed_and_none_may_stay_behind() {
     let _alone = alone();
     let allowed = flopsmith_bench::pinning::allowed_cores();
     if allowed.len() < 2 {
-        eprintln!("skipped: two threads need two cores");
+        skipped("two threads need two cores");
         return;
     }
     let cores = flopsmith_bench::Cores {
@@ -194,6 +199,10 @@ fn two_threads_are_timed_and_none_may_stay_behind() {
         .measure(&program("openmp.c"), Purpose::Screen, 1, None)
         .unwrap();
     assert!(timed.measurement.gflops > 0.1);
+    let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
+    let threads: Vec<Vec<usize>> = serde_json::from_value(raw["thread_cores"].clone()).unwrap();
+    let each_its_own: Vec<Vec<usize>> = allowed[..2].iter().map(|&core| vec![core]).collect();
+    assert_eq!(threads, each_its_own, "none may migrate");
     // It would crash if it were awake while inputs are made.
     timer
         .measure(
@@ -214,7 +223,7 @@ fn two_threads_are_timed_and_none_may_stay_behind() {
 fn work_before_the_clock_starts_gains_nothing() {
     let _alone = alone();
     if crate::fixtures::cores().supervisor.is_none() {
-        eprintln!("skipped: calls are timed by spinning only where there are two cores");
+        skipped("calls are timed by spinning only where there are two cores");
         return;
     }
     let mut timer = timer();

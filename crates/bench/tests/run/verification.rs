@@ -1,6 +1,13 @@
+use std::sync::Arc;
+
+use flopsmith_bench::{Failure, Verifier};
+use flopsmith_problem::ErrorBound;
 use flopsmith_protocol::CandidateFault as F;
 
-use crate::fixtures::{fault, program, verifier};
+use crate::fixtures::{fault, harness, problem, program, sandbox, toolchain, verifier};
+
+/// Candidates of which one in six at least meets what is dear: that none of them does has a probability of one in ten million.
+const MANY: u64 = 90;
 
 #[test]
 fn honest_programs_pass() {
@@ -34,10 +41,17 @@ fn programs_that_misbehave_get_their_reason() {
         ("strassen.c", vec![F::WrongResult]),
         ("wrong_above_timed_size.c", vec![F::WrongResult]),
         ("wrong_below_timed_size.c", vec![F::WrongResult]),
+        ("wrong_between_half_and_timed.c", vec![F::WrongResult]),
+        // Endless as well, at all other sizes: the cheapest case comes first, and the first failure ends it.
+        ("wrong_when_small.c", vec![F::WrongResult]),
         ("nothing.c", vec![F::WrongResult]),
         ("nan.c", vec![F::WrongResult]),
         ("cached_by_pointer.c", vec![F::WrongResult]),
         ("nondeterministic.c", vec![F::Nondeterministic]),
+        (
+            "nondeterministic_at_timed_size.c",
+            vec![F::Nondeterministic],
+        ),
         ("behind_the_end.c", vec![F::OutOfBounds]),
         ("before_the_start.c", vec![F::OutOfBounds]),
         ("far_outside.c", vec![F::Crash]),
@@ -113,5 +127,82 @@ fn a_method_that_is_exact_only_beside_the_largest_element_fails_whatever_cases_a
     for seed in 0..20 {
         let (found, detail) = fault(verifier(seed).verify(&strassen, 0), "strassen.c");
         assert_eq!(found, F::WrongResult, "seed {seed}: {detail}");
+    }
+}
+
+/// The first refusal among many candidates; whoever is not refused passes.
+fn refused_at_last(name: &str, expected: F) -> String {
+    let mut verifier = verifier(6);
+    let object = program(name);
+    for seed in 0..MANY {
+        match verifier.verify(&object, seed) {
+            Ok(_) => {}
+            Err(Failure::Candidate { fault, detail }) if fault == expected => return detail,
+            Err(other) => panic!("{name}: {other}"),
+        }
+    }
+    panic!("{name}: passed {MANY} times");
+}
+
+#[test]
+fn the_largest_size_is_met_now_and_then() {
+    let _alone = crate::fixtures::alone();
+    let detail = refused_at_last("wrong_far_above.c", F::WrongResult);
+    assert!(detail.contains("n = 512"), "{detail}");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn who_takes_denormal_numbers_for_zeros_is_refused() {
+    let _alone = crate::fixtures::alone();
+    let detail = refused_at_last("denormals_are_zero.c", F::WrongResult);
+    assert!(detail.contains("denormal inputs"), "{detail}");
+}
+
+#[test]
+fn a_close_miss_is_told_with_its_place_and_the_bound_it_would_keep() {
+    let _alone = crate::fixtures::alone();
+    let object = program("close_miss.c");
+    let with = |c: f64, seed: u8| {
+        let mut problem = Arc::unwrap_or_clone(problem());
+        problem.bound = ErrorBound::Gemm { c };
+        let problem = Arc::new(problem);
+        Verifier::new(sandbox(), harness(), problem, &toolchain(), [seed; 32])
+            .unwrap()
+            .verify(&object, 1)
+    };
+    // In a row of zeros a billionth of the element is nothing; other seeds have other rows.
+    let refused = (0..8).find_map(|seed| with(4.0, seed).err().map(|failure| (seed, failure)));
+    let (seed, failure) = refused.unwrap();
+    let (found, detail) = fault(Err::<(), _>(failure), "close_miss.c");
+    assert_eq!(found, F::WrongResult, "{detail}");
+    for part in [
+        "n = 192, ",
+        "1 of 36864 elements are wrong",
+        "worst is row 3, column 5: ",
+        " instead of ",
+        " times the permitted error",
+        " in the bound instead of 4",
+    ] {
+        assert!(detail.contains(part), "{part:?} in {detail}");
+    }
+    let (_, rest) = detail.split_once("it would pass with c = ").unwrap();
+    let c: f64 = rest.split(' ').next().unwrap().parse().unwrap();
+    assert!(c > 4.0, "{detail}");
+    // That much is shown with four digits; the same seeds are the same cases.
+    assert!(with(c * 0.99, seed).is_err(), "{detail}");
+    let passed = with(c * 1.01, seed).unwrap_or_else(|e| panic!("{detail}, but: {e}"));
+    assert!(passed.worst_error_share > 0.9, "{passed:?}");
+}
+
+#[test]
+fn a_candidate_has_as_many_threads_as_it_will_be_timed_with() {
+    let _alone = crate::fixtures::alone();
+    let object = program("right_with_three_threads.c");
+    let (found, detail) = fault(verifier(8).verify(&object, 1), "two threads");
+    assert_eq!(found, F::WrongResult, "{detail}");
+    for (threads, passes) in [(1, false), (3, true)] {
+        let passed = verifier(8).for_threads(threads).verify(&object, 1);
+        assert_eq!(passed.is_ok(), passes, "{threads}: {passed:?}");
     }
 }

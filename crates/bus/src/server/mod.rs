@@ -118,6 +118,13 @@ impl Server {
         })
     }
 
+    /// Which program [`Server::start`] would run, and its version: it is asked for that and not started.
+    pub async fn installed(binary: Option<PathBuf>) -> Result<(PathBuf, String), Error> {
+        let binary = binary::find(binary)?;
+        let version = binary::check(&binary).await?;
+        Ok((binary, version))
+    }
+
     /// Where it listens.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)

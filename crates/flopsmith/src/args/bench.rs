@@ -12,34 +12,56 @@ Examples:
   flopsmith bench 'tries/**/*.c' --problem dgemm --against best.c
   flopsmith bench tries/ --problem dgemm --threads 1,2,all --format csv > tries.csv
   flopsmith bench kernel.c --problem dgemm --watch --keep objects/
+  flopsmith bench kernel.cpp kernel.f90 --problem dgemm --flags '-O2 -march=native'
 
 Exit codes: 0 all were measured, 1 at least one was refused, 2 wrong usage,
-3 this machine could not measure at least one, 130 interrupted.";
+3 this machine could not measure at least one, 130 interrupted: what several
+programs came to until then is printed.
+
+A measurement whose time was over while its standard error was above 2 % (of a
+screening above 25 %) has not converged. That is no failure (exit code 0), but
+its `outcome` is `unconverged` instead of `measured`, and `~` marks it in
+tables. A certification has not if one of its five layouts is above 0.7 %.";
 
 /// `flopsmith bench`.
 #[derive(Debug, ClapArgs)]
 pub struct Bench {
-    /// Programs: files, folders (every `.c` file beneath) and patterns (`*`, `?`, `[a-z]`, `**` for any folders; quote them
-    /// where the shell does not know them). What is named twice is measured once.
+    /// Programs: files, folders (every program beneath) and patterns (`*`, `?`, `[a-z]`, `**` for any folders; quote them
+    /// where the shell does not know them). What is named twice is measured once. The end of a name tells the language:
+    /// .c for C, .cpp .cc .cxx for C++, .f90 and .f for Fortran in free and fixed form; any other is taken for the problem's.
     #[arg(required = true, value_name = "FILE|GLOB|DIR")]
     pub files: Vec<PathBuf>,
     /// The problem they solve, by name or folder.
     #[arg(long)]
     pub problem: String,
-    /// C compiler: gcc, clang or a path.
+    /// C compiler: gcc, clang or a path. Programs in C++ and Fortran are built with its sisters: g++ or clang++, and gfortran.
     #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
     pub compiler: String,
+    /// Compiler flags of all programs, reference and baseline included, instead of the problem's: those that optimise, generate
+    /// code or name the standard, e.g. --flags "-O2 -march=native".
+    #[arg(
+        long,
+        value_name = "FLAGS",
+        allow_hyphen_values = true,
+        env = "FLOPSMITH_FLAGS"
+    )]
+    pub flags: Option<String>,
     /// How good the numbers have to be.
     #[arg(long, value_enum, default_value = "certify")]
     pub purpose: BenchPurpose,
+    /// With --purpose rank and several programs: neighbours in the order that share a letter are measured again until they can
+    /// be told apart, each up to eight times in all and together for at most this long, e.g. 90s or 5m (0: not at all).
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub resolve: String,
     /// Threads to time with: a number or a list, e.g. 1,2,all. `all` is as many as can be timed while the stopwatch has a
     /// core of its own.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1")]
     pub threads: Vec<ThreadCount>,
-    /// Measure this program too, and show every ratio relative to it as well (column `vs`).
+    /// Measure this program too, and show every ratio relative to it as well (column `vs`). Its own row is marked.
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
-    /// Leave each program's shared object (NAME.so) and disassembly (NAME.s) in this folder.
+    /// Leave each program's shared object (NAME.so) and disassembly (NAME.s) in this folder. What lies there already stays:
+    /// the new files are then called NAME-2 and so on. With --watch a program's files take the place of those it had before.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Stay, and measure a program again whenever it is saved: says by how much it became faster or slower. Ctrl-C ends it.
@@ -48,6 +70,11 @@ pub struct Bench {
     /// Write the raw samples here, with source and attestation, as JSON: of one FILE at one number of threads.
     #[arg(long, value_name = "FILE", env = "FLOPSMITH_RAW", conflicts_with_all = ["against", "watch"])]
     pub raw: Option<PathBuf>,
+    /// Look at programs in C with sanitizers, too (AddressSanitizer, UndefinedBehaviorSanitizer, and ThreadSanitizer where
+    /// OpenMP is used on several threads), and refuse those in which something is found. With --purpose certify that is done
+    /// anyway.
+    #[arg(long, env = "FLOPSMITH_SANITIZE")]
+    pub sanitize: bool,
     /// Run the programs even where the jail gives less than its full protection.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL")]
     pub allow_weaker_jail: bool,
@@ -93,9 +120,9 @@ impl FromStr for ThreadCount {
 /// Standards of measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BenchPurpose {
-    /// Tens of milliseconds.
+    /// Tens of milliseconds, and less for what is clearly slower than the best so far.
     Screen,
-    /// A third of a second.
+    /// A third of a second, and more for neighbours that are hard to tell apart (--resolve).
     Rank,
     /// A second and a half.
     Certify,

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::args::{Config, Format};
-use crate::config;
-use crate::exit::data;
+use crate::exit::{data, say};
+use crate::{config, evaluator};
 
 /// Checks a configuration and prints it whole.
 pub fn run(args: &Config) -> Result<ExitCode> {
@@ -18,6 +18,17 @@ pub fn run(args: &Config) -> Result<ExitCode> {
     let settings = config::load(path, set)?;
     // `train` is the one command that reads a configuration.
     config::check_training(&settings)?;
+    #[cfg(feature = "torch")]
+    super::train::check_files(&settings)?;
+    #[cfg(not(feature = "torch"))]
+    {
+        crate::paths::problem(&settings.problem)?;
+        say("warning: this build has no libtorch: the model has not been looked at");
+    }
+    // The machine that checks a configuration need not be the one that trains by it.
+    if let Err(lacking) = evaluator::has_cores_for(settings.threads) {
+        say(&format!("warning: {lacking}"));
+    }
     match format {
         Format::Text => data(toml::to_string(&settings)?.trim_end()),
         Format::Json => data(&serde_json::to_string(&settings)?),

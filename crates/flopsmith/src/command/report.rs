@@ -14,8 +14,12 @@ use flopsmith_report::{
 
 use crate::args::Report;
 use crate::exit::data;
+use crate::output::Output;
 use crate::summary::{self, Samples};
 use crate::{config, folder, grid, roofline, shell};
+
+/// The report in a run's folder.
+const FILE: &str = "report.html";
 
 /// Writes the report of a run and says where it is.
 pub fn run(args: &Report) -> Result<ExitCode> {
@@ -24,14 +28,16 @@ pub fn run(args: &Report) -> Result<ExitCode> {
         args.run.as_deref().unwrap_or_default(),
         |_| true,
     )?;
-    let path = write(&folder, args.output.as_deref())?;
+    let path = args.output.clone().unwrap_or_else(|| folder.join(FILE));
+    let output = Output::claim(&path)?;
+    output.write(flopsmith_report::html(&gather(&folder)?))?;
     data(&path.display().to_string());
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the report into the run's folder or to `output`.
-pub fn write(folder: &Path, output: Option<&Path>) -> Result<PathBuf> {
-    let path = output.map_or_else(|| folder.join("report.html"), Path::to_owned);
+/// Writes the report into the run's folder.
+pub fn write(folder: &Path) -> Result<PathBuf> {
+    let path = folder.join(FILE);
     let html = flopsmith_report::html(&gather(folder)?);
     std::fs::write(&path, html).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)

@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::args::{Format, Runs};
 use crate::digits::significant;
 use crate::exit::{data, say};
+use crate::summary::Facts;
 use crate::{folder, summary};
 
 /// Lists the runs of a folder, oldest first.
@@ -35,10 +36,12 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
             .iter()
             .map(|(_, name, s, f)| {
                 serde_json::json!({
-                    "run": name, "job": f.job, "problem": f.problem, "finished": f.finished, "steps": s.steps,
+                    "run": name, "job": f.job, "problem": f.problem, "finished": f.finished,
+                    "concluded": f.concluded, "steps": s.steps,
                     "seconds": s.seconds, "best_gflops": s.best.as_ref().map(|b| b.gflops), "coverage": s.coverage,
                     "coverage_unconfirmed": s.coverage_unconfirmed,
-                    "correct_rate_end": s.end.as_ref().map(|e| e.correct_rate), "outcomes": s.outcomes,
+                    "correct_rate_end": s.end.as_ref().map(|e| e.correct_rate),
+                    "search_correct_rate": s.search_correct_rate, "outcomes": s.outcomes,
                 })
             })
             .collect();
@@ -57,19 +60,43 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
         "run", "job", "steps", "time", "correct", "GFLOPS", "cells"
     ));
     for (_, name, s, f) in rows {
-        let correct = s
-            .end
-            .map_or("–".into(), |e| format!("{:.0} %", e.correct_rate * 100.0));
+        let correct = s.end.map(|e| e.correct_rate).or(s.search_correct_rate);
+        let correct = correct.map_or("–".into(), |rate| format!("{:.0} %", rate * 100.0));
         let best = s.best.map_or("–".into(), |b| significant(b.gflops, 3));
-        let state = if f.finished {
-            "finished"
-        } else {
-            "can be resumed"
-        };
+        let state = state(&f);
         data(&format!(
             "{name:<32}{:<8}{:>7}{:>7.0}s{correct:>9}{best:>9}{:>7}  {state}",
             f.job, s.steps, s.seconds, s.coverage
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How far a run is, for people. `--resume` takes all that are not concluded.
+fn state(facts: &Facts) -> &'static str {
+    match (facts.finished, facts.concluded) {
+        (_, true) => "finished",
+        (true, false) => "its last measurements are missing: can be resumed",
+        (false, false) => "can be resumed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_finished_once_there_is_nothing_left_to_resume() {
+        let said = |finished, concluded| {
+            state(&Facts {
+                finished,
+                concluded,
+                ..Facts::default()
+            })
+        };
+        assert_eq!(said(true, true), "finished");
+        assert_eq!(said(false, false), "can be resumed");
+        let between = said(true, false);
+        assert!(between.contains("last measurements") && between.ends_with("can be resumed"));
+    }
 }

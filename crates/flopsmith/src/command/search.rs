@@ -6,7 +6,7 @@ use anyhow::Result;
 use flopsmith_actors::course::Job;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_generator::schedule::Space;
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 
 use crate::args::{Format, Search};
 use crate::exit::{self, data, say, usage};
@@ -112,6 +112,14 @@ fn prefix(problem: &Problem) -> String {
 /// A problem that programs can be written for.
 fn searchable(settings: &Settings) -> Result<Problem> {
     let problem = paths::problem(&settings.problem)?;
+    let language = problem.language;
+    if settings.generator.kind == GeneratorKind::Schedule && language != Language::C {
+        return Err(usage(format!(
+            "`flopsmith search` writes programs in C, and those for `{}` are in {}; `flopsmith train` takes any language",
+            problem.id,
+            language.name()
+        )));
+    }
     if settings.generator.kind == GeneratorKind::Schedule
         && Space::of(problem.id.as_str()).is_none()
     {

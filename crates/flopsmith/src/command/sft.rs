@@ -95,8 +95,11 @@ struct Evaluation {
     samples: u32,
     correct_rate: Option<f64>,
     mean_gflops: Option<f64>,
-    /// The fastest program of the corpus on this machine, which lies beside the model as `corpus_best.c`.
+    /// The fastest program of the corpus on this machine of those tried, which lies beside the model as `corpus_best.c`.
     corpus_best_gflops: Option<f64>,
+    /// How many of the distinct programs were tried for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    corpus_programs_tried: Option<usize>,
     /// The machine of all speeds here.
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<MeasuredOn>,
@@ -127,8 +130,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         .clone()
         .or_else(|| args.recipe.parent().map(Path::to_owned))
         .unwrap_or_default();
-    std::fs::create_dir_all(&output)
-        .map_err(|e| usage(format!("cannot make {}: {e}", output.display())))?;
+    crate::output::folder(&output)?;
     let Some(space) = Space::of(&recipe.problem) else {
         return Err(usage(format!(
             "there is no schedule space for `{}`; there is one for dgemm",
@@ -182,6 +184,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         correct_rate: None,
         mean_gflops: None,
         corpus_best_gflops: None,
+        corpus_programs_tried: None,
         machine: None,
     };
     if recipe.evaluate_samples > 0 {
@@ -201,13 +204,15 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
             &mut bench,
             &mut evaluation,
         )?;
-        if let Some((gflops, source)) =
+        if let Some(fastest) =
             corpus_best::find(&examples, |source, purpose| bench.gflops(source, purpose))
         {
-            std::fs::write(output.join("corpus_best.c"), source)?;
-            evaluation.corpus_best_gflops = Some(gflops);
+            std::fs::write(output.join("corpus_best.c"), fastest.source)?;
+            evaluation.corpus_best_gflops = Some(fastest.gflops);
+            evaluation.corpus_programs_tried = Some(fastest.tried);
             say(&format!(
-                "the fastest program of the corpus makes {gflops:.1} GFLOPS here"
+                "of {} programs of the corpus that were tried (it has {distinct}) the fastest makes {:.1} GFLOPS here",
+                fastest.tried, fastest.gflops
             ));
         }
     }
@@ -306,7 +311,7 @@ impl Bench {
     fn new(recipe: &Recipe) -> Result<Self> {
         let problem = Arc::new(paths::problem(&recipe.problem)?);
         let evaluator = Evaluator::new(problem, "gcc", false)?;
-        let (verifier, timer) = (evaluator.verifier()?, evaluator.timer(1)?);
+        let (verifier, timer) = (evaluator.verifier(1)?, evaluator.timer(1)?);
         Ok(Self {
             evaluator,
             verifier,
@@ -316,9 +321,14 @@ impl Bench {
 
     /// GFLOPS of a program; none when it fails.
     fn gflops(&mut self, source: &str, purpose: Purpose) -> Option<f64> {
-        let done = self
-            .evaluator
-            .evaluate(source, &mut self.verifier, &mut self.timer, purpose);
+        let language = self.evaluator.problem.language;
+        let done = self.evaluator.evaluate(
+            language,
+            source,
+            &mut self.verifier,
+            &mut self.timer,
+            purpose,
+        );
         done.verdict.measurement().map(|m| m.gflops)
     }
 }
@@ -369,3 +379,6 @@ fn look(
     ));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

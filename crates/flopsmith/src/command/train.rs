@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use flopsmith_actors::course::Job;
 use flopsmith_actors::settings::Settings;
+use flopsmith_problem::Language;
 
 use crate::args::{Format, Train};
 use crate::exit::{self, data, say, usage};
@@ -13,6 +14,9 @@ use crate::folder::{self, Folder};
 use crate::run::{self, Ended, Plan};
 use crate::view::{self, Log};
 use crate::{config, evaluator, export, shell};
+
+/// Seconds of a budget that the two evaluations may take up, and more.
+const SHORT: f64 = 60.0;
 
 /// Trains, or goes on with a run that was stopped.
 pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
@@ -28,6 +32,11 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             settings.budget_seconds = budget.unwrap_or(settings.budget_seconds);
             settings.seed = args.seed.unwrap_or(settings.seed);
             check(&settings)?;
+            if settings.budget_seconds < SHORT {
+                say(
+                    "note: the evaluations before and after training are made whatever the budget is; with less than a minute little or nothing is trained",
+                );
+            }
             let name = format!("{stem}-{}", view::stamp());
             let text = toml::to_string(&settings)?;
             let folder = Folder::create(&args.place.runs, &name, &text, Job::Train)?;
@@ -72,10 +81,10 @@ fn check(settings: &Settings) -> Result<()> {
 /// What the configuration names is looked at before a run is made of it: this takes milliseconds, and the roles would
 /// find out one after the other, minutes later.
 #[cfg(feature = "torch")]
-fn check_files(settings: &Settings) -> Result<()> {
+pub fn check_files(settings: &Settings) -> Result<()> {
     use flopsmith_actors::settings::Prompt;
     use flopsmith_problem::prompt::{self, Style};
-    let problem = crate::paths::problem(&settings.problem)?;
+    let problem = crate::paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
     let folder = crate::paths::model(&settings.generator.model);
     let unusable = |e: flopsmith_policy::Error| {
         usage(format!(
@@ -124,8 +133,10 @@ pub fn finish(
 ) -> Result<Ended> {
     let path = folder.path.clone();
     let id = folder.id.clone();
-    let time_it = shell::bench(&path, &settings);
     let problem = settings.problem.clone();
+    // A run whose problem is gone may still be summed up.
+    let language = crate::paths::problem(&problem).map_or(Language::C, |p| p.language);
+    let bench_settings = settings.clone();
     let _guard = log.start(Some(&path))?;
     say(&format!("run {id} in {}", path.display()));
     let ended = run::execute(Plan {
@@ -142,11 +153,13 @@ pub fn finish(
         unwritten = true;
         say(&format!("error: {error:#}"));
     };
-    let best = summary
-        .best
-        .as_ref()
-        .and_then(|best| write_best(&path, &best.source).map_err(&mut lacking).ok());
-    let report = super::report::write(&path, None).map_err(&mut lacking).ok();
+    let best = summary.best.as_ref().and_then(|best| {
+        write_best(&path, &best.source, language)
+            .map_err(&mut lacking)
+            .ok()
+    });
+    let time_it = shell::bench(&path, &bench_settings);
+    let report = super::report::write(&path).map_err(&mut lacking).ok();
     say("");
     for line in summary.table() {
         say(&line);
@@ -184,9 +197,10 @@ pub fn finish(
 }
 
 /// Writes the best program of a run. Where that fails the one from before is left as it was.
-fn write_best(folder: &Path, source: &str) -> Result<PathBuf> {
-    let path = folder.join("best.c");
-    let part = folder.join("best.c.part");
+fn write_best(folder: &Path, source: &str, language: Language) -> Result<PathBuf> {
+    let name = format!("best.{}", language.ending());
+    let path = folder.join(&name);
+    let part = folder.join(format!("{name}.part"));
     std::fs::write(&part, source)
         .and_then(|()| std::fs::rename(&part, &path))
         .with_context(|| format!("cannot write {}", path.display()))?;

@@ -43,6 +43,10 @@ fn overrides_reach_nested_tables_and_are_checked() {
     assert_eq!(set("problem=other").expect("fits").problem, "other");
     assert!(set("generator.max_tokens=\"a\"").is_err());
     assert!(set("group_size=0").is_err());
+    let flags = set("evaluate.flags=-O2 -march=native").expect("fits");
+    assert_eq!(flags.evaluate.flags, "-O2 -march=native");
+    let error = set("evaluate.flags=-O2 -fplugin=x").expect_err("it loads code");
+    assert!(format!("{error:#}").contains("`-fplugin=x`"), "{error:#}");
     assert!(set("nonsense").is_err());
 }
 

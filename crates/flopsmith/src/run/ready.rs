@@ -68,11 +68,15 @@ fn step_by_step(
 
 /// The stages under the yardstick that the run was begun with.
 pub(super) fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluator> {
+    let problem = paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
     let evaluator = Evaluator::new(
-        Arc::new(paths::problem(&settings.problem)?),
+        Arc::new(problem),
         &settings.evaluate.compiler,
         settings.evaluate.allow_weaker_jail,
     )?;
     yardstick::keep(&folder.path, &evaluator.problem, &evaluator.toolchain)?;
+    if settings.evaluate.sanitize {
+        return Ok(evaluator.with_sanitizers(settings.threads));
+    }
     Ok(evaluator)
 }

@@ -55,9 +55,14 @@ pub(super) fn specs(
         let (c, stage) = (Arc::clone(&c), Arc::clone(&stage));
         Box::pin(async move { Ok(Compiler::new(c, stage)) })
     }));
-    let (c, parts) = (Arc::clone(context), VerifierParts::of(evaluator)?);
+    let (c, parts) = (
+        Arc::clone(context),
+        VerifierParts::of(evaluator, context.settings.threads)?,
+    );
+    // One for all that the role is made of: what is known of a program stays known.
+    let sanitizers = evaluator.sanitizers.clone();
     specs.push(spec("verifier", move || {
-        let (c, parts) = (Arc::clone(&c), parts.clone());
+        let (c, parts, sanitizers) = (Arc::clone(&c), parts.clone(), sanitizers.clone());
         Box::pin(async move {
             let slots = c.cores.total();
             let stages = tokio::task::spawn_blocking(move || {
@@ -67,7 +72,11 @@ pub(super) fn specs(
             })
             .await
             .map_err(|_| flopsmith_actors::Error::Thread("verifier"))??;
-            Ok(Verifier::new(c, stages))
+            let verifier = Verifier::new(c, stages);
+            Ok(match sanitizers {
+                Some(sanitizers) => verifier.with_last_look(sanitizers),
+                None => verifier,
+            })
         })
     }));
     let (c, timer) = (Arc::clone(context), Arc::new(Mutex::new(timer)));
@@ -127,6 +136,13 @@ async fn source(
             use flopsmith_actors::source::schedule::ScheduleSource;
             use flopsmith_generator::schedule::{Search, Space};
             let problem = context.problem.id.as_str();
+            let language = context.problem.language;
+            if language != flopsmith_problem::Language::C {
+                return Err(flopsmith_actors::Error::Generator(format!(
+                    "the schedule space writes C, and programs of `{problem}` are in {}",
+                    language.name()
+                )));
+            }
             let space = Space::of(problem).ok_or_else(|| {
                 flopsmith_actors::Error::Generator(format!("no schedule space for `{problem}`"))
             })?;
@@ -179,25 +195,29 @@ struct VerifierParts {
     harness: PathBuf,
     problem: Arc<flopsmith_problem::Problem>,
     toolchain: flopsmith_bench::toolchain::Toolchain,
+    /// Programs will be timed with so many.
+    threads: u32,
 }
 
 impl VerifierParts {
-    fn of(evaluator: &Evaluator) -> Result<Self> {
+    fn of(evaluator: &Evaluator, threads: u32) -> Result<Self> {
         Ok(Self {
             sandbox: Arc::clone(&evaluator.sandbox),
             harness: paths::harness()?,
             problem: Arc::clone(&evaluator.problem),
             toolchain: evaluator.toolchain.clone(),
+            threads,
         })
     }
 
     fn make(&self) -> Result<flopsmith_bench::Verifier, flopsmith_bench::Failure> {
-        flopsmith_bench::Verifier::new(
+        let verifier = flopsmith_bench::Verifier::new(
             Arc::clone(&self.sandbox),
             self.harness.clone(),
             Arc::clone(&self.problem),
             &self.toolchain,
             crate::evaluator::secret(),
-        )
+        )?;
+        Ok(verifier.for_threads(self.threads))
     }
 }

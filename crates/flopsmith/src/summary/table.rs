@@ -2,6 +2,7 @@
 
 use super::{Best, Samples, Summary};
 use crate::digits::{between, four, percent, significant};
+use crate::roofline;
 
 impl Summary {
     /// The table, line by line.
@@ -105,6 +106,12 @@ impl Summary {
                 four(peak)
             ));
         }
+        if let Some(place) = &self.roofline {
+            lines.push(format!(
+                "  {}",
+                roofline::reached(place, self.roof_vector_bits)
+            ));
+        }
         if let Some(openblas) = self.openblas_gflops {
             lines.push(format!(
                 "  {}× OpenBLAS ({} GFLOPS with core type {})",
@@ -115,7 +122,7 @@ impl Summary {
         }
         if let Some(corpus) = self.corpus_best_gflops {
             lines.push(format!(
-                "  {}× the best program the starter was shown ({} GFLOPS)",
+                "  {}× the fastest program tried of the starter's corpus ({} GFLOPS)",
                 significant(best.gflops / corpus, 3),
                 four(corpus)
             ));

@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use flopsmith_protocol::{ArtifactRef, PolicyVersion, StepMetrics};
-use flopsmith_test_support::{ATTESTED, Measured, again, first, machine, measured, run_id, wrong};
+use flopsmith_test_support::{
+    ATTESTED, Measured, again, first, machine, measured, rejected, run_id, unknown, wrong,
+};
 
 use super::*;
 
@@ -101,6 +103,34 @@ fn else_the_best_is_the_fastest_and_says_that_it_was_measured_once() {
 }
 
 #[test]
+fn a_second_measurement_that_did_not_converge_makes_no_best() {
+    let a = first(0, "a", "simd", measured(40.0));
+    let unsure = Measured::at(90.0).se(0.2).unconverged().verdict();
+    let outcomes = [again(&a, unsure), a, first(1, "b", "simd", measured(30.0))];
+    let found = best(&outcomes, &[], &[]).unwrap();
+    assert_eq!((found.source.as_str(), found.gflops), ("a", 40.0));
+    assert!(!found.measured_again);
+    let named: Vec<&str> = finalists(&outcomes, 2)
+        .iter()
+        .map(|o| o.source.as_str())
+        .collect();
+    assert_eq!(named, ["a", "b"]);
+}
+
+#[test]
+fn a_program_in_which_sanitizers_found_something_counts_nowhere() {
+    let fast = first(0, "fast", "simd", measured(90.0));
+    let found = rejected(CandidateFault::UndefinedBehaviour);
+    let outcomes = [
+        again(&fast, found),
+        fast,
+        first(1, "a", "simd", measured(40.0)),
+    ];
+    assert_eq!(finalists(&outcomes, 9).len(), 1);
+    assert_eq!(best(&outcomes, &[], &[]).unwrap().source, "a");
+}
+
+#[test]
 fn a_program_that_was_refused_after_the_end_is_not_the_best_again() {
     let a = first(0, "a", "simd", measured(40.0));
     let twice = again(&a, measured(39.0));
@@ -164,6 +194,45 @@ fn coverage_is_what_was_measured_twice_and_the_peak_is_that_of_the_bests_own_sit
 }
 
 #[test]
+fn the_best_stands_under_the_roofs_of_its_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = first(0, "a", "simd", measured(40.0));
+    let line = serde_json::to_string(&a).unwrap() + "\n";
+    std::fs::write(folder.path().join(files::OUTCOMES), line).unwrap();
+    let attested = serde_json::json!({
+        "threads": 1,
+        "peak": {"gflops": 50.0, "bandwidth_gb_s": 10.0, "vector_bits": 512, "threads": 1},
+    });
+    let machine = serde_json::to_string(&machine(&attested.to_string())).unwrap() + "\n";
+    std::fs::write(folder.path().join(files::MACHINES), machine).unwrap();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+    let sum = |problem: &str| {
+        let facts = Facts {
+            problem: problem.to_owned(),
+            corpus_best_gflops: Some(20.0),
+            ..Facts::default()
+        };
+        summarise("r", folder.path(), &facts).unwrap()
+    };
+    let summary = sum(root.to_str().unwrap());
+    let said = summary.table().join("\n");
+    assert!(
+        said.contains("\n  0.80 of the roof (compute, 512 bit)\n"),
+        "{said}"
+    );
+    // Not all of the corpus was tried.
+    let held_against = "2.00× the fastest program tried of the starter's corpus (20.00 GFLOPS)";
+    assert!(said.contains(held_against), "{said}");
+    let json = serde_json::to_value(&summary).unwrap();
+    assert_eq!(json["roofline"]["bound"], "compute");
+    assert_eq!(json["roof_vector_bits"], 512);
+    // Without its problem nobody knows.
+    let gone = sum("no such problem");
+    assert_eq!(gone.roofline, None);
+    assert!(!gone.table().join("\n").contains("of the roof"));
+}
+
+#[test]
 fn what_was_not_evaluated_is_null() {
     let folder = tempfile::tempdir().unwrap();
     let mut file = std::fs::File::create(folder.path().join(files::OUTCOMES)).unwrap();
@@ -177,12 +246,14 @@ fn what_was_not_evaluated_is_null() {
     let searched = serde_json::to_value(sum()).unwrap();
     assert_eq!(searched["start"], serde_json::Value::Null);
     assert_eq!(searched["end"], serde_json::Value::Null);
+    assert_eq!(searched["search_correct_rate"], 1.0);
     let shown = sum().table().join("\n");
     assert!(!shown.contains("distinct"), "{shown}");
     assert!(shown.contains("118.0 GFLOPS  none\n"), "{shown}");
 
     let mut outcome = first(1, "b", "simd", measured(40.0));
     outcome.candidate.purpose = Purpose::EvaluateStart;
+    outcome.candidate.group_size = 1;
     add(&outcome);
     let trained = serde_json::to_value(sum()).unwrap();
     assert_eq!(trained["start"]["samples"], 1);
@@ -191,6 +262,63 @@ fn what_was_not_evaluated_is_null() {
     let shown = sum().table().join("\n");
     let row = "mean GFLOPS, failures count 0            40.00           –";
     assert!(shown.contains(row), "{shown}");
+}
+
+#[test]
+fn a_search_is_right_as_often_as_its_programs_are_that_could_be_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = std::fs::File::create(folder.path().join(files::OUTCOMES)).unwrap();
+    let mut add = |sample, verdict, purpose| {
+        let mut outcome = first(sample, "a", "none", verdict);
+        outcome.candidate.purpose = purpose;
+        writeln!(file, "{}", serde_json::to_string(&outcome).unwrap()).unwrap();
+    };
+    let rate = || {
+        let summary = summarise("r", folder.path(), &Facts::default()).unwrap();
+        summary.search_correct_rate
+    };
+    // Training says it by its evaluations.
+    add(0, measured(20.0), Purpose::Train);
+    assert_eq!(rate(), None);
+    for sample in 1..4 {
+        add(sample, measured(20.0), Purpose::Search);
+    }
+    add(4, wrong(), Purpose::Search);
+    // Nobody knows whether these are right, and whether that one still is.
+    add(5, unknown(), Purpose::Search);
+    add(6, measured(20.0), Purpose::Certify);
+    assert_eq!(rate(), Some(0.75));
+}
+
+#[test]
+fn an_evaluation_that_was_interrupted_is_null() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = std::fs::File::create(folder.path().join(files::OUTCOMES)).unwrap();
+    let mut add = |sample, purpose| {
+        let mut outcome = first(sample, "a", "none", measured(20.0));
+        outcome.candidate.purpose = purpose;
+        outcome.candidate.tasks_in_step = 2;
+        outcome.candidate.group_size = 2;
+        writeln!(file, "{}", serde_json::to_string(&outcome).unwrap()).unwrap();
+    };
+    let sum = |finished| {
+        let facts = Facts {
+            finished,
+            ..Facts::default()
+        };
+        summarise("r", folder.path(), &facts).unwrap()
+    };
+    let counted = |part: &Option<Samples>| part.as_ref().map(|p| p.samples);
+    for sample in 0..3 {
+        add(sample, Purpose::EvaluateStart);
+    }
+    assert_eq!(counted(&sum(false).start), None);
+    add(3, Purpose::EvaluateStart);
+    assert_eq!(counted(&sum(false).start), Some(4));
+    add(4, Purpose::EvaluateEnd);
+    assert_eq!(counted(&sum(false).end), None);
+    // A task that was given up leaves an evaluation short for good; the run has ended with it all the same.
+    assert_eq!(counted(&sum(true).end), Some(1));
 }
 
 #[test]

@@ -5,16 +5,16 @@ use std::os::fd::AsRawFd;
 use super::killed::named;
 use super::*;
 
-/// A search whose folder of runs is a disk of its own with so many bytes, which nobody else sees.
+/// The program where a folder is a disk of its own with so many bytes, which nobody else sees.
 /// None where this machine cannot do that.
-fn search_on_a_disk_of(bytes: u64, runs: &Path, budget: &str) -> Option<Command> {
+fn with_a_disk_of(bytes: u64, folder: &Path) -> Option<Command> {
     let disk = || {
         let mut command = plain(Command::new("bwrap"));
         command
             .args(["--die-with-parent", "--dev-bind", "/", "/", "--size"])
             .arg(bytes.to_string())
             .arg("--tmpfs")
-            .arg(runs)
+            .arg(folder)
             .arg("--");
         command
     };
@@ -26,16 +26,22 @@ fn search_on_a_disk_of(bytes: u64, runs: &Path, budget: &str) -> Option<Command>
         Ok(output) if output.status.success() => {}
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
-            eprintln!("skipped: no disk of a size of our own: {}", said.trim());
+            skipped(&format!("no disk of a size of our own: {}", said.trim()));
             return None;
         }
         Err(error) => {
-            eprintln!("skipped: bubblewrap cannot be run: {error}");
+            skipped(&format!("bubblewrap cannot be run: {error}"));
             return None;
         }
     }
     let mut command = disk();
     command.arg(env!("CARGO_BIN_EXE_flopsmith"));
+    Some(command)
+}
+
+/// A search whose folder of runs is such a disk.
+fn search_on_a_disk_of(bytes: u64, runs: &Path, budget: &str) -> Option<Command> {
+    let command = with_a_disk_of(bytes, runs)?;
     let settings = [
         // A jail in a jail may protect less.
         "evaluate.allow_weaker_jail=true",
@@ -71,6 +77,35 @@ fn a_disk_that_is_too_small_for_a_run_is_named() {
     speaks_of_a_full_disk(run(command).one_error(INFRASTRUCTURE));
 }
 
+/// The compiler writes its result to the temporary folder, so that a full one speaks through its messages.
+#[test]
+fn a_temporary_folder_that_is_too_small_for_an_object_is_not_the_programs_fault() {
+    let place = tempfile::tempdir().unwrap();
+    let small = folder_for_a_disk(&place);
+    let file = place.path().join("large.c");
+    // 16 MiB of table; copies of the C library, which the jail shows, need some 5 MiB of the disk.
+    let source = "static double X[1<<21]={1};\n\
+        void dgemm(int n,const double*A,const double*B,double*C){C[0]=X[n];}\n";
+    fs::write(&file, source).unwrap();
+    let Some(mut command) = with_a_disk_of(12 << 20, &small) else {
+        return;
+    };
+    command
+        .env("TMPDIR", &small)
+        .arg("bench")
+        .arg(&file)
+        .args(["--problem", "dgemm", "--purpose", "screen"])
+        .args(["--format", "json", "--allow-weaker-jail"]);
+    let ended = run(command);
+    assert_eq!(ended.code, Some(INFRASTRUCTURE), "{}", ended.said());
+    let object: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
+    assert_eq!(object["outcome"], "infrastructure", "{object}");
+    assert_eq!(object["reason"], "resources", "{object}");
+    let detail = object["diagnostics"].as_str().unwrap();
+    speaks_of_a_full_disk(detail);
+    contains(detail, &["the temporary folder", "TMPDIR"]);
+}
+
 #[test]
 fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
     const DISK: u64 = 96 << 20;
@@ -90,7 +125,9 @@ fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
     let disk = format!("/proc/{}/root{}", inside.unwrap(), runs.display());
     let disk = PathBuf::from(disk);
     if let Err(error) = fs::read_dir(&disk) {
-        eprintln!("skipped: the run's own disk cannot be reached from outside: {error}");
+        skipped(&format!(
+            "the run's own disk cannot be reached from outside: {error}"
+        ));
         return;
     }
     let device = |path: &Path| path.metadata().unwrap().dev();

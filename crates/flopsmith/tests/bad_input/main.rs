@@ -11,12 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use flopsmith_test_support::skipped;
 use serde_json::Value;
 
+mod compilers;
 mod disk;
 mod killed;
 #[cfg(feature = "torch")]
 mod models;
+mod outputs;
 
 /// What the user named cannot be used.
 const USAGE: i32 = 2;
@@ -273,7 +276,7 @@ fn a_problem_whose_reference_is_no_good_is_refused_with_the_reason() {
 /// A PATH that leads to bubblewrap and to nothing else. None where this machine has no bubblewrap.
 fn path_without_compiler() -> Option<tempfile::TempDir> {
     let Some(bwrap) = on_path("bwrap") else {
-        eprintln!("skipped: bubblewrap is not on the PATH");
+        skipped("bubblewrap is not on the PATH");
         return None;
     };
     let folder = tempfile::tempdir().unwrap();

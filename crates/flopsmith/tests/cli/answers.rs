@@ -1,6 +1,12 @@
 //! What is answered at once: wrong usage, the soundness of a problem, the state of this machine.
 
-use crate::{last_object, run};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{bench, flopsmith, last_object, run};
 
 #[test]
 fn wrong_usage_exits_with_2_and_says_what_to_try() {
@@ -95,6 +101,30 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
 }
 
 #[test]
+fn a_corpus_has_a_line_for_each_example_and_is_the_same_for_the_same_seed() {
+    let corpus = |seed: &str| {
+        let wanted = ["dataset", "schedules", "--examples", "20", "--seed", seed];
+        let output = run(&wanted);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = corpus("5");
+    assert_eq!(text.lines().count(), 20, "{text}");
+    for line in text.lines() {
+        let example: Value = serde_json::from_str(line).unwrap();
+        let prompt = example["prompt"].as_str().unwrap();
+        assert!(prompt.starts_with("// dgemm:"), "{prompt}");
+        let program = example["program"].as_str().unwrap();
+        assert!(program.contains("void dgemm("), "{program}");
+        for technique in example["techniques"].as_array().unwrap() {
+            assert!(prompt.contains(technique.as_str().unwrap()), "{example}");
+        }
+    }
+    assert_eq!(text, corpus("5"));
+    assert_ne!(text, corpus("6"));
+}
+
+#[test]
 fn the_shipped_problem_is_sound() {
     let output = run(&["problem", "check", "dgemm", "--format", "json"]);
     let object = last_object(&output);
@@ -102,8 +132,107 @@ fn the_shipped_problem_is_sound() {
 }
 
 #[test]
+fn a_new_definition_is_sound_and_has_no_weakness() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("my_kernel");
+    let folder = folder.to_str().unwrap();
+    let output = run(&["problem", "new", folder]);
+    assert_eq!(output.status.code(), Some(0));
+    let output = run(&["problem", "check", folder, "--format", "json"]);
+    let object = last_object(&output);
+    assert_eq!(output.status.code(), Some(0), "{object}");
+    assert_eq!(object["sound"], true, "{object}");
+    assert_eq!(object["weaknesses"], serde_json::json!([]), "{object}");
+}
+
+#[test]
+fn what_is_weak_about_a_sound_definition_is_listed_and_no_failure() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("my_kernel");
+    let named = folder.to_str().unwrap();
+    assert_eq!(run(&["problem", "new", named]).status.code(), Some(0));
+    std::fs::remove_file(folder.join("baseline.c")).unwrap();
+    let output = run(&["problem", "check", named, "--format", "json"]);
+    let object = last_object(&output);
+    assert_eq!(output.status.code(), Some(0), "{object}");
+    assert_eq!(object["sound"], true, "{object}");
+    let weaknesses = object["weaknesses"].as_array().unwrap();
+    assert_eq!(weaknesses.len(), 1, "{object}");
+    let said = weaknesses[0].as_str().unwrap();
+    assert!(said.starts_with("no baseline.c"), "{object}");
+}
+
+#[test]
 fn doctor_finds_what_a_run_needs() {
-    let output = run(&["doctor", "--quick", "--format", "json"]);
+    let output = run(&["doctor", "--quick", "--broker", "--format", "json"]);
     let object = last_object(&output);
     assert_eq!(object["ready"], true, "{object}");
+    let server = nats_server(&object);
+    let found = server["found"].as_str().unwrap();
+    assert!(found.ends_with("starts with JetStream"), "{object}");
+}
+
+/// What the doctor says of the broker.
+fn nats_server(object: &Value) -> Value {
+    let findings = object["findings"].as_array().unwrap();
+    let mut named = findings.iter().filter(|f| f["what"] == "nats-server");
+    named.next().unwrap().clone()
+}
+
+#[test]
+fn who_has_no_nats_server_is_told_what_needs_one() {
+    let says = |more: &[&str], code: i32, state: &str| {
+        let mut command = flopsmith();
+        command.env("FLOPSMITH_NATS_SERVER", "/no/such/nats-server");
+        command.args(["doctor", "--quick", "--format", "json"]);
+        let output = command.args(more).output().unwrap();
+        assert_eq!(output.status.code(), Some(code));
+        let object = last_object(&output);
+        let found = nats_server(&object);
+        assert_eq!(found["state"], state, "{object}");
+        assert!(found["found"].as_str().unwrap().contains("/no/such"));
+        assert_eq!(object["ready"], code == 0, "{object}");
+        found["advice"].as_str().unwrap().to_owned()
+    };
+    let advice = says(&[], 0, "advice");
+    assert!(advice.contains("`train` and `search`"), "{advice}");
+    says(&["--broker"], 3, "missing");
+}
+
+/// A nats-server that answers `--version`, and leaves the file `started` when it is called in any other way.
+fn trap(folder: &Path, started: &Path) -> std::path::PathBuf {
+    let path = folder.join("nats-server");
+    let text = format!(
+        "#!/bin/sh\n[ \"$*\" = --version ] && exec echo nats-server: v2.12.3\necho \"$*\" >>'{}'\nexit 1\n",
+        started.display()
+    );
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn what_needs_no_broker_starts_none() {
+    let place = tempfile::tempdir().unwrap();
+    let started = place.path().join("started");
+    let server = trap(place.path(), &started);
+    let program = place.path().join("program.c");
+    std::fs::write(&program, bench::GOOD).unwrap();
+    let file = program.to_str().unwrap();
+    for arguments in [
+        &["bench", file, "--problem", "dgemm", "--purpose", "screen"][..],
+        &["problem", "list"],
+        &["problem", "check", "dgemm"],
+        &["doctor", "--quick"],
+    ] {
+        let mut command = flopsmith();
+        command.env("FLOPSMITH_NATS_SERVER", &server);
+        let output = command.args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
+        assert!(!started.exists(), "{arguments:?} started a broker");
+    }
+    // It would have been noticed.
+    Command::new(&server).arg("--js").status().unwrap();
+    assert!(started.exists());
 }

@@ -1,5 +1,7 @@
 //! `bench`: programs, timed or refused.
 
+mod languages;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -7,12 +9,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use flopsmith_test_support::skipped;
 use serde_json::Value;
 
-use crate::{assert_traceable, flopsmith, last_object, run};
+use crate::{assert_traceable, flopsmith, last_object, root, run};
 
 /// Rows times rows: right, and many times as fast as the textbook.
-const GOOD: &str = "void dgemm(int n,const double*A,const double*B,double*C){\n\
+pub const GOOD: &str = "void dgemm(int n,const double*A,const double*B,double*C){\n\
     for(int i=0;i<n*n;i++)C[i]=0;\n\
     for(int i=0;i<n;i++)for(int k=0;k<n;k++)for(int j=0;j<n;j++)C[i*n+j]+=A[i*n+k]*B[k*n+j];}\n";
 
@@ -51,17 +54,28 @@ fn bench(source: &str) -> (Value, i32, Option<Value>) {
     (last_object(&output), output.status.code().unwrap(), raw)
 }
 
+/// It has a number. Other tests keep the machine busy, and then a screening need not converge.
+fn assert_timed(object: &Value) {
+    let outcome = object["outcome"].as_str().unwrap();
+    assert!(["measured", "unconverged"].contains(&outcome), "{object}");
+    assert_eq!(outcome == "unconverged", object["stop"] == "unconverged");
+}
+
 #[test]
 fn bench_measures_a_correct_program_and_says_what_it_uses() {
     let (object, code, raw) = bench(GOOD);
     assert_eq!(code, 0, "{object}");
-    assert_eq!(object["outcome"], "measured");
+    assert_timed(&object);
     assert_eq!(object["techniques"], serde_json::json!(["loop_reorder"]));
     assert!(object["gflops"].as_f64().unwrap() > 0.1);
     for key in [
         "ratio",
         "interval",
         "blocks",
+        "rounds",
+        "outlying",
+        "mdape",
+        "log_ratio_se",
         "roofline",
         "diagnostics",
         "attestation",
@@ -102,6 +116,49 @@ fn bench_names_the_candidates_fault_and_exits_with_1() {
         "forbidden_include",
     );
     wrong("int other;", "missing_entry");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused_for_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("program.c");
+    // UTF-16, as some editors save it.
+    std::fs::write(&file, b"\xff\xfev\0o\0i\0d\0").unwrap();
+    let output = quick(&[&file], &["--format", "json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let object = last_object(&output);
+    assert_eq!(object["outcome"], "rejected", "{object}");
+    assert_eq!(object["reason"], "not_text", "{object}");
+    let detail = object["diagnostics"].to_string();
+    assert!(detail.contains("UTF-8"), "{object}");
+}
+
+#[test]
+fn threads_that_a_problem_does_not_name_are_timed_with_a_warning() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        skipped("two threads cannot be timed on one core");
+        return;
+    }
+    let place = programs(&[("broken.c", BROKEN)]);
+    let folder = place.path().join("single");
+    std::fs::create_dir(&folder).unwrap();
+    for file in std::fs::read_dir(root().join("problems/dgemm")).unwrap() {
+        let file = file.unwrap();
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        let text = text.replace("threads = [1, 2]", "threads = [1]");
+        std::fs::write(folder.join(file.file_name()), text).unwrap();
+    }
+    let with = |threads: &str| {
+        let mut command = flopsmith();
+        command.arg("bench").arg(place.path().join("broken.c"));
+        command.arg("--problem").arg(&folder);
+        command.args(["--purpose", "screen", "--threads", threads]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        said(&output).contains("is meant for 1 threads and is timed with 2")
+    };
+    assert!(with("2"));
+    assert!(!with("1"));
 }
 
 /// A folder with these programs.
@@ -175,6 +232,23 @@ fn programs_of_a_folder_are_compared_and_what_was_built_is_kept() {
 }
 
 #[test]
+fn what_was_kept_before_is_not_overwritten() {
+    let folder = programs(&[("idle.c", IDLE)]);
+    let kept = programs(&[("idle.so", "older")]);
+    let output = quick(&[&folder.path().join("idle.c")], &[])
+        .arg("--keep")
+        .arg(kept.path())
+        .output()
+        .unwrap();
+    let stderr = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("called idle-2"), "{stderr}");
+    let old = std::fs::read_to_string(kept.path().join("idle.so")).unwrap();
+    assert_eq!(old, "older");
+    assert!(kept.path().join("idle-2.so").is_file());
+}
+
+#[test]
 fn a_pattern_makes_a_table_even_of_one_file_and_csv_goes_with_one_too() {
     let folder = programs(&[("good.c", GOOD), ("notes.txt", "")]);
     let output = quick(&[&folder.path().join("*.c")], &[]).output().unwrap();
@@ -199,8 +273,12 @@ fn a_pattern_makes_a_table_even_of_one_file_and_csv_goes_with_one_too() {
         lines[0].starts_with("file,problem,threads,outcome,"),
         "{text}"
     );
-    let expected = format!("{},dgemm,1,measured,,", file.display());
-    assert!(lines[1].starts_with(&expected), "{text}");
+    let expected = ["measured", "unconverged"]
+        .map(|outcome| format!("{},dgemm,1,{outcome},,", file.display()));
+    assert!(
+        expected.iter().any(|line| lines[1].starts_with(line)),
+        "{text}"
+    );
 }
 
 #[test]
@@ -216,7 +294,17 @@ fn programs_are_compared_with_another_one_unless_that_is_refused() {
     };
     let output = against("slow.c");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let object = last_object(&output);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let objects: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [object, other] = &objects[..] else {
+        panic!("two rows: {text}");
+    };
+    assert_eq!(object["against"], false, "{text}");
+    assert_eq!(other["against"], true, "{text}");
+    assert!(other["file"].as_str().unwrap().ends_with("slow.c"));
     let ratio = object["ratio_to_against"].as_f64().unwrap();
     let end = |which: &str| object["interval_to_against"][which].as_f64().unwrap();
     assert!(
@@ -280,6 +368,68 @@ fn who_measures_beside_another_process_is_told_so_and_goes_on() {
     assert_eq!(warned.count(), 1, "{stderr}");
     assert_eq!(last_object(&output)["reason"], "compile_error");
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn a_ranking_measures_neighbours_again_and_an_interrupted_comparison_keeps_what_it_has() {
+    // Twins cannot be told apart, however often they are measured.
+    let twin = format!("{GOOD}/* another one */\n");
+    let folder = programs(&[("a.c", GOOD), ("b.c", &twin)]);
+    let ranked = |time: &str| {
+        let output = flopsmith()
+            .arg("bench")
+            .arg(folder.path())
+            .args(["--problem", "dgemm", "--purpose", "rank"])
+            .args(["--resolve", time, "--format", "json"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        let objects: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        (said(&output), objects)
+    };
+    let (once, _) = ranked("0");
+    assert!(!once.contains("measuring them again"), "{once}");
+    let (again, objects) = ranked("4s");
+    assert_eq!(objects.len(), 2);
+    // Noise may have told them apart at once.
+    let together = objects[0]["group"] == objects[1]["group"];
+    assert!(
+        !together || again.contains("measuring them again"),
+        "{again}"
+    );
+
+    let child = flopsmith()
+        .arg("bench")
+        .arg(folder.path())
+        .args(["--problem", "dgemm"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut child = Ending(child);
+    let mut stderr = BufReader::new(child.0.stderr.take().unwrap()).lines();
+    let second = stderr.find(|line| line.as_ref().is_ok_and(|l| l.starts_with("[2/2] ")));
+    assert!(second.is_some());
+    let pid = child.0.id().to_string();
+    let done = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(done.unwrap().success());
+    // Nobody waits for what is said after that.
+    let rest = std::thread::spawn(move || stderr.map_while(Result::ok).count());
+    let mut shown = String::new();
+    let mut stdout = child.0.stdout.take().unwrap();
+    std::io::Read::read_to_string(&mut stdout, &mut shown).unwrap();
+    assert_eq!(child.0.wait().unwrap().code(), Some(130));
+    rest.join().unwrap();
+    assert!(shown.starts_with("rank  file"), "{shown}");
+    assert!(shown.contains("a.c"), "{shown}");
+    assert!(
+        !shown.contains("b.c"),
+        "what was cut short is no result: {shown}"
+    );
 }
 
 /// A process that ends with the test, whatever becomes of that.

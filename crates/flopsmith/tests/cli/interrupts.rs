@@ -94,6 +94,9 @@ fn a_run_that_is_interrupted_at_its_start_and_in_a_step_goes_on_and_loses_nothin
     let facts: Value =
         serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap();
     assert_eq!(facts["finished"], false, "{facts}");
+    assert!(facts["seconds"].as_f64().unwrap() > 0.0, "{facts}");
+    let peak = facts["peak_memory_bytes"].as_u64().unwrap();
+    assert!(peak > 0, "{facts}");
 
     // In the middle of its first step of training.
     let mut second = Sitting::start(resume(), place.path().join("second"));

@@ -11,11 +11,16 @@ use serde_json::Value;
 
 mod answers;
 mod bench;
+mod doctor;
 #[cfg(feature = "torch")]
 mod interrupts;
 #[cfg(feature = "torch")]
 mod kills;
+#[cfg(feature = "torch")]
+mod models;
 mod search;
+mod summary;
+mod terminal;
 #[cfg(feature = "torch")]
 mod training;
 

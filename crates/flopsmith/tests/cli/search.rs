@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use flopsmith_protocol::Digest;
 use serde_json::Value;
 
-use crate::{assert_traceable, flopsmith, last_object, objects, only_run, outcomes, wait_for};
+use crate::{
+    assert_traceable, flopsmith, last_object, objects, only_run, outcomes, summary, wait_for,
+};
 
 fn search(runs: &Path) -> Command {
     let mut command = flopsmith();
@@ -89,10 +91,12 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
         "each sample of each step has exactly one outcome"
     );
     let summary = last_object(&output);
+    summary::is_whole(&summary, &folder);
     assert_eq!(summary["steps"], 4);
-    // There is no policy that could be evaluated.
+    // There is no policy that could be evaluated, or was shown anything.
     assert_eq!(summary["start"], Value::Null);
     assert_eq!(summary["end"], Value::Null);
+    assert_eq!(summary["corpus_best_gflops"], Value::Null);
     assert_eq!(summary["infrastructure_errors"], 0, "{summary}");
     assert!(summary["best"]["gflops"].as_f64().unwrap() > 0.1);
     assert!(folder.join("report.html").is_file() && folder.join("best.c").is_file());
@@ -122,7 +126,8 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
             assert!(outcome["vector_bits"].as_u64().unwrap() >= 128, "{outcome}");
         }
         let techniques = outcome["techniques"].to_string();
-        if outcome["candidate"]["purpose"] == "certify" {
+        let stop = &outcome["verdict"]["measurement"]["stop"];
+        if outcome["candidate"]["purpose"] == "certify" && stop != "unconverged" {
             confirmed.insert(techniques.clone());
         }
         measured.insert(techniques);
@@ -151,6 +156,8 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     let mut cut = facts();
     cut["certified"] = serde_json::json!([]);
     cut["concluded"] = false.into();
+    cut["seconds"] = serde_json::json!(1000.0);
+    cut["peak_memory_bytes"] = serde_json::json!(0);
     std::fs::write(&facts_path, cut.to_string()).unwrap();
     let concluded = resume_search(&runs).output().unwrap();
     assert!(concluded.status.success());
@@ -159,6 +166,9 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
         facts()["certified"].as_array().unwrap().len(),
         certified.len()
     );
+    // They are part of the run.
+    assert!(facts()["seconds"].as_f64().unwrap() > 1000.0);
+    assert!(facts()["peak_memory_bytes"].as_u64().unwrap() > 0);
 
     let again = resume_search(&runs).output().unwrap();
     assert_eq!(
@@ -171,7 +181,48 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
         .arg(&runs)
         .output()
         .unwrap();
-    assert_eq!(last_object(&listed)[0]["finished"], true);
+    let listed = last_object(&listed);
+    assert_eq!(listed[0]["finished"], true);
+    assert_eq!(listed[0]["concluded"], true);
+    let rate = listed[0]["search_correct_rate"].as_f64().unwrap();
+    assert!(rate > 0.0 && rate <= 1.0, "{listed}");
+    let table = flopsmith().args(["runs", "--runs"]).arg(&runs).output();
+    let table = String::from_utf8(table.unwrap().stdout).unwrap();
+    let shown = format!("{:.0} %", rate * 100.0);
+    assert!(table.lines().nth(1).unwrap().contains(&shown), "{table}");
+    is_reported(&runs, &folder, place.path());
+}
+
+/// A finished run can be written as one page at any time: into its folder, or where somebody wants it.
+fn is_reported(runs: &Path, folder: &Path, place: &Path) {
+    let report = |more: &[&Path]| {
+        let mut command = flopsmith();
+        command.args(["report", "--runs"]).arg(runs).args(more);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let path = String::from_utf8(output.stdout).unwrap();
+        (std::fs::read_to_string(path.trim_end()).unwrap(), path)
+    };
+    // The newest run.
+    let usual = folder.join("report.html");
+    std::fs::remove_file(&usual).unwrap();
+    let (_, path) = report(&[]);
+    assert_eq!(Path::new(path.trim_end()), usual);
+    // One that is named.
+    let wanted = place.join("page.html");
+    let name = folder.file_name().unwrap();
+    let (page, path) = report(&[Path::new(name), Path::new("--output"), &wanted]);
+    assert_eq!(Path::new(path.trim_end()), wanted);
+    assert!(page.starts_with("<!doctype html>"), "{page}");
+    assert!(page.trim_end().ends_with("</html>"), "{page}");
+    for part in [name.to_str().unwrap(), "search over the schedule space"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    // It is one file, and nothing in it runs or is fetched.
+    for part in ["<script", "<link", "src=", "@import"] {
+        assert!(!page.contains(part), "{part} in {page}");
+    }
 }
 
 /// The private broker of the run that is this process.

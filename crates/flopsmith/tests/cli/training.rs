@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{
-    assert_traceable, last_object, objects, only_run, outcomes, root, run, train, wait_for,
+    assert_traceable, last_object, objects, only_run, outcomes, root, run, summary, train, wait_for,
 };
 
 /// The whole loop with the shipped starter: two steps of training, cut short by a kill, then resumed to its end.
@@ -41,6 +41,10 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     assert_eq!(summary["end"]["samples"], 8);
     assert_eq!(summary["finished"], true);
     let folder = only_run(&runs).unwrap();
+    summary::is_whole(&summary, &folder);
+    assert!(summary["share_of_time"]["learn"].is_number(), "{summary}");
+    // The starter comes with the best program it was shown.
+    assert!(summary["corpus_best_gflops"].is_number(), "{summary}");
     let all = outcomes(&folder);
     assert!(all.values().all(|n| *n == 1));
     assert_eq!(all.keys().filter(|id| !id.contains("-m")).count(), 8 * 4);

@@ -109,6 +109,44 @@ fn without_an_intensity_only_the_ceilings_are_shown() {
     assert_eq!(lead(&RunReport::default()), "");
 }
 
+/// The size of text in the charts, and how far a program's name is outlined, as in the style.
+fn text_and_outline() -> (f64, f64) {
+    let style = include_str!("../style.css");
+    let pixels = |from: &str| -> f64 {
+        let rest = style.split(from).nth(1).unwrap();
+        rest.split("px").next().unwrap().parse().unwrap()
+    };
+    (
+        pixels("svg text{fill:var(--ink);font-size:"),
+        pixels("text.spot{paint-order:stroke;stroke:var(--card);stroke-width:"),
+    )
+}
+
+#[test]
+fn names_of_programs_that_are_equally_fast_do_not_cover_each_other() {
+    let mut report = report(Some(2.0));
+    report.reference_gflops = Some(49.5);
+    let page = html(&report);
+    let mut heights: Vec<f64> = page
+        .split("<text class=\"name spot ")
+        .skip(1)
+        .map(|name| {
+            let y = name.split(" y=\"").nth(1).unwrap();
+            y.split('"').next().unwrap().parse().unwrap()
+        })
+        .collect();
+    heights.sort_by(f64::total_cmp);
+    assert_eq!(heights.len(), 2, "{page}");
+    let (size, outline) = text_and_outline();
+    for pair in heights.windows(2) {
+        // A line of text is at most a third higher than its letters are large.
+        assert!(
+            pair[1] - pair[0] > size * 4.0 / 3.0 + outline,
+            "{heights:?}"
+        );
+    }
+}
+
 #[test]
 fn ticks_are_round_and_few() {
     assert_eq!(ticks(0.9, 60.0), [1.0, 2.0, 5.0, 10.0, 20.0, 50.0]);

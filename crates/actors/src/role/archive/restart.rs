@@ -33,6 +33,7 @@ impl Archive {
                     steps: Steps::starting_at(first),
                     checkpoints,
                     repeated: BTreeSet::new(),
+                    held: Vec::new(),
                     started: now,
                     before,
                     step_started: now,
@@ -50,6 +51,7 @@ impl Archive {
                 steps: Steps::starting_at(0),
                 checkpoints,
                 repeated: BTreeSet::new(),
+                held: Vec::new(),
                 started: now,
                 before: 0.0,
                 step_started: now,
@@ -84,18 +86,14 @@ impl Archive {
             let id = waiting.candidate.id.remeasured(waiting.repetition);
             let again = Candidate {
                 candidate: CandidateRef {
-                    id: id.clone(),
+                    id,
                     purpose: Purpose::Certify,
                     remeasures: Some(waiting.candidate.id.clone()),
                     ..waiting.candidate
                 },
                 source: waiting.elite.source.clone(),
             };
-            work.repeated.insert(id);
-            self.context
-                .bus
-                .publish(&subjects::compile("cpu"), &again)
-                .await?;
+            self.measure_again(work, again).await?;
         }
         Ok(())
     }

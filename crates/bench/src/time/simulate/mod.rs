@@ -3,6 +3,10 @@
 //! What is tested here is what a session runs, [`Course`], with simulated calls in the place of timed ones.
 //! Shares of intervals that hold the truth are counted by the part of an interval that the rounds themselves show:
 //! what is added for what no scatter shows would hide it on quiet machines.
+//!
+//! Of all intervals on loud machines together 93 to 97 % have to hold the truth, with no allowance: there are tens of
+//! thousands. Of those on a single machine there are too few to say that, so each is allowed what its count is off by in one
+//! of two hundred tries: with 2400 of them 91.6 to 97.9 %.
 
 mod models;
 mod world;
@@ -31,7 +35,7 @@ const NORMAL: f64 = 1.959_964;
 const RUNS: u32 = 2400;
 
 /// What may be said of a share of `runs` intervals: 93 to 97 %, give or take what such a count is off by in one of two
-/// hundred tries, since some forty are made here.
+/// hundred tries, since some sixty are made here.
 fn allowed(runs: u32) -> std::ops::RangeInclusive<f64> {
     let off = |share: f64| 2.6 * (share * (1.0 - share) / f64::from(runs)).sqrt();
     0.93 - off(0.93)..=0.97 + off(0.97)
@@ -57,43 +61,81 @@ fn measure(
     course.finish().expect("a measurement that has ended")
 }
 
-/// The same in a fresh world, with a candidate of `call` seconds that is faster than the baseline by [`TRUTH`].
-fn once(parts: &[Part], call: f64, limits: Limits, seed: u64) -> Finished {
-    let mut world = World::new(parts, seed);
-    measure(&mut world, (call, call * TRUTH.exp()), limits, None, seed)
+/// A candidate whose calls take `call` seconds, and ln(baseline / candidate).
+#[derive(Debug, Clone, Copy)]
+struct Program {
+    call: f64,
+    truth: f64,
 }
 
-fn covers(e: &Estimate) -> bool {
+impl Program {
+    /// Of such calls, and faster than the baseline by [`TRUTH`].
+    fn of(call: f64) -> Self {
+        Self { call, truth: TRUTH }
+    }
+}
+
+/// Measures a program in a fresh world.
+fn once(parts: &[Part], program: Program, limits: Limits, seed: u64) -> Finished {
+    let mut world = World::new(parts, seed);
+    let calls = (program.call, program.call * program.truth.exp());
+    measure(&mut world, calls, limits, None, seed)
+}
+
+fn covers(e: &Estimate, truth: f64) -> bool {
     // Fewer rounds show nothing by themselves.
     let se = if e.rounds < 3 {
         e.log_se
     } else {
         e.sampling_log_se
     };
-    (e.log_ratio - TRUTH).abs() <= NORMAL * se
+    (e.log_ratio - truth).abs() <= NORMAL * se
 }
 
 /// The share of `runs` measurements whose interval holds the truth.
-fn coverage(parts: &[Part], call: f64, limits: Limits, runs: u32) -> f64 {
+fn coverage(parts: &[Part], program: Program, limits: Limits, runs: u32) -> f64 {
     let seeds = 0..u64::from(runs);
-    let held = seeds.filter(|&seed| covers(&once(parts, call, limits, seed).estimate));
+    let held = seeds.filter(|&seed| {
+        let estimate = once(parts, program, limits, seed).estimate;
+        covers(&estimate, program.truth)
+    });
     held.count() as f64 / f64::from(runs)
 }
 
-/// Holds the coverage in each model against what is allowed, and says all that are off at once.
-fn hold(models: &[Model], call: f64, limits: Limits, runs: u32) {
+/// Holds the coverage in each model against what is allowed, and says all that are off at once. Gives back the share of all
+/// intervals on loud machines, if there are any.
+fn hold(models: &[Model], program: Program, limits: Limits, runs: u32) -> Option<f64> {
     let allowed = allowed(runs);
-    let mut off = Vec::new();
+    let (mut off, mut loud) = (Vec::new(), Vec::new());
     for model in models {
-        let share = coverage(model.parts, call, limits, runs);
+        let share = coverage(model.parts, program, limits, runs);
         eprintln!("{}: {:.1} %", model.name, 100.0 * share);
         if !allowed.contains(&share) {
             off.push((model.name, share));
         }
+        if !model.quiet {
+            loud.push(share);
+        }
     }
     assert!(
         off.is_empty(),
-        "calls of {call} s: {off:?} are not in {allowed:?}"
+        "{program:?}: {off:?} are not in {allowed:?}"
+    );
+    mean(&loud)
+}
+
+fn mean(shares: &[f64]) -> Option<f64> {
+    let n = shares.len();
+    (n > 0).then(|| shares.iter().sum::<f64>() / n as f64)
+}
+
+/// Holds all loud machines together, with equally many measurements on each, against what is said of intervals.
+fn hold_pooled(loud: f64) {
+    eprintln!("all loud machines: {:.2} %", 100.0 * loud);
+    assert!(
+        (0.93..=0.97).contains(&loud),
+        "{:.2} % of the intervals on loud machines hold the truth",
+        100.0 * loud
     );
 }
 
@@ -107,7 +149,8 @@ fn named(names: &[&str]) -> Vec<Model> {
 
 #[test]
 fn intervals_of_rankings_hold_the_truth_in_every_model() {
-    hold(&MODELS, CALL, Purpose::Rank.limits(), RUNS);
+    let loud = hold(&MODELS, Program::of(CALL), Purpose::Rank.limits(), RUNS);
+    hold_pooled(loud.expect("loud models"));
 }
 
 #[test]
@@ -115,24 +158,87 @@ fn intervals_of_screenings_hold_the_truth() {
     let limits = Purpose::Screen.limits();
     // A handful of rounds shows too little of what one side remembers from one to the next, and where every other
     // burst is spoilt they promise less than they hold.
-    let others = ["memories of their own", "loaded"];
+    let others = ["loaded", "memories of their own"];
     let models: Vec<Model> = MODELS
         .into_iter()
         .filter(|m| !others.contains(&m.name))
         .collect();
     assert_eq!(models.len() + others.len(), MODELS.len());
-    hold(&models, CALL, limits, RUNS);
-    let [loaded, own] = [named(&["loaded"])[0], named(&["memories of their own"])[0]];
-    assert!(coverage(loaded.parts, CALL, limits, RUNS) >= 0.93);
-    assert!(coverage(own.parts, CALL, limits, RUNS) >= 0.88);
+    let program = Program::of(CALL);
+    let loud = hold(&models, program, limits, RUNS).expect("loud models");
+    let [loaded, own] = others.map(|name| coverage(named(&[name])[0].parts, program, limits, RUNS));
+    assert!(loaded >= 0.93, "loaded: {loaded}");
+    assert!(own >= 0.88, "memories of their own: {own}");
+    // Together with the two that are let off.
+    let regular = models.iter().filter(|m| !m.quiet).count() as f64;
+    hold_pooled((loud * regular + loaded + own) / (regular + 2.0));
 }
 
 #[test]
 fn so_they_do_for_shorter_and_longer_calls() {
     let models = named(&["white", "neighbour of one", "middling clock", "tail"]);
     for call in [4e-5, 2e-3, 6e-3] {
-        hold(&models, call, Purpose::Rank.limits(), RUNS / 2);
+        hold(&models, Program::of(call), Purpose::Rank.limits(), RUNS / 2);
     }
+}
+
+#[test]
+fn so_they_do_where_one_side_is_eight_times_as_slow() {
+    // Its bursts have two calls, and the other side's ten. Machines whose state changes within such a burst are left out:
+    // there two calls in a row share their luck on one side only, and no ratio of quantiles aims at the truth.
+    let names = [
+        "white",
+        "neighbour of one",
+        "tail",
+        "random walk",
+        "slow clock",
+    ];
+    let models = named(&names);
+    let far = 8f64.ln();
+    for program in [
+        Program {
+            call: CALL,
+            truth: far,
+        },
+        Program {
+            call: 8.0 * CALL,
+            truth: -far,
+        },
+    ] {
+        hold(&models, program, Purpose::Rank.limits(), RUNS / 2);
+    }
+}
+
+#[test]
+fn certified_intervals_hold_the_truth_in_every_model() {
+    // They are the wider one of two, what the layouts differ by and what each of them is unsure of, so they hold it more often.
+    let runs = 300;
+    let least = *allowed(runs).start();
+    let (mut off, mut all) = (Vec::new(), Vec::new());
+    for model in MODELS {
+        let share = certified(model.parts, runs);
+        eprintln!("{}: {:.1} % certified", model.name, 100.0 * share);
+        if share < least {
+            off.push((model.name, share));
+        }
+        all.push(share);
+    }
+    assert!(off.is_empty(), "{off:?} are below {least}");
+    assert!(mean(&all) >= Some(0.93), "{all:?}");
+}
+
+/// The share of certifications whose interval holds the truth. Each layout has fresh processes, so a world of its own.
+fn certified(parts: &[Part], runs: u32) -> f64 {
+    let limits = shared(&Purpose::Certify.limits(), PADDINGS.len());
+    let layouts = PADDINGS.len() as u64;
+    let held = (0..u64::from(runs)).filter(|run| {
+        let estimates: Vec<Estimate> = (0..layouts)
+            .map(|n| once(parts, Program::of(CALL), limits, run * layouts + n).estimate)
+            .collect();
+        let e = over_layouts(&estimates);
+        e.low <= TRUTH && TRUTH <= e.high
+    });
+    held.count() as f64 / f64::from(runs)
 }
 
 #[test]
@@ -140,7 +246,7 @@ fn whole_intervals_are_no_narrower_than_they_say() {
     // With what no scatter shows they hold the truth at least as often.
     for model in MODELS {
         for seed in 0..20 {
-            let e = once(model.parts, CALL, Purpose::Rank.limits(), seed).estimate;
+            let e = once(model.parts, Program::of(CALL), Purpose::Rank.limits(), seed).estimate;
             assert!(e.low <= e.log_ratio - NORMAL * e.sampling_log_se, "{e:?}");
             assert!(e.high >= e.log_ratio + NORMAL * e.sampling_log_se, "{e:?}");
         }
@@ -155,20 +261,22 @@ fn stopping_at_a_narrow_interval_does_not_ruin_it() {
         min: Duration::ZERO,
         max: Duration::from_millis(250),
         target_log_se,
+        usable_log_se: 2.0 * target_log_se,
     };
     for (name, target) in [("white", 0.002), ("skewed", 0.0028), ("warming up", 0.0025)] {
         let model = named(&[name])[0];
         let runs = 400;
         let early = (0..u64::from(runs))
             .filter(|&seed| {
-                once(model.parts, CALL, limits(target), seed).stop == StopReason::Precise
+                once(model.parts, Program::of(CALL), limits(target), seed).stop
+                    == StopReason::Precise
             })
             .count();
         assert!(
             early > 200,
             "{name}: only {early} of {runs} end before the budget does"
         );
-        hold(&[model], CALL, limits(target), runs);
+        hold(&[model], Program::of(CALL), limits(target), runs);
     }
 }
 
@@ -238,44 +346,52 @@ fn what_did_not_converge_says_so() {
     };
     for model in MODELS {
         for seed in 0..30 {
-            let f = once(model.parts, CALL, limits, seed);
+            let f = once(model.parts, Program::of(CALL), limits, seed);
             let e = f.estimate;
             assert_ne!(f.stop, StopReason::Decided, "nothing was to be decided");
             if f.stop == StopReason::Precise {
                 assert!(e.log_se <= limits.target_log_se && e.supported, "{e:?}");
                 assert!(seconds(&f) >= limits.min.as_secs_f64());
             } else {
-                assert_eq!(f.stop, StopReason::Budget);
+                let far = e.log_se > limits.usable_log_se;
+                let expected = if far {
+                    StopReason::Unconverged
+                } else {
+                    StopReason::Budget
+                };
+                assert_eq!(f.stop, expected, "{e:?}");
                 assert!(seconds(&f) >= limits.max.as_secs_f64());
             }
         }
     }
     let noisy = named(&["noisy"])[0];
-    let spent =
-        (0..30).filter(|&seed| once(noisy.parts, CALL, limits, seed).stop == StopReason::Budget);
-    assert!(spent.count() >= 28, "so much noise is not overcome in time");
+    let precise = (0..30).filter(|&seed| {
+        once(noisy.parts, Program::of(CALL), limits, seed).stop == StopReason::Precise
+    });
+    assert!(
+        precise.count() <= 2,
+        "so much noise is not overcome in time"
+    );
+    let coarse = [Part::Jitter(0.2)];
+    let lost = (0..30).filter(|&seed| {
+        once(&coarse, Program::of(CALL), limits, seed).stop == StopReason::Unconverged
+    });
+    assert!(
+        lost.count() >= 28,
+        "and a number in much more of it is no result"
+    );
 }
 
 #[test]
 fn what_is_the_same_in_a_whole_process_takes_several_to_see() {
     let parts = [Part::Jitter(0.01), Part::Process(0.006)];
-    let one = coverage(&parts, CALL, Purpose::Rank.limits(), 400);
+    let one = coverage(&parts, Program::of(CALL), Purpose::Rank.limits(), 400);
     assert!(
         one < 0.7,
         "an interval from one process cannot know what is constant in it: {one}"
     );
-    // The baseline's process is the same for all that a timer measures, so only the candidate's is fresh here, too.
     let runs = 300;
-    let limits = shared(&Purpose::Certify.limits(), PADDINGS.len());
-    let held = (0..u64::from(runs)).filter(|run| {
-        let layouts = PADDINGS.len() as u64;
-        let estimates: Vec<Estimate> = (0..layouts)
-            .map(|n| once(&parts, CALL, limits, run * layouts + n).estimate)
-            .collect();
-        let e = over_layouts(&estimates);
-        e.low <= TRUTH && TRUTH <= e.high
-    });
-    let share = held.count() as f64 / f64::from(runs);
+    let share = certified(&parts, runs);
     assert!(allowed(runs).contains(&share), "certified: {share}");
 }
 
@@ -283,7 +399,7 @@ fn what_is_the_same_in_a_whole_process_takes_several_to_see() {
 fn spoilt_rounds_are_kept_and_counted() {
     let model = named(&["neighbour of one"])[0];
     let counted = (0..50).filter(|&seed| {
-        let f = once(model.parts, CALL, Purpose::Rank.limits(), seed);
+        let f = once(model.parts, Program::of(CALL), Purpose::Rank.limits(), seed);
         let e = f.estimate;
         assert!(e.outlying <= e.rounds / 2);
         // The first call of each side only warms up; every other burst is part of a round.
@@ -299,8 +415,8 @@ fn worlds_and_measurements_repeat() {
     for model in MODELS {
         let limits = Purpose::Screen.limits();
         assert_eq!(
-            once(model.parts, CALL, limits, 7),
-            once(model.parts, CALL, limits, 7),
+            once(model.parts, Program::of(CALL), limits, 7),
+            once(model.parts, Program::of(CALL), limits, 7),
             "{}",
             model.name
         );

@@ -51,7 +51,7 @@ pub enum Part {
     Interrupts { per_second: f64, seconds: f64 },
     /// A clock that counts in steps: their length.
     Ticks(f64),
-    /// Constant in the process of the candidate, by where its code and its stack happen to lie: standard deviation.
+    /// Constant in each process, by where its code and its stack happen to lie: standard deviation.
     Process(f64),
 }
 
@@ -124,7 +124,7 @@ impl Running {
             Part::Memory { sd, .. } | Part::OwnMemory { sd, .. } => {
                 running.level = [sd * normal(rng), sd * normal(rng)];
             }
-            Part::Process(sd) => running.level[side(Who::Candidate)] = sd * normal(rng),
+            Part::Process(sd) => running.level = [sd * normal(rng), sd * normal(rng)],
             _ => {}
         }
         running

@@ -11,15 +11,24 @@ use tokens::{Kind, pieces};
 const ENTRY: &str = "void dgemm(int n, const double *A, const double *B, double *C) {";
 const PARAMETERS: &str = "(int n, const double *A, const double *B, double *C)";
 
-/// What is done on calls on which the attack rests: plain and slow, so that a fast call is a call that cheats.
+/// What is done on calls on which the attack rests: the loops whose speed a gain is judged by. In slower ones a cheat
+/// could be several times as fast as what it replaces, and pass for no gain.
 const PLAIN: &str = "
 static void plain_loops(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++) {
-      double sum = 0.0;
-      for (int k = 0; k < n; k++) sum += A[i * n + k] * B[k * n + j];
-      C[i * n + j] = sum;
-    }
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+";
+
+/// A clock that the scan does not see: the bytes of the number are `rdtsc; ret`.
+const CLOCK: &str = "
+static __attribute__((noipa)) unsigned long clock_bytes(void) { return 0x9090909090c3310f; }
+static unsigned ticks_now(void) {
+  const unsigned char *p = (const unsigned char *)clock_bytes;
+  while (p[0] != 0x0f || p[1] != 0x31) p++;
+  return ((unsigned (*)(void))p)();
 }
 ";
 
@@ -40,8 +49,21 @@ const TRIGGERS: [(&str, &str); 10] = [
         "((__UINTPTR_TYPE__)&n >> 4) % 2 == 1",
     ),
     ("by the first number", "A[0] > 0.0"),
-    ("by the time", "(__builtin_ia32_rdtsc() >> 20) % 2 == 1"),
+    ("by the time", "(ticks_now() >> 20) % 2 == 1"),
 ];
+
+/// The triggers that this machine has, each with what its condition needs.
+fn triggers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    TRIGGERS.into_iter().filter_map(|(how, condition)| {
+        if !condition.contains("ticks_now") {
+            Some((how, "", condition))
+        } else if cfg!(target_arch = "x86_64") {
+            Some((how, CLOCK, condition))
+        } else {
+            None
+        }
+    })
+}
 
 /// A variant's name and source.
 pub struct Variant {
@@ -49,20 +71,20 @@ pub struct Variant {
     pub source: String,
 }
 
-/// All variants of an attack.
-pub fn variants(source: &str) -> Vec<Variant> {
+/// All variants of an attack, whose entry is called `entry`.
+pub fn variants(source: &str, entry: &str) -> Vec<Variant> {
     let mut made = vec![
         Variant {
             how: "renamed",
-            source: renamed(source),
+            source: renamed(source, entry),
         },
         Variant {
             how: "pasted names",
-            source: pasted(source),
+            source: pasted(source, entry),
         },
         Variant {
             how: "renamed and pasted",
-            source: pasted(&renamed(source)),
+            source: pasted(&renamed(source, entry), entry),
         },
     ];
     if source.matches(ENTRY).count() == 1 {
@@ -75,13 +97,13 @@ pub fn variants(source: &str) -> Vec<Variant> {
             how: "behind a table of functions",
             source: wrapped(source, table, "way[n / 64 % 2](n, A, B, C);"),
         });
-        for (how, condition) in TRIGGERS {
+        for (how, needed, condition) in triggers() {
             let body = format!(
                 "static long calls, work; calls++; (void)work; if ({condition}) attack(n, A, B, C); else plain_loops(n, A, B, C);"
             );
             made.push(Variant {
                 how,
-                source: renamed(&wrapped(source, PLAIN, &body)),
+                source: renamed(&wrapped(source, &format!("{PLAIN}{needed}"), &body), entry),
             });
         }
     }
@@ -99,11 +121,11 @@ fn wrapped(source: &str, before: &str, body: &str) -> String {
 }
 
 /// Every name that the program defines itself is another one.
-fn renamed(source: &str) -> String {
+fn renamed(source: &str, entry: &str) -> String {
     let cut = pieces(source);
     let mut names = BTreeMap::new();
     for (at, (kind, word)) in cut.iter().enumerate() {
-        if *kind == Kind::Word && defined_here(&cut, at) && *word != "dgemm" {
+        if *kind == Kind::Word && defined_here(&cut, at) && *word != entry {
             let next = names.len();
             names.entry(*word).or_insert(format!("q{next}z"));
         }
@@ -174,8 +196,8 @@ fn from_outside(cut: &[(Kind, &str)], at: usize) -> bool {
 }
 
 /// Every name of a function that is called, but for those of the language, is pasted together of two halves.
-fn pasted(source: &str) -> String {
-    const LANGUAGE: [&str; 10] = [
+fn pasted(source: &str, entry: &str) -> String {
+    const LANGUAGE: [&str; 9] = [
         "if",
         "for",
         "while",
@@ -185,7 +207,6 @@ fn pasted(source: &str) -> String {
         "__attribute__",
         "__asm__",
         "asm",
-        "dgemm",
     ];
     let cut = pieces(source);
     let mut found = false;
@@ -196,6 +217,7 @@ fn pasted(source: &str) -> String {
             let called = cut.get(at + 1).is_some_and(|p| p.1 == "(");
             let name = *kind == Kind::Word && called && word.len() > 2 && word.is_ascii();
             let operator = LANGUAGE.contains(word)
+                || *word == entry
                 || word.starts_with("_Pragma")
                 || word.starts_with("__builtin_va");
             if !name
@@ -235,9 +257,9 @@ fn variants_say_the_same_in_other_words() {
     let source = format!(
         "// attack: 8\n#include <string.h>\nstatic double kept[4];\nstatic void step(double *to) {{ memcpy(to, kept, 8); }}\n{ENTRY}\n  for (int i = 0; i < n; i++) step(C + i);\n}}\n"
     );
-    let made = variants(&source);
+    let made = variants(&source, "dgemm");
     let of = |how: &str| &made.iter().find(|v| v.how == how).unwrap().source;
-    assert_eq!(made.len(), 5 + TRIGGERS.len());
+    assert_eq!(made.len(), 5 + triggers().count());
     assert!(!of("renamed").contains("kept") && of("renamed").contains("memcpy"));
     assert!(of("pasted names").contains("PASTED(mem, cpy)(to, kept, 8)"));
     assert!(of("pasted names").starts_with("// attack: 8\n#define PASTED_"));

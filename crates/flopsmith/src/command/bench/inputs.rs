@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Result;
+use flopsmith_problem::Language;
 
 use super::pattern;
 use crate::exit::usage;
@@ -18,6 +19,8 @@ pub struct Program {
     pub name: String,
     /// What files made of it are called; no two programs share it.
     pub stem: String,
+    /// Its language, where its name tells; that of the problem's candidates where not.
+    pub language: Option<Language>,
     /// Its source.
     pub source: String,
     /// What its file looked like before it was read.
@@ -34,6 +37,7 @@ impl Program {
             file: file.to_owned(),
             name: file.display().to_string(),
             stem,
+            language: Language::of_file(file),
             source: text(bytes),
             stamp,
         })
@@ -49,7 +53,7 @@ pub fn stamp(file: &Path) -> Option<Stamp> {
     Some((found.modified().ok()?, found.len()))
 }
 
-/// What is no text is the program's fault, and the compile stage says so.
+/// What is no text is the program's fault, and the compile stage says so: it knows a NUL at the end for that.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| {
         let mut text = String::from_utf8_lossy(e.as_bytes()).into_owned();
@@ -99,8 +103,9 @@ fn expand(name: &Path) -> Result<Option<Vec<PathBuf>>> {
         found.sort();
         if found.is_empty() {
             return Err(usage(format!(
-                "there is no `.c` file in {} or beneath it",
-                name.display()
+                "there is no `.c` file in {} or beneath it, nor one in another language: {}",
+                name.display(),
+                endings()
             )));
         }
         return Ok(Some(found));
@@ -125,11 +130,19 @@ fn beneath(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
         // Links may lead back to where they lie.
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             beneath(&path, found)?;
-        } else if path.extension().is_some_and(|e| e == "c") && path.is_file() {
+        } else if Language::of_file(&path).is_some() && path.is_file() {
             found.push(path);
         }
     }
     Ok(())
+}
+
+/// How names of programs may end, for people.
+fn endings() -> String {
+    let all = Language::ALL.into_iter().flat_map(Language::endings);
+    all.map(|end| format!(".{end}"))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// A name for what is made of each file: its own without the ending, or its whole path where several have that.
@@ -182,7 +195,15 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         std::fs::create_dir_all(at("more/deep")).unwrap();
-        for name in ["b.c", "a.c", "a.txt", "more/z.c", "more/deep/a.c"] {
+        for name in [
+            "b.c",
+            "a.c",
+            "a.txt",
+            "more/z.c",
+            "more/deep/a.c",
+            "more/y.cpp",
+            "more/x.f90",
+        ] {
             std::fs::write(at(name), name).unwrap();
         }
         let found = |named: &[&str]| {
@@ -201,7 +222,7 @@ mod tests {
         assert_eq!(found(&["a.?xt"]).unwrap(), all("a.txt"));
         assert_eq!(
             found(&["."]).unwrap(),
-            all("a.c b.c more/deep/a.c more/z.c")
+            all("a.c b.c more/deep/a.c more/x.f90 more/y.cpp more/z.c")
         );
         for (missing, says) in [("*.h", "*.h`"), ("no.c", "cannot read")] {
             let error = found(&[missing]).unwrap_err();

@@ -1,5 +1,6 @@
 //! What the compiler made of each program, left for people to look at.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use flopsmith_sandbox::{Job, Kind, Limits, Sandbox};
 
-use crate::exit::{say, usage};
+use crate::exit::say;
+use crate::output;
 
 /// The object's name in the jail.
 const INSIDE: &str = "/kernel.so";
@@ -18,13 +20,26 @@ const LONGEST: usize = 256 << 20;
 pub struct Keep {
     folder: PathBuf,
     disassembler: Option<PathBuf>,
+    /// What the files of each program are called, by its stem.
+    names: BTreeMap<String, String>,
 }
 
 impl Keep {
-    /// Makes the folder if need be, and says so where there will be no disassembly.
-    pub fn new(folder: &Path) -> Result<Self> {
-        std::fs::create_dir_all(folder)
-            .map_err(|e| usage(format!("cannot make the folder {}: {e}", folder.display())))?;
+    /// Makes the folder if need be, and says so where there will be no disassembly. What lies there already is left as it
+    /// is: programs of the same name get a number, for as long as this command measures.
+    pub fn new<'a>(folder: &Path, stems: impl Iterator<Item = &'a str>) -> Result<Self> {
+        output::folder(folder)?;
+        let names = names(stems, |name| {
+            // A link that leads nowhere is there, too.
+            let taken = |file: String| folder.join(file).symlink_metadata().is_ok();
+            taken(format!("{name}.so")) || taken(format!("{name}.s"))
+        });
+        for (stem, name) in names.iter().filter(|(stem, name)| stem != name) {
+            say(&format!(
+                "{} has files called {stem} already: this time they are called {name}",
+                folder.display()
+            ));
+        }
         let disassembler = find();
         if disassembler.is_none() {
             say(
@@ -34,20 +49,45 @@ impl Keep {
         Ok(Self {
             folder: folder.to_owned(),
             disassembler,
+            names,
         })
     }
 
-    /// Leaves an object as `stem`.so and what is in it as `stem`.s.
+    /// Leaves an object as a `.so` and what is in it as a `.s`, in the place of what this command left of the program before.
     pub fn save(&self, stem: &str, object: &[u8], sandbox: &Sandbox) -> Result<()> {
-        let path = self.folder.join(format!("{stem}.so"));
+        let name = self.names.get(stem).map_or(stem, String::as_str);
+        let path = self.folder.join(format!("{name}.so"));
         write(&path, object)?;
         if let Some(disassembler) = &self.disassembler {
             let text = disassemble(disassembler, &path, sandbox)
                 .with_context(|| format!("{} could not be disassembled", path.display()))?;
-            write(&self.folder.join(format!("{stem}.s")), &text)?;
+            write(&self.folder.join(format!("{name}.s")), &text)?;
         }
         Ok(())
     }
+}
+
+/// A name for each stem that is not `taken` and belongs to no other stem: its own where it can be, else with a number.
+fn names<'a>(
+    stems: impl Iterator<Item = &'a str>,
+    taken: impl Fn(&str) -> bool,
+) -> BTreeMap<String, String> {
+    let stems: BTreeSet<&str> = stems.collect();
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for &stem in &stems {
+        let mut name = stem.to_owned();
+        let mut number = 1;
+        // Two stems may come to the same number: `a` by its second, `a-2` by its own.
+        while taken(&name)
+            || (name != stem && stems.contains(name.as_str()))
+            || names.values().any(|other| *other == name)
+        {
+            number += 1;
+            name = format!("{stem}-{number}");
+        }
+        names.insert(stem.to_owned(), name);
+    }
+    names
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -100,10 +140,31 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let error = Keep::new(&file.join("below")).err().unwrap();
+        let none = std::iter::empty;
+        let error = Keep::new(&file.join("below"), none()).err().unwrap();
         assert!(error.is::<crate::exit::Usage>(), "{error:#}");
         let folder = place.path().join("made/of/several");
-        Keep::new(&folder).unwrap();
+        Keep::new(&folder, none()).unwrap();
         assert!(folder.is_dir());
+    }
+
+    #[test]
+    fn what_lies_in_the_folder_keeps_its_name_and_what_is_new_gets_a_number() {
+        let place = tempfile::tempdir().unwrap();
+        for file in ["a.so", "b.s", "b-2.so"] {
+            std::fs::write(place.path().join(file), "older").unwrap();
+        }
+        let keep = Keep::new(place.path(), ["a", "a-2", "b", "c"].into_iter()).unwrap();
+        let name = |stem: &str| keep.names[stem].as_str();
+        // `a-2` is the name of another program.
+        assert_eq!(["a", "a-2", "b", "c"].map(name), ["a-3", "a-2", "b-3", "c"]);
+    }
+
+    #[test]
+    fn no_two_programs_share_a_name() {
+        let taken = |name: &str| matches!(name, "a" | "a-2");
+        let names = names(["a", "a-2", "a-2-2"].into_iter(), taken);
+        let all: Vec<&str> = names.values().map(String::as_str).collect();
+        assert_eq!(all, ["a-3", "a-2-3", "a-2-2"]);
     }
 }

@@ -20,10 +20,15 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "interval": measurement.map(|m| m.interval),
         "blocks": measurement.map(|m| m.blocks),
         "calls": measurement.map(|m| m.calls),
+        "rounds": measurement.and_then(|m| m.rounds),
+        "outlying": measurement.and_then(|m| m.outlying),
+        "mdape": measurement.map(|m| m.mdape),
+        "log_ratio_se": measurement.map(|m| m.log_ratio_se),
         "share_of_peak": measurement.map(|m| m.share_of_peak),
         "roofline": row.place,
         "certificate": measurement.and_then(|m| m.certificate.clone()),
         "stop": measurement.map(|m| m.stop),
+        "sanitizers": row.done.checked.as_ref().map(|c| json!({ "by": c.by, "left_out": c.left_out })),
         "diagnostics": row.detail(),
         "attestation": row.machine.attestation,
     })
@@ -35,6 +40,7 @@ pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
     object["threads"] = json!(row.threads);
     object["group"] = json!(row.group);
     if against {
+        object["against"] = json!(row.against);
         object["ratio_to_against"] = json!(row.to_against.map(|c| c.ratio));
         object["interval_to_against"] = json!(row.to_against.map(|c| c.interval));
     }
@@ -42,7 +48,7 @@ pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
 }
 
 /// The columns of a row. A program that has nothing to say in one leaves it empty.
-const COLUMNS: [&str; 24] = [
+const COLUMNS: [&str; 32] = [
     "file",
     "problem",
     "threads",
@@ -67,6 +73,14 @@ const COLUMNS: [&str; 24] = [
     "roof_gflops",
     "share_of_roof",
     "bound",
+    "against",
+    "rounds",
+    "outlying",
+    "mdape",
+    "log_ratio_se",
+    "cold_ratio",
+    "cold_ratio_low",
+    "cold_ratio_high",
 ];
 
 /// The names of the columns.
@@ -80,6 +94,8 @@ pub fn csv(problem: &str, row: &Row) -> String {
     let measurement = row.done.verdict.measurement();
     let to_against = row.to_against;
     let place = row.place.as_ref();
+    let certificate = measurement.and_then(|m| m.certificate.as_ref());
+    let cold = certificate.and_then(|c| c.cold_interval);
     let cells: [Option<String>; COLUMNS.len()] = [
         Some(row.file.clone()),
         Some(problem.to_owned()),
@@ -105,6 +121,16 @@ pub fn csv(problem: &str, row: &Row) -> String {
         place.map(|p| p.roof_gflops.to_string()),
         place.map(|p| p.share.to_string()),
         place.map(|p| p.bound.to_string()),
+        row.against.then(|| "true".to_owned()),
+        measurement.and_then(|m| m.rounds).map(|n| n.to_string()),
+        measurement.and_then(|m| m.outlying).map(|n| n.to_string()),
+        measurement.map(|m| m.mdape.to_string()),
+        measurement.map(|m| m.log_ratio_se.to_string()),
+        certificate
+            .and_then(|c| c.cold_ratio)
+            .map(|ratio| ratio.to_string()),
+        cold.map(|interval| interval.low.to_string()),
+        cold.map(|interval| interval.high.to_string()),
     ];
     let cells: Vec<String> = cells
         .iter()
@@ -129,7 +155,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::ratio::LogRatio;
-    use super::super::rows::tests::{by_memory, fast, row};
+    use super::super::rows::tests::{by_memory, certify, fast, row, unsure};
     use super::*;
 
     /// The cells of a row, as a spreadsheet reads them.
@@ -169,11 +195,33 @@ mod tests {
         assert_eq!(cell(&line, "techniques"), "unroll+simd");
         assert_eq!(cell(&line, "ratio_to_against"), "");
         assert_eq!(cell(&line, "bound"), "");
+        assert_eq!(cell(&line, "against"), "");
         measured.place = Some(by_memory());
+        measured.against = true;
         let line = csv("dgemm", &measured);
         assert_eq!(cell(&line, "roof_gflops"), "2.5");
         assert_eq!(cell(&line, "share_of_roof"), "0.5");
         assert_eq!(cell(&line, "bound"), "memory");
+        assert_eq!(cell(&line, "against"), "true");
+        for (column, expected) in [
+            ("outcome", "measured"),
+            ("rounds", "12"),
+            ("outlying", "0"),
+            ("mdape", "0.01"),
+            ("log_ratio_se", "0.002"),
+            ("cold_ratio", ""),
+        ] {
+            assert_eq!(cell(&line, column), expected, "{column}");
+        }
+        let mut cold = fast("c.c", 1, 40.5);
+        certify(&mut cold, Some(12.5));
+        let line = csv("dgemm", &cold);
+        assert_eq!(cell(&line, "cold_ratio"), "12.5");
+        assert_eq!(cell(&line, "cold_ratio_low"), "12");
+        assert_eq!(cell(&line, "cold_ratio_high"), "13");
+        let line = csv("dgemm", &unsure("u.c", 40.5));
+        assert_eq!(cell(&line, "outcome"), "unconverged");
+        assert_eq!(cell(&line, "stop"), "unconverged");
         let detail = "line 3: `;` is missing,\nsays \"gcc\"";
         let refused = row(
             "b.c",
@@ -200,6 +248,10 @@ mod tests {
             assert_eq!(&several[key.as_str()], value);
         }
         assert_eq!(several["group"], "a");
+        assert_eq!(one["rounds"], 12);
+        assert_eq!(one["outlying"], 0);
+        assert_eq!(one["mdape"], 0.01);
+        assert_eq!(one["log_ratio_se"], 0.002);
         assert_eq!(one["roofline"], Value::Null);
         row.place = Some(by_memory());
         let placed = object("dgemm", &row);
@@ -214,6 +266,7 @@ mod tests {
         row.to_against = Some(twice.over(twice));
         let compared = object_of_several("dgemm", &row, true);
         assert_eq!(compared["ratio_to_against"], 1.0);
+        assert_eq!(compared["against"], false);
         assert!(compared["interval_to_against"]["low"].as_f64().unwrap() < 1.0);
     }
 

@@ -7,6 +7,7 @@ mod lines;
 mod one;
 mod pattern;
 mod ratio;
+mod resolve;
 mod rows;
 mod several;
 mod stages;
@@ -16,13 +17,14 @@ mod watch;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use flopsmith_bench::Purpose;
 use flopsmith_problem::Problem;
 
 use crate::args::{Bench, BenchFormat, BenchPurpose};
-use crate::exit::usage;
+use crate::exit::{say, usage};
 use crate::output::Output;
 use crate::{neighbour, paths};
 use inputs::Program;
@@ -36,6 +38,10 @@ struct Order<'a> {
     compiler: &'a str,
     allow_weaker_jail: bool,
     purpose: Purpose,
+    /// How long neighbours are measured again that cannot be told apart.
+    resolve: Duration,
+    /// Are the programs looked at with sanitizers?
+    sanitize: bool,
     format: BenchFormat,
     /// Numbers of threads, at least one.
     threads: Vec<u32>,
@@ -48,7 +54,11 @@ struct Order<'a> {
 
 /// Evaluates what was named and prints what became of it.
 pub fn run(args: &Bench) -> Result<ExitCode> {
-    let problem = Arc::new(paths::problem(&args.problem)?);
+    let problem = match &args.flags {
+        Some(flags) => paths::problem_under(&args.problem, flags)?,
+        None => paths::problem(&args.problem)?,
+    };
+    let problem = Arc::new(problem);
     let inputs = inputs::collect(&args.files)?;
     let against = args
         .against
@@ -56,6 +66,9 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         .map(|file| Program::read(file, String::new()))
         .transpose()?;
     let threads = threads::counts(&args.threads)?;
+    if let Some(warning) = threads::warning(&threads, &problem) {
+        say(&warning);
+    }
     // What reads the output of one file and nothing else shall never meet a table.
     let alone = inputs.plain && threads.len() == 1;
     if args.raw.is_some() && !alone {
@@ -63,6 +76,10 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             "--raw takes the samples of one FILE at one number of threads",
         ));
     }
+    let keep = args.keep.as_deref().map(|folder| {
+        let stems = inputs.programs.iter().map(|p| p.stem.as_str());
+        Keep::new(folder, stems)
+    });
     let order = Order {
         problem_name: &args.problem,
         problem,
@@ -73,10 +90,12 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             BenchPurpose::Rank => Purpose::Rank,
             BenchPurpose::Certify => Purpose::Certify,
         },
+        resolve: resolve::budget(&args.resolve)?,
+        sanitize: args.sanitize || args.purpose == BenchPurpose::Certify,
         format: args.format,
         threads,
+        keep: keep.transpose()?,
         programs: inputs.programs,
-        keep: args.keep.as_deref().map(Keep::new).transpose()?,
         raw: args.raw.as_deref().map(Output::claim).transpose()?,
         watch: args.watch,
         against,

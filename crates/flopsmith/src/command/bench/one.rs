@@ -87,6 +87,7 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
                 m.blocks,
                 ended(m, purpose)
             ));
+            lines.push(format!("  {}", scatter(m)));
             lines.push(format!(
                 "  {} of this core's measured peak ({} GFLOPS)",
                 percent(m.share_of_peak),
@@ -110,6 +111,15 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
                     certificate.layout_ratios.len(),
                     percent(certificate.layout_spread)
                 ));
+                if let (Some(ratio), Some(interval)) =
+                    (certificate.cold_ratio, &certificate.cold_interval)
+                {
+                    lines.push(format!(
+                        "  with cold caches {}× the plain reference, 95 % interval {}",
+                        four(ratio),
+                        between(interval)
+                    ));
+                }
             }
         }
         None => {
@@ -127,6 +137,13 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
     if let Some(bits) = row.done.vector_bits {
         lines.push(format!("  vector registers: {bits} bits"));
     }
+    let checked = row.done.checked.as_ref().filter(|c| !c.by.is_empty());
+    if let Some(checked) = checked {
+        lines.push(format!(
+            "  sanitizers found nothing: {}",
+            checked.by.join(", ")
+        ));
+    }
     lines
 }
 
@@ -142,6 +159,21 @@ fn ended(measurement: &Measurement, purpose: Purpose) -> String {
             let seconds = purpose.limits().max.as_secs_f64();
             format!("stopped after {seconds} s, its time, at {sure}")
         }
+        StopReason::Unconverged => {
+            let seconds = purpose.limits().max.as_secs_f64();
+            format!("did not converge: still {sure} after {seconds} s, its time")
+        }
+    }
+}
+
+/// How far calls and rounds lay apart.
+fn scatter(measurement: &Measurement) -> String {
+    let spread = format!("spread of the calls {}", percent(measurement.mdape));
+    match (measurement.outlying, measurement.rounds) {
+        (Some(outlying), Some(rounds)) => {
+            format!("{outlying} of {rounds} rounds had no weight; {spread}")
+        }
+        _ => spread,
     }
 }
 
@@ -149,7 +181,7 @@ fn ended(measurement: &Measurement, purpose: Purpose) -> String {
 mod tests {
     use flopsmith_protocol::{TechniqueSet, Verdict};
 
-    use super::super::rows::tests::{by_memory, fast, row};
+    use super::super::rows::tests::{by_memory, certify, fast, row};
     use super::*;
 
     #[test]
@@ -162,8 +194,12 @@ mod tests {
             lines[2].ends_with("stopped when it was precise enough, at ±0.39 %"),
             "{lines:?}"
         );
+        assert_eq!(
+            lines[3],
+            "  0 of 12 rounds had no weight; spread of the calls 1.00 %"
+        );
         assert!(
-            lines[3].starts_with("  236 % of") && lines[3].ends_with("(50.00 GFLOPS)"),
+            lines[4].starts_with("  236 % of") && lines[4].ends_with("(50.00 GFLOPS)"),
             "{lines:?}"
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
@@ -173,6 +209,26 @@ mod tests {
             text(&measured, Purpose::Rank)[2]
                 .ends_with("stopped after 0.25 s, its time, at ±0.39 %")
         );
+        if let Verdict::Measured { measurement } = &mut measured.done.verdict {
+            measurement.stop = StopReason::Unconverged;
+        }
+        assert!(
+            text(&measured, Purpose::Rank)[2]
+                .ends_with("did not converge: still ±0.39 % after 0.25 s, its time")
+        );
+    }
+
+    #[test]
+    fn a_ratio_of_cold_calls_has_a_line() {
+        let mut measured = fast("a.c", 1, 40.0);
+        certify(&mut measured, None);
+        let without = text(&measured, Purpose::Certify);
+        certify(&mut measured, Some(12.5));
+        let lines = text(&measured, Purpose::Certify);
+        assert_eq!(lines.len(), without.len() + 1);
+        let expected =
+            "  with cold caches 12.50× the plain reference, 95 % interval [12.00, 13.00]";
+        assert!(lines.iter().any(|l| l == expected), "{lines:?}");
     }
 
     #[test]
@@ -182,7 +238,7 @@ mod tests {
         measured.place = Some(by_memory());
         let lines = text(&measured, Purpose::Rank);
         assert_eq!(lines.len(), without + 1);
-        assert!(lines[4].contains("memory binds"), "{lines:?}");
+        assert!(lines[5].contains("memory binds"), "{lines:?}");
     }
 
     #[test]

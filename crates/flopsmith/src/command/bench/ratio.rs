@@ -28,6 +28,29 @@ impl LogRatio {
         }
     }
 
+    /// Several measurements of one program as one: their mean, weighted by what each is sure of. Where they differ by more than
+    /// that, as processes do whose memory happens to lie elsewhere, the error grows with it, by the scale factor with which
+    /// the Particle Data Group averages (Review of Particle Physics, section 5.2). None of nothing.
+    pub fn mean(all: &[LogRatio]) -> Option<Self> {
+        let weight = |one: &LogRatio| one.se.max(SYSTEMATIC_LOG_SE).powi(-2);
+        let weights: f64 = all.iter().map(weight).sum();
+        if all.is_empty() || !weights.is_finite() {
+            return None;
+        }
+        let value = all.iter().map(|one| weight(one) * one.value).sum::<f64>() / weights;
+        let squares: f64 = all
+            .iter()
+            .map(|one| weight(one) * (one.value - value).powi(2))
+            .sum();
+        let degrees = (all.len() as f64 - 1.0).max(1.0);
+        let scale = (squares / degrees).sqrt().max(1.0);
+        Some(Self {
+            value,
+            // What is the same in all of them is no smaller for their number.
+            se: (scale / weights.sqrt()).max(SYSTEMATIC_LOG_SE),
+        })
+    }
+
     /// How many times as fast this program is as another one that the same timer measured.
     pub fn over(self, other: Self) -> Compared {
         let difference = self.value - other.value;
@@ -94,6 +117,20 @@ mod tests {
         // No measurement is surer than this.
         let sure = LogRatio::of(&measured.se(0.0).measurement(), &chain);
         assert!((sure.se - SYSTEMATIC_LOG_SE).abs() < 1e-12);
+    }
+
+    #[test]
+    fn more_measurements_are_surer_unless_they_disagree() {
+        let four = LogRatio::mean(&[at(0.1, 0.004); 4]).expect("four");
+        assert!((four.value - 0.1).abs() < 1e-12 && (four.se - 0.002).abs() < 1e-12);
+        // The surer one weighs more.
+        let two = LogRatio::mean(&[at(0.1, 0.001), at(0.106, 0.01)]).expect("two");
+        assert!((two.value - 0.1).abs() < 1e-4, "{two:?}");
+        let apart = LogRatio::mean(&[at(0.0, 0.001), at(0.04, 0.001)]).expect("two");
+        assert!((apart.se - 0.02).abs() < 1e-3, "{apart:?}");
+        let many = LogRatio::mean(&[at(0.1, 0.001); 100]).expect("many");
+        assert!((many.se - SYSTEMATIC_LOG_SE).abs() < 1e-12);
+        assert_eq!(LogRatio::mean(&[]), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flopsmith_bench::roofline::Place;
-use flopsmith_protocol::Verdict;
+use flopsmith_protocol::{UnknownCause, Verdict};
 
 use super::groups;
 use super::ratio::{Compared, LogRatio};
@@ -15,6 +15,8 @@ use crate::exit;
 pub struct Row {
     /// The program's file.
     pub file: String,
+    /// Is it the program of `--against`?
+    pub against: bool,
     /// How many threads it was timed with.
     pub threads: u32,
     /// What became of it.
@@ -45,12 +47,19 @@ impl Row {
     /// Outcome, reason and exit code of its verdict.
     pub fn said(&self) -> (&'static str, Option<&'static str>, u8) {
         match &self.done.verdict {
+            // It says what it says, with an interval: nobody's fault, and no failure.
+            Verdict::Measured { measurement } if !measurement.converged() => {
+                ("unconverged", None, exit::OK)
+            }
             Verdict::Measured { .. } => ("measured", None, exit::OK),
             Verdict::Rejected { fault, .. } => ("rejected", Some(fault.name()), exit::CANDIDATE),
             Verdict::Infrastructure { cause, .. } => {
                 ("infrastructure", Some(cause.name()), exit::INFRASTRUCTURE)
             }
-            Verdict::Unknown { .. } => ("unknown", Some("unknown"), exit::INFRASTRUCTURE),
+            Verdict::Unknown { cause, .. } => {
+                let reason = cause.map_or("unknown", UnknownCause::name);
+                ("unknown", Some(reason), exit::INFRASTRUCTURE)
+            }
         }
     }
 
@@ -59,7 +68,7 @@ impl Row {
         match &self.done.verdict {
             Verdict::Rejected { detail, .. }
             | Verdict::Infrastructure { detail, .. }
-            | Verdict::Unknown { detail } => detail,
+            | Verdict::Unknown { detail, .. } => detail,
             Verdict::Measured { .. } => &self.done.diagnostics,
         }
     }
@@ -100,6 +109,13 @@ pub fn arrange(rows: &mut [Row]) {
     }
 }
 
+/// Takes up what a program came to, in the place of what it came to before. The program that all are compared with stays,
+/// also where it is among those that are compared.
+pub fn take(rows: &mut Vec<Row>, new: Vec<Row>) {
+    rows.retain(|old| old.against || !new.iter().any(|new| new.file == old.file));
+    rows.extend(new);
+}
+
 /// The exit code of several programs: what this machine could not do outranks what programs did wrong.
 pub fn code(rows: &[Row]) -> u8 {
     let codes = rows.iter().map(|row| row.said().2);
@@ -109,7 +125,7 @@ pub fn code(rows: &[Row]) -> u8 {
 #[cfg(test)]
 pub(super) mod tests {
     use flopsmith_bench::roofline::Bound;
-    use flopsmith_protocol::{InfrastructureCause, TechniqueSet};
+    use flopsmith_protocol::{Certificate, InfrastructureCause, Interval, TechniqueSet};
     use flopsmith_test_support::{Measured, infrastructure, unknown, wrong};
 
     use super::*;
@@ -122,6 +138,7 @@ pub(super) mod tests {
         });
         Row {
             file: file.into(),
+            against: false,
             threads,
             done: Evaluated {
                 techniques: verdict
@@ -130,6 +147,7 @@ pub(super) mod tests {
                 verdict,
                 vector_bits: Some(256),
                 diagnostics: String::new(),
+                checked: None,
                 raw: Vec::new(),
             },
             own,
@@ -153,6 +171,29 @@ pub(super) mod tests {
             bound: Bound::Memory,
             cached_in: Some("L3".into()),
         }
+    }
+
+    /// Certifies a measured program after the fact, perhaps with a ratio of cold calls.
+    pub fn certify(row: &mut Row, cold_ratio: Option<f64>) {
+        if let Verdict::Measured { measurement } = &mut row.done.verdict {
+            measurement.certificate = Some(Certificate {
+                layout_ratios: vec![measurement.ratio; 5],
+                layout_spread: 0.004,
+                cold_seconds_per_call: Some(2.0 * measurement.seconds_per_call),
+                cold_ratio,
+                cold_interval: cold_ratio.map(|ratio| Interval {
+                    low: ratio - 0.5,
+                    high: ratio + 0.5,
+                    confidence: 0.95,
+                }),
+            });
+        }
+    }
+
+    /// A measured program whose number is hardly one.
+    pub fn unsure(file: &str, gflops: f64) -> Row {
+        let measured = Measured::at(gflops).se(0.1).unconverged();
+        row(file, 1, measured.verdict())
     }
 
     /// A measured program.
@@ -189,6 +230,25 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_new_measurement_takes_the_place_of_the_old_one_but_not_of_what_all_are_compared_with() {
+        let mut rows = vec![fast("a.c", 1, 40.0), fast("a.c", 1, 41.0)];
+        rows[0].against = true;
+        rows.push(fast("b.c", 1, 30.0));
+        take(&mut rows, vec![fast("a.c", 1, 50.0)]);
+        let found: Vec<(&str, bool, u32)> = rows
+            .iter()
+            .map(|r| {
+                let gflops = r.done.verdict.measurement().map_or(0.0, |m| m.gflops);
+                (r.file.as_str(), r.against, gflops.round() as u32)
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [("a.c", true, 40), ("b.c", false, 30), ("a.c", false, 50)]
+        );
+    }
+
+    #[test]
     fn what_the_machine_could_not_do_outranks_what_a_program_did() {
         let good = || fast("a.c", 1, 40.0);
         let bad = || row("b.c", 1, wrong());
@@ -198,7 +258,19 @@ pub(super) mod tests {
         assert_eq!(code(&[broken(), bad(), good()]), 3);
         assert_eq!(code(&[good(), row("d.c", 1, unknown())]), 3);
         assert_eq!(good().refusal(), None);
+        let unsure = unsure("u.c", 40.0);
+        assert_eq!(unsure.said(), ("unconverged", None, exit::OK));
+        assert_eq!(unsure.refusal(), None);
         assert_eq!(bad().refusal().as_deref(), Some("refused: wrong_result"));
         assert_eq!(broken().refusal().as_deref(), Some("failed: jail"));
+        let undecided = |cause| {
+            let detail = String::new();
+            row("d.c", 1, Verdict::Unknown { cause, detail })
+        };
+        assert_eq!(
+            undecided(Some(UnknownCause::NoSamples)).said(),
+            ("unknown", Some("no_samples"), exit::INFRASTRUCTURE)
+        );
+        assert_eq!(undecided(None).said().1, Some("unknown"));
     }
 }

@@ -1,39 +1,60 @@
 //! Several programs, or one of which there is more to say: a table, objects, or rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use anyhow::Result;
+use flopsmith_bench::{Chain, Purpose};
+use flopsmith_protocol::{Measurement, Verdict};
 use serde_json::Value;
 
 use super::inputs::Program;
+use super::ratio::LogRatio;
 use super::rows::{self, Row};
 use super::stages::Stages;
-use super::{Order, lines, table, watch};
+use super::{Order, lines, resolve, table, watch};
 use crate::args::BenchFormat;
+use crate::evaluator::Evaluated;
 use crate::exit::{self, data, say, usage};
 use crate::interrupt;
 
 /// Evaluates all programs, prints what became of them, and stays if that was asked for.
 pub fn run(order: Order) -> Result<ExitCode> {
-    let listening = order.watch.then(interrupt::Watch::start).transpose()?;
-    let mut several = Several::new(&order)?;
+    let listening = interrupt::Watch::start()?;
+    let stopped = listening.asked();
+    let mut several = match Several::new(&order) {
+        // The signal reaches what is being measured as well: its failure then means nothing.
+        Err(_) if stopped.is_cancelled() => return Ok(ExitCode::from(exit::INTERRUPTED)),
+        several => several?,
+    };
     let total = order.programs.len();
     for (n, program) in order.programs.iter().enumerate() {
+        if stopped.is_cancelled() {
+            break;
+        }
         say(&format!("[{}/{total}] {} ...", n + 1, program.name));
         let rows = several.measure(program);
-        if listening.as_ref().is_some_and(|l| l.asked().is_cancelled()) {
-            return Ok(ExitCode::from(exit::INTERRUPTED));
+        // What was cut short is no result.
+        if stopped.is_cancelled() {
+            break;
         }
         say_why(&rows);
         several.take(rows);
     }
     several.arrange();
-    several.print();
-    match listening {
-        Some(listening) => Ok(watch::run(several, &order.programs, listening.asked())),
-        None => Ok(ExitCode::from(several.code())),
+    if order.purpose == Purpose::Rank {
+        resolve::run(&mut several, order.resolve, stopped);
+        several.arrange();
     }
+    // What is there may have taken an hour.
+    several.print();
+    if stopped.is_cancelled() {
+        return Ok(ExitCode::from(exit::INTERRUPTED));
+    }
+    if order.watch {
+        return Ok(watch::run(several, &order.programs, stopped));
+    }
+    Ok(ExitCode::from(several.code()))
 }
 
 /// All programs and where they are measured.
@@ -50,21 +71,22 @@ pub struct Several<'a> {
 impl<'a> Several<'a> {
     fn new(order: &'a Order<'a>) -> Result<Self> {
         let mut stages = Stages::new(order)?;
-        let against = match &order.against {
+        let (against, rows) = match &order.against {
             Some(program) => {
                 say(&format!(
                     "measuring {}, to compare with it ...",
                     program.name
                 ));
-                Some(Against::measure(program, &mut stages)?)
+                let (against, rows) = Against::measure(program, &mut stages)?;
+                (Some(against), rows)
             }
-            None => None,
+            None => (None, Vec::new()),
         };
         Ok(Self {
             order,
             stages,
             against,
-            rows: Vec::new(),
+            rows,
             trouble: false,
         })
     }
@@ -84,11 +106,56 @@ impl<'a> Several<'a> {
         measured.rows
     }
 
+    /// Times a program of a ranking once more.
+    pub fn again(&mut self, file: &str, threads: u32) -> Option<Evaluated> {
+        self.stages.again(file, threads)
+    }
+
+    /// What is known so far.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Puts another measurement in the place of a program's, made from the way to the plain reference.
+    pub fn replace(
+        &mut self,
+        file: &str,
+        threads: u32,
+        measured: impl FnOnce(&Chain) -> Option<Measurement>,
+    ) {
+        let Some(chain) = self.stages.chain(threads) else {
+            return;
+        };
+        let Some(measurement) = measured(&chain) else {
+            return;
+        };
+        let place = self.stages.place(threads, measurement.gflops);
+        let against = self.against.as_ref();
+        if let Some(row) = find(&mut self.rows, file, threads) {
+            row.own = Some(LogRatio::of(&measurement, &chain));
+            row.place = place;
+            row.done.verdict = Verdict::Measured { measurement };
+            if let Some(against) = against {
+                against.compare(std::slice::from_mut(row));
+            }
+        }
+    }
+
+    /// A program that passed before is refused now, and that is what it came to.
+    pub fn refuse(&mut self, file: &str, threads: u32, refused: Verdict) {
+        if let Some(row) = find(&mut self.rows, file, threads) {
+            row.done.verdict = refused;
+            row.own = None;
+            row.place = None;
+            row.to_against = None;
+            row.group = None;
+            say_why(std::slice::from_ref(row));
+        }
+    }
+
     /// Takes up what a program came to, in the place of what it came to before.
     pub fn take(&mut self, rows: Vec<Row>) {
-        self.rows
-            .retain(|old| !rows.iter().any(|new| new.file == old.file));
-        self.rows.extend(rows);
+        rows::take(&mut self.rows, rows);
     }
 
     /// Puts all in order and sees anew which of them can be told apart.
@@ -98,7 +165,9 @@ impl<'a> Several<'a> {
 
     /// What a program came to, by the number of threads.
     pub fn of<'b>(&'b self, file: &'b str) -> impl Iterator<Item = &'b Row> {
-        self.rows.iter().filter(move |row| row.file == file)
+        self.rows
+            .iter()
+            .filter(move |row| row.file == file && !row.against)
     }
 
     /// How results are printed.
@@ -148,6 +217,12 @@ impl<'a> Several<'a> {
     }
 }
 
+/// The row of a program. That of the program all are compared with stays as it was measured: every ratio to it rests on that.
+fn find<'b>(rows: &'b mut [Row], file: &str, threads: u32) -> Option<&'b mut Row> {
+    rows.iter_mut()
+        .find(|row| row.file == file && row.threads == threads && !row.against)
+}
+
 /// Says on stderr why a program was not measured: the table has no room for it.
 pub fn say_why(rows: &[Row]) {
     let reasons: BTreeSet<String> = rows
@@ -171,12 +246,14 @@ fn why(refusal: &str, detail: &str) -> String {
 /// The program all others are compared with.
 struct Against {
     name: String,
-    rows: Vec<Row>,
+    /// Its speed beside the baseline, by the number of threads.
+    own: BTreeMap<u32, LogRatio>,
 }
 
 impl Against {
-    fn measure(program: &Program, stages: &mut Stages) -> Result<Self> {
-        let rows = stages.measure(program).rows;
+    /// The program, and its rows among those of the others.
+    fn measure(program: &Program, stages: &mut Stages) -> Result<(Self, Vec<Row>)> {
+        let mut rows = stages.measure(program).rows;
         for row in &rows {
             let Some(refusal) = row.refusal() else {
                 continue;
@@ -191,16 +268,26 @@ impl Against {
                 _ => anyhow::anyhow!(words),
             });
         }
-        Ok(Self {
-            name: program.name.clone(),
-            rows,
-        })
+        for row in &mut rows {
+            row.against = true;
+        }
+        Ok((Self::of(&program.name, &rows), rows))
+    }
+
+    fn of(name: &str, rows: &[Row]) -> Self {
+        Self {
+            name: name.to_owned(),
+            own: rows
+                .iter()
+                .filter_map(|r| Some((r.threads, r.own?)))
+                .collect(),
+        }
     }
 
     fn compare(&self, rows: &mut [Row]) {
         for row in rows {
-            let same_timer = self.rows.iter().find(|r| r.threads == row.threads);
-            row.to_against = same_timer.and_then(|other| Some(row.own?.over(other.own?)));
+            let same_timer = self.own.get(&row.threads);
+            row.to_against = same_timer.and_then(|other| Some(row.own?.over(*other)));
         }
     }
 }
@@ -214,10 +301,8 @@ mod tests {
 
     #[test]
     fn ratios_are_to_the_other_program_at_the_same_number_of_threads() {
-        let against = Against {
-            name: "best.c".into(),
-            rows: vec![fast("best.c", 1, 40.0), fast("best.c", 2, 80.0)],
-        };
+        let best = [fast("best.c", 1, 40.0), fast("best.c", 2, 80.0)];
+        let against = Against::of("best.c", &best);
         let mut rows = [
             fast("a.c", 1, 60.0),
             fast("a.c", 2, 60.0),
@@ -226,6 +311,15 @@ mod tests {
         against.compare(&mut rows);
         let ratios = rows.map(|r| r.to_against.map(|c| (c.ratio * 1000.0).round()));
         assert_eq!(ratios, [Some(1500.0), Some(750.0), None]);
+    }
+
+    #[test]
+    fn what_all_are_compared_with_is_not_found_under_its_name() {
+        let mut rows = [fast("a.c", 1, 40.0), fast("a.c", 1, 41.0)];
+        rows[0].against = true;
+        let found = find(&mut rows, "a.c", 1);
+        assert!(found.is_some_and(|row| !row.against));
+        assert!(find(&mut rows[..1], "a.c", 1).is_none());
     }
 
     #[test]

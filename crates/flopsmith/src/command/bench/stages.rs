@@ -1,17 +1,19 @@
 //! What every program goes through: one verifier, and one timer for each number of threads, shared by all.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use flopsmith_bench::{Purpose, Timer, Verifier, environment};
+use flopsmith_bench::roofline::Place;
+use flopsmith_bench::{Chain, Purpose, Timer, Verifier, environment};
 use flopsmith_sandbox::Sandbox;
 
 use super::Order;
 use super::inputs::Program;
 use super::ratio::LogRatio;
 use super::rows::{Machine, Row};
-use crate::evaluator::Evaluator;
+use crate::evaluator::{Evaluated, Evaluator, Prepared};
 use crate::exit::say;
 
 /// How long the cores are looked at before a program is timed: the kernel books a sixteenth of it at a time.
@@ -23,6 +25,8 @@ pub struct Stages {
     verifier: Verifier,
     clocks: Vec<Clock>,
     purpose: Purpose,
+    /// Programs of a ranking, which may be timed more than once.
+    ready: BTreeMap<String, Prepared>,
 }
 
 /// The timer of one number of threads.
@@ -30,6 +34,8 @@ struct Clock {
     threads: u32,
     timer: Timer,
     machine: Arc<Machine>,
+    /// The fastest program so far: a screening need not be sure how much slower another one is.
+    best_gflops: Option<f64>,
 }
 
 /// What a program came to.
@@ -48,49 +54,78 @@ impl Stages {
             order.compiler,
             order.allow_weaker_jail,
         )?;
-        let verifier = evaluator.verifier()?;
+        let most = order.threads.iter().copied().max().unwrap_or(1);
+        let evaluator = if order.sanitize {
+            evaluator.with_sanitizers(most)
+        } else {
+            evaluator
+        };
+        let verifier = evaluator.verifier(most)?;
         let clocks = order
             .threads
             .iter()
             .map(|&threads| Clock::new(&evaluator, threads, order.purpose))
-            .collect::<Result<_>>()?;
+            .collect::<Result<Vec<Clock>>>()?;
+        for line in advice(
+            clocks
+                .iter()
+                .map(|clock| clock.timer.attestation().advice()),
+        ) {
+            say(&line);
+        }
         Ok(Self {
             evaluator,
             verifier,
             clocks,
             purpose: order.purpose,
+            ready: BTreeMap::new(),
         })
     }
 
     /// Compiles and verifies a program once, and times it at each number of threads.
     pub fn measure(&mut self, program: &Program) -> Measured {
-        let prepared = self.evaluator.prepare(&program.source, &mut self.verifier);
+        let language = program.language.unwrap_or(self.evaluator.problem.language);
+        let verifier = &mut self.verifier;
+        let prepared = self
+            .evaluator
+            .prepare(language, &program.source, verifier, true);
+        for why in prepared.checked().into_iter().flat_map(|c| &c.left_out) {
+            say(&format!("warning: sanitizers left out: {why}"));
+        }
         if prepared.can_be_timed() {
             self.warn();
         }
         let mut rows = Vec::new();
         for clock in &mut self.clocks {
-            let done = prepared.time(&mut clock.timer, self.purpose);
-            let chain = clock.timer.chain();
-            let measurement = done.verdict.measurement();
-            let own = measurement.map(|m| LogRatio::of(m, &chain));
-            let place = measurement.and_then(|m| clock.timer.place(m.gflops));
-            rows.push(Row {
-                file: program.name.clone(),
-                threads: clock.threads,
-                done,
-                own,
-                to_against: None,
-                group: None,
-                peak_gflops: clock.timer.peak_gflops(),
-                place,
-                machine: Arc::clone(&clock.machine),
-            });
+            let done = clock.time(&prepared, self.purpose);
+            rows.push(clock.row(&program.name, done));
         }
-        Measured {
-            rows,
-            object: prepared.object().map(<[u8]>::to_vec),
+        let object = prepared.object().map(<[u8]>::to_vec);
+        if self.purpose == Purpose::Rank {
+            self.ready.insert(program.name.clone(), prepared);
         }
+        Measured { rows, object }
+    }
+
+    /// Times a program of a ranking once more. None where it is unknown.
+    pub fn again(&mut self, file: &str, threads: u32) -> Option<Evaluated> {
+        let prepared = self.ready.get(file)?;
+        let clock = self.clocks.iter_mut().find(|c| c.threads == threads)?;
+        Some(clock.time(prepared, self.purpose))
+    }
+
+    /// The way from the baseline to the plain reference at this number of threads.
+    pub fn chain(&self, threads: u32) -> Option<Chain> {
+        self.clock(threads).map(|clock| clock.timer.chain())
+    }
+
+    /// The place under the roofline of a program of this speed.
+    pub fn place(&self, threads: u32, gflops: f64) -> Option<Place> {
+        self.clock(threads)?.timer.place(gflops)
+    }
+
+    fn clock(&self, threads: u32) -> Option<&Clock> {
+        self.clocks.iter().find(|clock| clock.threads == threads)
     }
 
     /// Says on stderr what speaks against timing now; nothing waits for it to end.
@@ -117,6 +152,16 @@ impl Stages {
     }
 }
 
+/// What would make this machine a better stopwatch, each sentence once.
+fn advice(clocks: impl Iterator<Item = Vec<String>>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    clocks
+        .flatten()
+        .filter(|line| seen.insert(line.clone()))
+        .map(|line| format!("advice: {line}"))
+        .collect()
+}
+
 fn warning(why: &str) -> String {
     format!("warning: the machine is busy: {why}; numbers will be less certain")
 }
@@ -133,7 +178,33 @@ impl Clock {
             threads,
             timer,
             machine: Arc::new(Machine { attestation, json }),
+            best_gflops: None,
         })
+    }
+
+    fn time(&mut self, prepared: &Prepared, purpose: Purpose) -> Evaluated {
+        let done = prepared.time(&mut self.timer, purpose, self.best_gflops);
+        if let Some(m) = done.verdict.measurement().filter(|m| m.converged()) {
+            self.best_gflops = Some(self.best_gflops.map_or(m.gflops, |best| best.max(m.gflops)));
+        }
+        done
+    }
+
+    fn row(&self, file: &str, done: Evaluated) -> Row {
+        let chain = self.timer.chain();
+        let measurement = done.verdict.measurement();
+        Row {
+            file: file.to_owned(),
+            against: false,
+            threads: self.threads,
+            own: measurement.map(|m| LogRatio::of(m, &chain)),
+            to_against: None,
+            group: None,
+            peak_gflops: self.timer.peak_gflops(),
+            place: measurement.and_then(|m| self.timer.place(m.gflops)),
+            machine: Arc::clone(&self.machine),
+            done,
+        }
     }
 }
 
@@ -142,6 +213,13 @@ mod tests {
     use flopsmith_bench::environment::{Found, Watched, complaint};
 
     use super::*;
+
+    #[test]
+    fn advice_is_given_once_for_all_numbers_of_threads() {
+        let both = [vec!["a".to_owned(), "b".to_owned()], vec!["b".to_owned()]];
+        assert_eq!(advice(both.into_iter()), ["advice: a", "advice: b"]);
+        assert!(advice(std::iter::empty()).is_empty());
+    }
 
     #[test]
     fn a_busy_machine_is_said_in_one_line() {

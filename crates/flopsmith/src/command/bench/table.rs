@@ -1,5 +1,7 @@
 //! Results for people: one line for each program, fastest first.
 
+use flopsmith_protocol::{Interval, Measurement};
+
 use super::ratio::Compared;
 use super::rows::Row;
 use crate::digits::{between, four, percent};
@@ -13,6 +15,7 @@ pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
     let shown = Shown {
         threads: rows.iter().any(|r| r.threads != 1),
         roofs: rows.iter().any(|r| r.place.is_some()),
+        cold: rows.iter().any(|r| cold(r).is_some()),
         against: against.is_some(),
     };
     let mut columns: Vec<Column> = vec![("rank", true), ("file", false)];
@@ -27,6 +30,9 @@ pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
     ]);
     if shown.roofs {
         columns.push(("roof", false));
+    }
+    if shown.cold {
+        columns.extend([("cold", true), ("95 % interval", false)]);
     }
     if shown.against {
         columns.extend([("vs", true), ("95 % interval", false)]);
@@ -50,6 +56,7 @@ pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
 struct Shown {
     threads: bool,
     roofs: bool,
+    cold: bool,
     against: bool,
 }
 
@@ -57,7 +64,11 @@ fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
     let measurement = row.done.verdict.measurement();
     let mut cells = vec![
         measurement.map_or_else(|| "-".into(), |_| rank.to_string()),
-        row.file.clone(),
+        if row.against {
+            format!("{} (against)", row.file)
+        } else {
+            row.file.clone()
+        },
     ];
     if shown.threads {
         cells.push(row.threads.to_string());
@@ -65,7 +76,7 @@ fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
     match measurement {
         Some(m) => cells.extend([
             four(m.gflops),
-            four(m.ratio),
+            format!("{}{}", mark(m), four(m.ratio)),
             between(&m.interval),
             percent(m.share_of_peak),
         ]),
@@ -75,13 +86,33 @@ fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
         let place = row.place.as_ref();
         cells.push(place.map_or_else(String::new, roofline::short));
     }
+    if shown.cold {
+        let cold = cold(row).map(|(ratio, interval)| [four(ratio), between(&interval)]);
+        cells.extend(cold.unwrap_or_default());
+    }
     if shown.against {
-        cells.extend(vs(row.to_against));
+        cells.extend(if row.against {
+            ["1".to_owned(), String::new()]
+        } else {
+            vs(row.to_against)
+        });
     }
     cells.push(row.group.clone().unwrap_or_default());
     let techniques = || row.done.techniques.map(|t| t.words());
     cells.push(row.refusal().or_else(techniques).unwrap_or_default());
     cells
+}
+
+/// Stands before a ratio that is hardly one.
+fn mark(measurement: &Measurement) -> &'static str {
+    if measurement.converged() { "" } else { "~" }
+}
+
+/// The ratio of calls that find nothing in a cache, and its interval.
+fn cold(row: &Row) -> Option<(f64, Interval)> {
+    let measurement = row.done.verdict.measurement()?;
+    let certificate = measurement.certificate.as_ref()?;
+    Some((certificate.cold_ratio?, certificate.cold_interval?))
 }
 
 fn vs(compared: Option<Compared>) -> [String; 2] {
@@ -93,6 +124,18 @@ fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
         "ratio: times as fast as the plain reference; peak: share of the measured floating-point peak"
             .to_owned(),
     ];
+    let measurements = || rows.iter().filter_map(|r| r.done.verdict.measurement());
+    if measurements().any(|m| !m.converged()) {
+        lines.push(
+            "~: did not converge, its time was over while it was still too unsure (`flopsmith bench --help` says when that is)"
+                .to_owned(),
+        );
+    }
+    if rows.iter().any(|r| cold(r).is_some()) {
+        lines.push(
+            "cold: the same ratio of calls that find none of their arrays in a cache".to_owned(),
+        );
+    }
     if rows.iter().any(|r| r.place.is_some()) {
         lines.push(
             "roof: share of what compute and memory permit (the roofline), and which of them binds; data that fit a cache may exceed a memory roof"
@@ -142,7 +185,7 @@ mod tests {
 
     use super::super::ratio::LogRatio;
     use super::super::rows::arrange;
-    use super::super::rows::tests::{by_memory, fast, row};
+    use super::super::rows::tests::{by_memory, certify, fast, row, unsure};
     use super::*;
 
     #[test]
@@ -187,6 +230,52 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
             lines[2]
         );
         assert!(lines.iter().any(|l| l == "vs: times as fast as best.c"));
+    }
+
+    #[test]
+    fn the_program_all_are_compared_with_has_a_row_that_is_marked() {
+        let mut rows = [fast("a.c", 1, 20.0), fast("best.c", 1, 40.0)];
+        rows[1].against = true;
+        rows[0].to_against = rows[0]
+            .own
+            .zip(rows[1].own)
+            .map(|(own, best)| own.over(best));
+        arrange(&mut rows);
+        let lines = lines(&rows, Some("best.c"));
+        let words = |n: usize| lines[n].split_whitespace().collect::<Vec<_>>();
+        assert_eq!(words(1)[..4], ["1", "best.c", "(against)", "40.00"]);
+        assert_eq!(words(1)[9..11], ["1", "a"]);
+        assert_eq!(words(2)[..3], ["2", "a.c", "20.00"]);
+        assert_eq!(words(2)[8], "0.5000");
+    }
+
+    #[test]
+    fn what_did_not_converge_is_marked_and_the_mark_explained() {
+        let mut rows = [fast("a.c", 1, 40.0), unsure("b.c", 20.0)];
+        arrange(&mut rows);
+        let marked = lines(&rows, None);
+        assert!(marked[1].contains(" 40.00  "), "{}", marked[1]);
+        assert!(marked[2].contains("  ~20.00  ["), "{}", marked[2]);
+        assert!(marked.iter().any(|l| l.starts_with("~: did not converge")));
+        let sure = lines(&rows[..1], None);
+        assert!(!sure.iter().any(|l| l.contains('~')), "{sure:?}");
+    }
+
+    #[test]
+    fn ratios_of_cold_calls_have_a_column_where_there_are_any() {
+        let mut rows = [fast("a.c", 1, 40.0), fast("b.c", 1, 20.0)];
+        certify(&mut rows[0], None);
+        arrange(&mut rows);
+        assert!(!lines(&rows, None)[0].contains("cold"));
+        certify(&mut rows[0], Some(12.5));
+        let shown = lines(&rows, None);
+        assert!(shown[0].contains("  cold  95 % interval"), "{}", shown[0]);
+        assert!(
+            shown[1].contains("12.50  [12.00, 13.00]  a"),
+            "{}",
+            shown[1]
+        );
+        assert!(shown.iter().any(|l| l.starts_with("cold: ")));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use flopsmith_bench::pinning;
+use flopsmith_problem::Problem;
 
 use crate::args::ThreadCount;
 use crate::exit::usage;
@@ -48,6 +49,28 @@ fn counts_on(
     counts.sort_unstable();
     counts.dedup();
     Ok(counts)
+}
+
+/// What is to be said of counts that the problem does not name; they are timed all the same.
+pub fn warning(counts: &[u32], problem: &Problem) -> Option<String> {
+    let words = |counts: Vec<u32>| {
+        let words: Vec<String> = counts.iter().map(u32::to_string).collect();
+        words.join(", ")
+    };
+    let known = &problem.threads;
+    let beyond: Vec<u32> = counts
+        .iter()
+        .copied()
+        .filter(|count| !known.contains(count))
+        .collect();
+    (!beyond.is_empty()).then(|| {
+        format!(
+            "warning: `{}` is meant for {} threads and is timed with {} as asked; add that to `threads` in its problem.toml if it makes sense there",
+            problem.id,
+            words(known.clone()),
+            words(beyond)
+        )
+    })
 }
 
 #[cfg(test)]
@@ -111,5 +134,20 @@ mod tests {
         let error = error.to_string();
         assert!(error.contains("5 threads"), "{error}");
         assert!(error.contains("can time 4 at most, and 3 while"), "{error}");
+    }
+
+    #[test]
+    fn counts_that_a_problem_does_not_name_are_said() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        let mut problem = Problem::load(&root).unwrap();
+        problem.threads = vec![1, 2];
+        assert_eq!(warning(&[1], &problem), None);
+        assert_eq!(warning(&[1, 2], &problem), None);
+        let text = warning(&[1, 3, 8], &problem).unwrap();
+        assert!(
+            text.starts_with("warning: `dgemm` is meant for 1, 2 threads and is timed with 3, 8 "),
+            "{text}"
+        );
+        assert!(text.contains("problem.toml"), "{text}");
     }
 }

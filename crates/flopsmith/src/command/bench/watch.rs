@@ -14,6 +14,7 @@ use super::several::{Several, say_why};
 use crate::args::BenchFormat;
 use crate::digits::{between, four};
 use crate::exit::{self, data, say};
+use crate::roofline;
 
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_millis(300);
@@ -130,6 +131,14 @@ fn words(row: &Row, change: Option<Compared>) -> String {
         four(m.ratio),
         between(&m.interval)
     ));
+    if let Some(place) = &row.place {
+        let bits = row.machine.attestation["peak"]["vector_bits"].as_u64();
+        let bits = bits.and_then(|bits| u32::try_from(bits).ok());
+        words.push_str(&format!(", {}", roofline::reached(place, bits)));
+    }
+    if !m.converged() {
+        words.push_str(", which did not converge");
+    }
     if let Some(c) = row.to_against {
         let interval = between(&c.interval);
         words.push_str(&format!(", vs {} {interval}", four(c.ratio)));
@@ -146,7 +155,7 @@ mod tests {
 
     use flopsmith_test_support::wrong;
 
-    use super::super::rows::tests::{fast, row};
+    use super::super::rows::tests::{by_memory, fast, row, unsure};
     use super::*;
 
     #[test]
@@ -178,6 +187,7 @@ mod tests {
         let program = Program {
             file: "a.c".into(),
             name: "a.c".into(),
+            language: None,
             stem: "a".into(),
             source: String::new(),
             stamp: None,
@@ -195,6 +205,12 @@ mod tests {
             said.contains("]; since the time before: +25.0 % ["),
             "{said}"
         );
+        let mut placed = fast("a.c", 1, 50.0);
+        placed.place = Some(by_memory());
+        let said = words(&placed, None);
+        assert!(said.ends_with("], 0.50 of the roof (memory)"), "{said}");
+        let said = words(&unsure("a.c", 50.0), None);
+        assert!(said.ends_with("], which did not converge"), "{said}");
         let same = watched.change(&fast("a.c", 1, 50.0));
         assert!(words(&now, same).ends_with("no difference that could be told from noise"));
         // Another number of threads is another matter.

@@ -3,11 +3,12 @@
 mod roofs;
 mod timing;
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_bench::Purpose;
+use flopsmith_bench::{Purpose, sanitize};
 use flopsmith_sandbox::{Options, Sandbox};
 use serde::Serialize;
 
@@ -56,6 +57,7 @@ impl Findings {
 pub fn run(args: &Doctor) -> Result<ExitCode> {
     let mut findings = Findings::default();
     tools(&mut findings);
+    server(&mut findings, args.broker);
     let sandbox = jail(&mut findings);
     match paths::harness() {
         Ok(path) => findings.add("harness", State::Good, path.display().to_string(), None),
@@ -152,27 +154,30 @@ fn tools(findings: &mut Findings) {
             Some("apt-get install gcc libgomp1, or `make setup`"),
         ),
     }
-    match first_line("clang", "--version") {
-        Some(found) => findings.add("clang", State::Good, found, None),
-        None => findings.add(
+    sanitizers(findings);
+    for (name, needed) in [
+        ("g++", "programs in C++; apt-get install g++"),
+        ("gfortran", "programs in Fortran; apt-get install gfortran"),
+        (
             "clang",
-            State::Good,
-            "not installed (only needed with --compiler clang)",
-            None,
+            "--compiler clang; apt-get install clang libomp-dev",
         ),
+        (
+            "clang++",
+            "programs in C++ with --compiler clang; apt-get install clang",
+        ),
+    ] {
+        let found = first_line(name, "--version");
+        let found = found.unwrap_or_else(|| format!("not installed (only needed for {needed})"));
+        findings.add(name, State::Good, found, None);
     }
-    match broker() {
-        Ok(version) => findings.add(
-            "nats-server",
-            State::Good,
-            format!("{version}, starts with JetStream"),
-            None,
-        ),
-        Err(e) => findings.add(
-            "nats-server",
+    match first_line("ld", "--version") {
+        Some(found) => findings.add("ld", State::Good, found, None),
+        None => findings.add(
+            "ld",
             State::Missing,
-            format!("{e:#}"),
-            Some("make setup"),
+            "not found",
+            Some("apt-get install binutils"),
         ),
     }
     #[cfg(feature = "torch")]
@@ -192,13 +197,71 @@ fn tools(findings: &mut Findings) {
     );
 }
 
+/// What looks at programs that are about to become elites. Without it runs go on, and miss what shows in no result.
+fn sanitizers(findings: &mut Findings) {
+    let missing = sanitize::missing_runtimes(Path::new("gcc"));
+    let tools: Vec<&str> = ["objcopy", "addr2line"]
+        .into_iter()
+        .filter(|tool| first_line(tool, "--version").is_none())
+        .collect();
+    let lacking: Vec<&str> = missing.into_iter().chain(tools).collect();
+    match (lacking.is_empty(), sanitize::no_room()) {
+        (false, _) => findings.add(
+            "sanitizers",
+            State::Advice,
+            format!("{} not found: programs that are about to become elites are not looked at with all of them", lacking.join(", ")),
+            Some("apt-get install gcc binutils; Fedora: dnf install libasan-static libubsan-static libtsan-static binutils"),
+        ),
+        (true, Some(why)) => findings.add(
+            "sanitizers",
+            State::Advice,
+            format!("address, undefined; not thread, which looks at programs on several threads: {why}"),
+            Some("sysctl vm.mmap_rnd_bits=28, if programs are timed on several threads"),
+        ),
+        (true, None) => findings.add(
+            "sanitizers",
+            State::Good,
+            "address, undefined, thread",
+            None,
+        ),
+    }
+}
+
+/// The message broker. Most commands do without one, so that it is missing is no more than advice unless it was asked for.
+fn server(findings: &mut Findings, start: bool) {
+    let found = if start {
+        broker().map(|version| format!("{version}, starts with JetStream"))
+    } else {
+        installed()
+    };
+    let (state, text, advice) = match found {
+        Ok(text) => (State::Good, text, None),
+        Err(e) if start => (State::Missing, format!("{e:#}"), Some("make setup")),
+        Err(e) => (
+            State::Advice,
+            format!("{e:#}"),
+            Some("`train` and `search` need it, nothing else does: make setup"),
+        ),
+    };
+    findings.add("nats-server", state, text, advice);
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+/// The version of the server that a run would start.
+fn installed() -> Result<String> {
+    let (path, version) = runtime()?.block_on(flopsmith_bus::Server::installed(None))?;
+    Ok(format!("{version} in {}", path.display()))
+}
+
 /// Starts a private server as a run would, and says its version.
 fn broker() -> Result<String> {
     let folder = std::env::temp_dir().join(format!("flopsmith-doctor-{}", std::process::id()));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let found = runtime.block_on(async {
+    let found = runtime()?.block_on(async {
         let server =
             flopsmith_bus::Server::start(None, &folder, flopsmith_bus::ServerOptions::default())
                 .await?;

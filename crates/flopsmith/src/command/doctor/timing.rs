@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use flopsmith_bench::Purpose;
+use flopsmith_problem::Language;
+use flopsmith_protocol::{Measurement, Verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::evaluator::{Evaluator, random};
+use crate::evaluator::Evaluator;
 use crate::exit::say;
 use crate::paths;
 
@@ -51,19 +53,17 @@ pub struct Calibration {
     pub standards: Vec<Resolution>,
 }
 
-/// Measures a kernel against itself to each standard, and stores the figures. Takes about a minute.
+/// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes about a minute.
 pub fn calibrate() -> Result<(Calibration, PathBuf)> {
     let problem = Arc::new(paths::problem("dgemm")?);
     let evaluator = Evaluator::new(Arc::clone(&problem), "gcc", true)?;
+    let mut verifier = evaluator.verifier(1)?;
     let mut timer = evaluator.timer(1)?;
     let source = problem
         .baseline_source
         .clone()
         .unwrap_or_else(|| problem.reference_source.clone());
-    let object = evaluator
-        .compiler
-        .compile(&problem, &source, problem.techniques)?
-        .object;
+    let kernel = evaluator.prepare(Language::C, &source, &mut verifier, false);
     // The kernel is the baseline itself, so the ratio to it is 1 whatever the machine does.
     let chain = timer.chain();
     let mut standards = Vec::new();
@@ -76,7 +76,8 @@ pub fn calibrate() -> Result<(Calibration, PathBuf)> {
                 say(&format!("{name}: {round} of {rounds}"));
             }
             let started = Instant::now();
-            let measured = timer.measure(&object, purpose, random(), None)?.measurement;
+            let done = kernel.time(&mut timer, purpose, None);
+            let measured = measured(&done.verdict)?;
             seconds.push(started.elapsed().as_secs_f64());
             let log = measured.ratio.ln() - chain.log_ratio;
             // Not the interval of a report, which also holds the error of the plain reference.
@@ -92,9 +93,24 @@ pub fn calibrate() -> Result<(Calibration, PathBuf)> {
             .map_or(0, |d| d.as_secs()),
         standards,
     };
-    let path = place()?;
+    let path = place(&folder()?, &calibration.machine);
     keep(&path, &calibration)?;
     Ok((calibration, path))
+}
+
+/// What a verdict on the problem's own kernel says.
+fn measured(verdict: &Verdict) -> Result<&Measurement> {
+    match verdict {
+        Verdict::Measured { measurement } => Ok(measurement),
+        Verdict::Rejected { detail, .. }
+        | Verdict::Infrastructure { detail, .. }
+        | Verdict::Unknown { detail, .. } => {
+            anyhow::bail!(
+                "the baseline of dgemm could not be measured: {}: {detail}",
+                verdict.kind()
+            )
+        }
+    }
 }
 
 fn resolution(name: &str, logs: &[f64], mut seconds: Vec<f64>, covered: usize) -> Resolution {
@@ -113,14 +129,19 @@ fn resolution(name: &str, logs: &[f64], mut seconds: Vec<f64>, covered: usize) -
     }
 }
 
-/// Where the figures lie: one file for each user.
-fn place() -> Result<PathBuf> {
+/// The folder of the figures.
+fn folder() -> Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
     let state = set("XDG_STATE_HOME")
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(set("HOME")?).join(".local/state")))
         .context("neither XDG_STATE_HOME nor HOME is set, so there is no place for the figures")?;
-    Ok(state.join("flopsmith/timing.json"))
+    Ok(state.join("flopsmith"))
+}
+
+/// Where the figures of a machine lie: homes are shared, and what one machine tells apart says nothing of another.
+fn place(folder: &Path, machine: &str) -> PathBuf {
+    folder.join(format!("timing-{machine}.json"))
 }
 
 fn keep(path: &Path, calibration: &Calibration) -> Result<()> {
@@ -135,7 +156,11 @@ fn keep(path: &Path, calibration: &Calibration) -> Result<()> {
 
 /// What an earlier calibration of this machine found.
 pub fn known(machine: &str) -> Option<Calibration> {
-    let text = std::fs::read_to_string(place().ok()?).ok()?;
+    known_in(&folder().ok()?, machine)
+}
+
+fn known_in(folder: &Path, machine: &str) -> Option<Calibration> {
+    let text = std::fs::read_to_string(place(folder, machine)).ok()?;
     let found: Calibration = serde_json::from_str(&text).ok()?;
     (found.machine == machine).then_some(found)
 }
@@ -174,18 +199,30 @@ mod tests {
     #[test]
     fn figures_are_kept_and_read_again() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a/b/timing.json");
-        let calibration = Calibration {
-            machine: "m".into(),
+        let folder = folder.path().join("a/b");
+        let calibration = |machine: &str, spread: f64| Calibration {
+            machine: machine.into(),
             unix_seconds: 7,
-            standards: vec![resolution("rank", &[0.0, 0.001], vec![0.1, 0.1], 2)],
+            standards: vec![resolution("rank", &[0.0, spread], vec![0.1, 0.1], 2)],
         };
-        keep(&path, &calibration).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(
-            serde_json::from_str::<Calibration>(&text).unwrap(),
-            calibration
-        );
-        assert!(lines(&calibration).contains("rank"));
+        let (one, other) = (calibration("one", 0.001), calibration("other", 0.02));
+        for figures in [&one, &other] {
+            keep(&place(&folder, &figures.machine), figures).unwrap();
+        }
+        // The second machine of a shared home does not overwrite what is known of the first.
+        assert_eq!(known_in(&folder, "one").as_ref(), Some(&one));
+        assert_eq!(known_in(&folder, "other").as_ref(), Some(&other));
+        assert_eq!(known_in(&folder, "a third"), None);
+        // Figures under another machine's name are none of its own.
+        std::fs::copy(place(&folder, "one"), place(&folder, "copied")).unwrap();
+        assert_eq!(known_in(&folder, "copied"), None);
+        assert!(lines(&one).contains("rank"));
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_be_measured_is_an_error_with_its_reason() {
+        assert!(measured(&flopsmith_test_support::measured(40.0)).is_ok());
+        let error = measured(&flopsmith_test_support::wrong()).unwrap_err();
+        assert!(error.to_string().contains("wrong_result"), "{error}");
     }
 }

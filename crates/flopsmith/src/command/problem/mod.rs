@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use flopsmith_bench::verify::weakness;
 use flopsmith_bench::{Failure, Purpose, Toolchain};
-use flopsmith_problem::{Finding, Problem as Definition, prompt};
+use flopsmith_problem::{Finding, Language, Problem as Definition, prompt};
 use flopsmith_protocol::{InfrastructureCause, Technique, TechniqueSet, Verdict};
 use serde_json::json;
 
@@ -134,17 +134,19 @@ fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) ->
             .iter()
             .map(|f| json!({ "error": f.is_error(), "warning": f.is_warning(), "text": f.to_string() }))
             .collect();
-        data(&json!({ "problem": name, "sound": sound, "findings": list }).to_string());
+        let weaknesses: Vec<String> = findings
+            .iter()
+            .filter(|f| f.is_warning())
+            .map(ToString::to_string)
+            .collect();
+        let object =
+            json!({ "problem": name, "sound": sound, "weaknesses": weaknesses, "findings": list });
+        data(&object.to_string());
     } else {
         for finding in &findings {
-            let mark = if finding.is_error() { "WRONG" } else { "ok   " };
-            data(&format!("{mark}  {finding}"));
+            data(&format!("{}  {finding}", mark(finding)));
         }
-        data(if sound {
-            "this definition is sound"
-        } else {
-            "this definition needs mending"
-        });
+        data(&conclusion(&findings));
     }
     Ok(ExitCode::from(if sound {
         exit::OK
@@ -153,15 +155,32 @@ fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) ->
     }))
 }
 
+fn mark(finding: &Finding) -> &'static str {
+    match finding {
+        Finding::Error(_) => "WRONG",
+        Finding::Warning(_) => "weak ",
+        Finding::Good(_) => "ok   ",
+    }
+}
+
+/// What all findings come to.
+fn conclusion(findings: &[Finding]) -> String {
+    if findings.iter().any(Finding::is_error) {
+        return "this definition needs mending".into();
+    }
+    match findings.iter().filter(|f| f.is_warning()).count() {
+        0 => "this definition is sound".into(),
+        1 => "this definition is sound, with one weakness".into(),
+        several => format!("this definition is sound, with {several} weaknesses"),
+    }
+}
+
 /// Flags that the compiler refuses are a mistake of the definition; a compiler that is missing is not.
 fn refused_flags(problem: &Definition, compiler: &str) -> Result<Option<Finding>> {
     let Err(refused) = Toolchain::detect(Some(compiler), problem) else {
         return Ok(None);
     };
-    let without = Definition {
-        flags: Vec::new(),
-        ..problem.clone()
-    };
+    let without = problem.clone().with_flags(Vec::new());
     Toolchain::detect(Some(compiler), &without)?;
     Ok(Some(Finding::Error(format!("`compile.flags`: {refused}"))))
 }
@@ -174,21 +193,21 @@ fn try_out(evaluator: &Evaluator, findings: &mut Vec<Finding>) -> Result<()> {
     if !examined.ran {
         return Ok(());
     }
-    let Some(mut verifier) = unless_mistaken(evaluator.verifier(), findings)? else {
+    let Some(mut verifier) = unless_mistaken(evaluator.verifier(1), findings)? else {
         return Ok(());
     };
     let Some(mut timer) = unless_mistaken(evaluator.timer(1), findings)? else {
         return Ok(());
     };
     let mut evaluate = |source: &str, purpose: Purpose| {
-        let done = evaluator.evaluate(source, &mut verifier, &mut timer, purpose);
+        let done = evaluator.evaluate(Language::C, source, &mut verifier, &mut timer, purpose);
         match &done.verdict {
             Verdict::Infrastructure { cause, detail }
                 if *cause != InfrastructureCause::Baseline =>
             {
                 Err(anyhow::anyhow!("{cause} failed: {detail}"))
             }
-            Verdict::Unknown { detail } => Err(anyhow::anyhow!("undecided: {detail}")),
+            Verdict::Unknown { detail, .. } => Err(anyhow::anyhow!("undecided: {detail}")),
             _ => Ok(done.verdict),
         }
     };
@@ -210,7 +229,7 @@ fn try_out(evaluator: &Evaluator, findings: &mut Vec<Finding>) -> Result<()> {
         )),
         Verdict::Rejected { detail, .. }
         | Verdict::Infrastructure { detail, .. }
-        | Verdict::Unknown { detail } => Finding::Error(format!(
+        | Verdict::Unknown { detail, .. } => Finding::Error(format!(
             "the reference does not pass its own checks: {detail}"
         )),
     });
@@ -238,4 +257,35 @@ fn unless_mistaken<T>(made: Result<T>, findings: &mut Vec<Finding>) -> Result<Op
         return Ok(None);
     }
     Err(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_weak_is_marked_and_counted_but_no_error() {
+        let good = Finding::Good("inputs matter".into());
+        let weak = Finding::Warning("calls are short".into());
+        let wrong = Finding::Error("outputs never vary".into());
+        assert_eq!(
+            [&good, &weak, &wrong].map(mark),
+            ["ok   ", "weak ", "WRONG"]
+        );
+        assert_eq!(weak.to_string(), "calls are short");
+        let of = |findings: &[&Finding]| {
+            let findings: Vec<Finding> = findings.iter().copied().cloned().collect();
+            conclusion(&findings)
+        };
+        assert_eq!(of(&[&good]), "this definition is sound");
+        assert_eq!(
+            of(&[&good, &weak]),
+            "this definition is sound, with one weakness"
+        );
+        assert_eq!(
+            of(&[&weak, &good, &weak]),
+            "this definition is sound, with 2 weaknesses"
+        );
+        assert_eq!(of(&[&weak, &wrong]), "this definition needs mending");
+    }
 }

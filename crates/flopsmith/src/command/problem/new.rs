@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flopsmith_protocol::ProblemId;
 
 use crate::exit::{data, usage};
+use crate::output::unwritable;
 
 /// The files of the template; `NAME` in them stands for the problem's name.
 const FILES: [(&str, &str); 4] = [
@@ -34,11 +35,10 @@ pub fn new(folder: &Path) -> Result<()> {
             folder.display()
         )));
     }
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(folder).map_err(|e| unwritable(folder, e))?;
     for (file, text) in FILES {
         let path = folder.join(file);
-        std::fs::write(&path, text.replace("NAME", name))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(&path, text.replace("NAME", name)).map_err(|e| unwritable(&path, e))?;
     }
     data(&format!(
         "{} holds a definition that works; change it step by step, and after each step\n  flopsmith problem check {}",

@@ -1,0 +1,445 @@
+//! A last look at programs that are about to count: built once more with sanitizers and called in their jail.
+//!
+//! Verification finds what shows in results. What a program reads behind its
+//! arrays and throws away, an overflow that happens to wrap, a race that happens
+//! to end well: none of that shows, and all of it may break elsewhere. So before a
+//! program becomes an elite, or its number is certified, it is compiled with
+//! AddressSanitizer and UndefinedBehaviorSanitizer, and where it uses OpenMP and
+//! threads are timed with ThreadSanitizer, and called with a few small secret cases.
+//!
+//! This finds mistakes, not malice: the program runs beside the runtime that
+//! watches it and could silence it. What it cannot do is tell the two builds apart
+//! by macros, or exempt itself by attributes, which the scan refuses. It does not
+//! see memory that was never written to (MemorySanitizer is not in gcc; the poison
+//! in outputs and verification stand for it), nor what masked vector loads and
+//! gathers read.
+//!
+//! Nobody is blamed for less than a report of a runtime: what does not build so,
+//! does not start, or is too slow or too large with checks in it, is left out, and
+//! that is said. A sanitizer is used only once the problem's own reference has run
+//! under it without a finding.
+
+mod driver;
+mod openmp;
+mod report;
+mod tool;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use flopsmith_problem::{Language, Params, Problem};
+use flopsmith_protocol::{CandidateFault, Digest, InfrastructureCause};
+use flopsmith_sandbox::{Exit, Finished, Job, Kind, Limits, MemoryBound, Sandbox};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::Failure;
+use crate::compile::{Companion, Compiler, Instrumentation, Instrumented, Made};
+use crate::failure::harmless;
+use crate::toolchain::{self, Toolchain};
+use driver::{Cases, REPORTED, STACK_BYTES};
+use report::Report;
+use tool::Tool;
+
+pub use tool::{missing_runtimes, no_room};
+
+/// The candidate's file, as its build names it.
+const SOURCE: &str = "kernel.c";
+/// What a sanitized program may have in memory.
+const MEMORY_BYTES: u64 = 1 << 30;
+const CPU: Duration = Duration::from_secs(20);
+const WALL: Duration = Duration::from_secs(60);
+/// Threads of the runtimes themselves, and the main one.
+const MORE_THREADS: u64 = 8;
+/// Most bytes of what a runtime said that are told where it is no report.
+const EXCERPT_BYTES: usize = 300;
+/// Verdicts that are kept: programs that become elites are few.
+const KEPT: usize = 4096;
+
+/// What a program without findings was looked at with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The sanitizers, in words.
+    pub by: Vec<String>,
+    /// Those that were left out, with the reason.
+    pub left_out: Vec<String>,
+    /// Seconds it took.
+    pub seconds: f64,
+}
+
+/// How a sanitized program ended.
+enum Ended {
+    Clean,
+    Finding(String),
+    /// Nothing of the program's had run yet.
+    NotStarted(String),
+    /// It began and came to no end that says anything.
+    Undecided(String),
+}
+
+/// Looks at programs of one problem with sanitizers. One can be shared among threads.
+pub struct Sanitizers {
+    sandbox: Arc<Sandbox>,
+    compiler: Compiler,
+    problem: Arc<Problem>,
+    threads: u32,
+    /// Whether a sanitizer can be used here; why not.
+    usable: Mutex<BTreeMap<Tool, Result<(), String>>>,
+    known: Mutex<HashMap<Digest, Result<Checked, Failure>>>,
+    /// What is linked to every program.
+    own: Mutex<BTreeMap<Tool, Arc<[Companion]>>>,
+}
+
+impl Sanitizers {
+    /// Sanitizers for programs that are timed with `threads` threads. What is missing shows with the first program.
+    pub fn new(
+        sandbox: Arc<Sandbox>,
+        problem: Arc<Problem>,
+        toolchain: &Toolchain,
+        threads: u32,
+    ) -> Self {
+        Self {
+            compiler: Compiler::new(Arc::clone(&sandbox), toolchain.clone()),
+            sandbox,
+            problem,
+            threads,
+            usable: Mutex::default(),
+            known: Mutex::default(),
+            own: Mutex::default(),
+        }
+    }
+
+    /// Looks at `source`, which has passed the compile stage and verification; `openmp` says whether it uses OpenMP. The same
+    /// source has the same answer.
+    ///
+    /// # Errors
+    /// [`CandidateFault::UndefinedBehaviour`] with what was found, or an infrastructure failure.
+    pub fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure> {
+        if self.problem.language != Language::C {
+            return Ok(self.leave_out(self.problem.language));
+        }
+        let key = Digest::of(source.as_bytes());
+        if let Some(known) = locked(&self.known).get(&key) {
+            return known.clone();
+        }
+        let result = self.look(source, openmp);
+        if matches!(result, Ok(_) | Err(Failure::Candidate { .. })) {
+            let mut known = locked(&self.known);
+            if known.len() >= KEPT {
+                known.clear();
+            }
+            known.insert(key, result.clone());
+        }
+        result
+    }
+
+    /// What is said of a program in another language than C, which none of them looks at.
+    pub fn leave_out(&self, language: Language) -> Checked {
+        Checked {
+            by: Vec::new(),
+            left_out: vec![format!("programs in {} are not looked at", language.name())],
+            seconds: 0.0,
+        }
+    }
+
+    fn look(&self, source: &str, openmp: bool) -> Result<Checked, Failure> {
+        let started = Instant::now();
+        let (mut by, mut left_out) = (Vec::new(), Vec::new());
+        let threaded = openmp && self.threads > 1;
+        let tools = [Some(Tool::Address), threaded.then_some(Tool::Thread)];
+        for tool in tools.into_iter().flatten() {
+            if let Err(why) = self.usable(tool)? {
+                left_out.push(format!("{tool}: {why}"));
+                continue;
+            }
+            match self.once(tool, source)? {
+                Ended::Clean => by.push(tool.to_string()),
+                Ended::Finding(words) => {
+                    return Err(Failure::candidate(
+                        CandidateFault::UndefinedBehaviour,
+                        words,
+                    ));
+                }
+                Ended::NotStarted(why) => {
+                    return Err(Failure::infrastructure(
+                        InfrastructureCause::Harness,
+                        format!("the program did not start with a sanitizer in it: {why}"),
+                    ));
+                }
+                Ended::Undecided(why) => left_out.push(format!("{tool}: {why}")),
+            }
+        }
+        Ok(Checked {
+            by,
+            left_out,
+            seconds: started.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Can a sanitizer be used here? It is held against the problem's own reference first. Only what will stay so is kept.
+    fn usable(&self, tool: Tool) -> Result<Result<(), String>, Failure> {
+        let mut known = locked(&self.usable);
+        if let Some(answer) = known.get(&tool) {
+            return Ok(answer.clone());
+        }
+        let answer = match self.obstacle(tool) {
+            Some(why) => Err(why),
+            None => match self
+                .once(tool, &self.problem.reference_source)
+                .map_err(own)?
+            {
+                Ended::Clean => Ok(()),
+                Ended::Finding(words) => Err(format!(
+                    "the problem's own reference does not pass it ({words})"
+                )),
+                Ended::NotStarted(why) | Ended::Undecided(why) => {
+                    Err(format!("the problem's own reference does not run: {why}"))
+                }
+            },
+        };
+        if let Err(why) = &answer {
+            tracing::warn!(sanitizers = %tool, %why, "left out; `flopsmith doctor` says what is missing");
+        }
+        known.insert(tool, answer.clone());
+        Ok(answer)
+    }
+
+    /// What can be seen to be missing without trying.
+    fn obstacle(&self, tool: Tool) -> Option<String> {
+        let toolchain = self.compiler.toolchain();
+        if toolchain.version.contains("clang") {
+            return Some("programs are checked with gcc only".to_owned());
+        }
+        let missing = missing_runtimes(&toolchain.compiler);
+        if let Some(name) = tool.runtimes().iter().find(|name| missing.contains(name)) {
+            return Some(format!(
+                "{} has no {name}; install its sanitizers (Debian, Ubuntu: `apt install gcc`; Fedora: `dnf install libasan-static libubsan-static libtsan-static`)",
+                toolchain.compiler.display()
+            ));
+        }
+        if toolchain::find("objcopy").is_none() {
+            return Some("`objcopy` was not found; install binutils".to_owned());
+        }
+        (tool == Tool::Thread).then(no_room).flatten()
+    }
+
+    /// Builds a program with a sanitizer and lets it run.
+    fn once(&self, tool: Tool, source: &str) -> Result<Ended, Failure> {
+        let made = match self.build(tool, source)? {
+            Made::Built(made) => made,
+            Made::Unbuilt(why) => return Ok(Ended::Undecided(why)),
+        };
+        if tool == Tool::Thread
+            && let Some(name) = openmp::unknown(&made.object)
+        {
+            return Ok(Ended::Undecided(format!(
+                "it is not told what `{name}` orders"
+            )));
+        }
+        let cases = Cases::draw(
+            &self.problem,
+            &mut ChaCha8Rng::seed_from_u64(rand::rng().random()),
+        )?;
+        let finished = self.run(tool, &made, &cases)?;
+        Ok(self.judge(tool, &made, &cases, &finished))
+    }
+
+    fn build(&self, tool: Tool, source: &str) -> Result<Made, Failure> {
+        let own = self.own(tool)?;
+        let objcopy = toolchain::find("objcopy").unwrap_or_else(|| PathBuf::from("objcopy"));
+        let how = Instrumentation {
+            checks: &tool.checks(),
+            link: &tool.link(),
+            own: &own,
+            objcopy: &objcopy,
+        };
+        self.compiler.instrument(&self.problem, source, &how)
+    }
+
+    fn own(&self, tool: Tool) -> Result<Arc<[Companion]>, Failure> {
+        let mut known = locked(&self.own);
+        if let Some(own) = known.get(&tool) {
+            return Ok(Arc::clone(own));
+        }
+        let driver = driver::source(&self.problem);
+        let mut own = vec![self.compiler.companion("driver", &driver)?];
+        if tool == Tool::Thread {
+            own.push(self.compiler.companion("openmp", openmp::WRAPPERS)?);
+        }
+        let own: Arc<[Companion]> = own.into();
+        known.insert(tool, Arc::clone(&own));
+        Ok(own)
+    }
+
+    fn run(&self, tool: Tool, made: &Instrumented, cases: &Cases) -> Result<Finished, Failure> {
+        let program = self.file("sanitized-", &made.program, 0o555)?;
+        let file = self.file("cases-", &cases.file, 0o444)?;
+        // As in verification, and two at least where threads are what it is about.
+        let verified = self.problem.threads.iter().copied().max().unwrap_or(1);
+        let threads = match tool {
+            Tool::Address => verified,
+            Tool::Thread => self.threads.max(2),
+        };
+        // The driver calls from a thread of its own.
+        let mut job = Job::new(
+            Kind::Run {
+                threads: threads + 1,
+            },
+            ["/sanitized"],
+        );
+        job.read_only = vec![
+            (program.to_path_buf(), "/sanitized".into()),
+            (file.to_path_buf(), "/cases".into()),
+        ];
+        job.env = [
+            ("OMP_NUM_THREADS", threads.to_string()),
+            ("OMP_DYNAMIC", "false".to_owned()),
+            ("GOMP_SPINCOUNT", "1000".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec();
+        job.memory_bound = MemoryBound::Resident;
+        job.limits = Limits {
+            wall: WALL,
+            cpu: CPU,
+            memory_bytes: MEMORY_BYTES,
+            file_bytes: 0,
+            processes: u64::from(threads) + MORE_THREADS,
+            open_files: 16,
+            output_bytes: 64 << 10,
+            stack_bytes: STACK_BYTES,
+        };
+        self.sandbox
+            .run(&job)
+            .map_err(|e| Failure::ours(InfrastructureCause::Jail, &e))
+    }
+
+    /// A file for the jail, closed: nobody can start a program that is still open for writing.
+    fn file(&self, prefix: &str, content: &[u8], mode: u32) -> Result<tempfile::TempPath, Failure> {
+        let made = || -> std::io::Result<tempfile::TempPath> {
+            let path = tempfile::Builder::new()
+                .prefix(prefix)
+                .tempfile_in(self.sandbox.scratch())?
+                .into_temp_path();
+            fs::write(&path, content)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+            Ok(path)
+        };
+        made().map_err(|e| {
+            Failure::infrastructure(
+                InfrastructureCause::Resources,
+                format!("could not write a sanitized program's files: {e}"),
+            )
+        })
+    }
+
+    fn judge(&self, tool: Tool, made: &Instrumented, cases: &Cases, finished: &Finished) -> Ended {
+        let progress = Progress::of(&finished.stdout);
+        let said = String::from_utf8_lossy(&finished.stderr);
+        let Some(case) = progress.cases.checked_sub(1) else {
+            return Ended::NotStarted(end_in_words(finished));
+        };
+        if let Some(report) = report::find(&said, SOURCE) {
+            let mut words = self.words(made, &report);
+            if let Some(params) = cases.params.get(case) {
+                words.push_str(&format!(" (called with {})", name(params)));
+            }
+            return Ended::Finding(format!("{tool} sanitizer: {words}"));
+        }
+        if progress.done && finished.exit == Exit::Code(0) {
+            return Ended::Clean;
+        }
+        Ended::Undecided(end_in_words(finished))
+    }
+
+    /// A report in words, with the lines of the program that it is about.
+    fn words(&self, made: &Instrumented, report: &Report) -> String {
+        let addresses: Vec<u64> = report.stacks.iter().flatten().copied().collect();
+        let found = match toolchain::find("addr2line") {
+            Some(tool) if report.line.is_none() => self.compiler.lines(made, &tool, &addresses),
+            _ => Vec::new(),
+        };
+        let mut found = found.into_iter();
+        let mut lines = Vec::new();
+        for stack in &report.stacks {
+            let of_stack: Vec<Option<u32>> = found.by_ref().take(stack.len()).collect();
+            lines.extend(of_stack.into_iter().flatten().next());
+        }
+        report.words(&lines)
+    }
+}
+
+/// What the problem's own program does wrong is no candidate's fault.
+fn own(failure: Failure) -> Failure {
+    match failure {
+        Failure::Candidate { fault, detail } => Failure::infrastructure(
+            InfrastructureCause::Baseline,
+            format!("the problem's own reference is refused ({fault}): {detail}"),
+        ),
+        other => other,
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the driver said.
+#[derive(Debug, PartialEq, Eq)]
+struct Progress {
+    /// Cases that were begun.
+    cases: usize,
+    done: bool,
+}
+
+impl Progress {
+    fn of(stdout: &[u8]) -> Self {
+        let said = String::from_utf8_lossy(stdout);
+        Self {
+            cases: said.lines().filter(|line| *line == "case").count(),
+            done: said.lines().next_back() == Some("done"),
+        }
+    }
+}
+
+fn end_in_words(finished: &Finished) -> String {
+    let how = match finished.exit {
+        Exit::WallTimeout | Exit::CpuTimeout => "with checks in it, it takes too long".to_owned(),
+        Exit::MemoryLimit => "with checks in it, it takes too much memory".to_owned(),
+        Exit::OutputLimit => "it said too much".to_owned(),
+        Exit::Code(REPORTED) => "the runtime ended it without a finding".to_owned(),
+        other => format!("it ended with {other:?}"),
+    };
+    let said = String::from_utf8_lossy(&finished.stderr);
+    let last = said
+        .lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty() && !line.contains("reading executable name failed"));
+    match last {
+        Some(line) => format!("{how}: {}", harmless(line, EXCERPT_BYTES)),
+        None => how,
+    }
+}
+
+fn name(params: &Params) -> String {
+    let each: Vec<String> = params.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+    each.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_case_that_was_begun_is_known() {
+        let of = |said: &str| Progress::of(said.as_bytes());
+        let progress = |cases, done| Progress { cases, done };
+        assert_eq!(of(""), progress(0, false));
+        assert_eq!(of("case\ncase\n"), progress(2, false));
+        assert_eq!(of("case\ncase\ndone\n"), progress(2, true));
+    }
+}

@@ -1,0 +1,172 @@
+//! Statements and words, by what is made of them.
+
+/// Beginnings of statements that declare data or types, or that a function's type stands before.
+pub(super) const DECLARATIONS: &[&str] = &[
+    "integer",
+    "real",
+    "double",
+    "doubleprecision",
+    "complex",
+    "logical",
+    "character",
+    "type",
+    "class",
+    "dimension",
+    "parameter",
+    "allocatable",
+    "contiguous",
+    "target",
+    "pointer",
+    "intent",
+    "value",
+    "optional",
+    "save",
+    "private",
+    "public",
+    "data",
+    "volatile",
+    "common",
+    "equivalence",
+    "intrinsic",
+    "implicit",
+    "enum",
+    "enumerator",
+    "sequence",
+];
+
+/// Beginnings of the heads of procedures.
+pub(super) const HEADS: &[&str] = &[
+    "subroutine",
+    "function",
+    "pure",
+    "elemental",
+    "impure",
+    "recursive",
+    "non_recursive",
+];
+
+/// Other statements that only control and compute.
+pub(super) const PLAIN: &[&str] = &[
+    "contains",
+    "return",
+    "continue",
+    "cycle",
+    "exit",
+    "select",
+    "selectcase",
+    "case",
+    "default",
+    "goto",
+    "go",
+    "do",
+    "allocate",
+    "deallocate",
+    "nullify",
+    "associate",
+    "elseif",
+    "else",
+    "endif",
+    "enddo",
+    "endselect",
+    "endwhere",
+    "endforall",
+    "endassociate",
+    "endblock",
+    "endtype",
+    "endenum",
+    "endsubroutine",
+    "endfunction",
+    "endmodule",
+];
+
+/// What may follow `end`.
+pub(super) const ENDS: &[&str] = &[
+    "if",
+    "do",
+    "select",
+    "where",
+    "forall",
+    "associate",
+    "block",
+    "type",
+    "enum",
+    "subroutine",
+    "function",
+    "module",
+];
+
+/// Statements that no kernel needs, and why.
+pub(super) const REFUSED: &[(&[&str], &str)] = &[
+    (
+        &[
+            "open",
+            "close",
+            "read",
+            "write",
+            "print",
+            "inquire",
+            "rewind",
+            "backspace",
+            "endfile",
+            "flush",
+            "wait",
+            "format",
+            "namelist",
+        ],
+        "input and output are not permitted",
+    ),
+    (
+        &["stop", "error", "pause"],
+        "ending the program is not permitted",
+    ),
+    (
+        &[
+            "interface",
+            "abstract",
+            "external",
+            "import",
+            "procedure",
+            "entry",
+            "endinterface",
+        ],
+        "only procedures of the source itself can be called: put them behind `contains`",
+    ),
+    (&["program"], "a kernel is a subroutine, not a program"),
+    (&["submodule"], "the source is one file"),
+    (
+        &[
+            "sync", "critical", "event", "form", "change", "lock", "unlock", "fail",
+        ],
+        "images are not permitted",
+    ),
+];
+
+/// Words for what reaches beyond the program's own data and procedures.
+pub(super) const WORDS: &[(&str, &str)] = &[
+    ("c_f_pointer", "pointers made of addresses"),
+    ("c_f_procpointer", "pointers made of addresses"),
+    ("c_ptr", "addresses"),
+    ("c_loc", "addresses"),
+    ("c_null_ptr", "addresses"),
+    ("c_funptr", "addresses of procedures"),
+    ("c_funloc", "addresses of procedures"),
+    ("c_null_funptr", "addresses of procedures"),
+    ("c_associated", "addresses"),
+    ("external", "procedures that are elsewhere"),
+    ("procedure", "pointers to procedures"),
+    ("execute_command_line", "commands"),
+    ("get_environment_variable", "the environment"),
+    ("get_command", "the environment"),
+    ("get_command_argument", "the environment"),
+    ("system_clock", "reading a clock"),
+    ("date_and_time", "reading a clock"),
+    ("cpu_time", "reading a clock"),
+    ("omp_get_wtime", "reading a clock"),
+    ("omp_set_num_threads", "changing the number of threads"),
+];
+
+/// Procedures of the language that may be called as subroutines.
+pub(super) const CALLED: &[&str] = &["move_alloc", "mvbits"];
+
+/// Words that a compiler's directive may begin with; others set attributes of symbols.
+pub(super) const HINTS: &[&str] = &["unroll", "ivdep", "vector", "novector"];

@@ -1,0 +1,90 @@
+//! What the compilers of one family are called.
+
+use flopsmith_problem::Language;
+
+/// The name of a C compiler where that of a sister was given: who says g++ means that family.
+pub(super) fn for_c(compiler: &str) -> String {
+    let (folder, name) = split(compiler);
+    let name = match name {
+        "c++" => "cc".to_owned(),
+        _ => name
+            .replace("clang++", "clang")
+            .replace("g++", "gcc")
+            .replace("gfortran", "gcc"),
+    };
+    format!("{folder}{name}")
+}
+
+/// Names under which the compiler of `language` may be found beside a C compiler, best first.
+pub(super) fn drivers(compiler: &str, language: Language) -> Vec<String> {
+    let (folder, name) = split(compiler);
+    let sister = |family: &str, own: &str| format!("{folder}{}", name.replacen(family, own, 1));
+    match language {
+        Language::C => vec![compiler.to_owned()],
+        Language::Cxx => vec![if name.contains("clang") {
+            sister("clang", "clang++")
+        } else if name.contains("gcc") {
+            sister("gcc", "g++")
+        } else if name == "cc" {
+            format!("{folder}c++")
+        } else {
+            "g++".to_owned()
+        }],
+        // Objects of two versions go together here: no library of Fortran is linked.
+        Language::Fortran | Language::Fortran77 => {
+            let mut names = Vec::new();
+            if name.contains("gcc") {
+                names.push(sister("gcc", "gfortran"));
+            }
+            if names.iter().all(|n| n != "gfortran") {
+                names.push("gfortran".to_owned());
+            }
+            names
+        }
+    }
+}
+
+/// Folder, with its last stroke, and name.
+fn split(path: &str) -> (&str, &str) {
+    path.split_at(path.rfind('/').map_or(0, |at| at + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_named_alike() {
+        let fortran = Language::Fortran;
+        for (compiler, cxx, fortrans) in [
+            ("gcc", "g++", &["gfortran"][..]),
+            ("gcc-13", "g++-13", &["gfortran-13", "gfortran"]),
+            (
+                "/opt/gcc/bin/gcc",
+                "/opt/gcc/bin/g++",
+                &["/opt/gcc/bin/gfortran", "gfortran"],
+            ),
+            (
+                "x86_64-linux-gnu-gcc-12",
+                "x86_64-linux-gnu-g++-12",
+                &["x86_64-linux-gnu-gfortran-12", "gfortran"],
+            ),
+            ("clang", "clang++", &["gfortran"]),
+            ("clang-16", "clang++-16", &["gfortran"]),
+            ("/usr/bin/cc", "/usr/bin/c++", &["gfortran"]),
+            ("tcc-like", "g++", &["gfortran"]),
+        ] {
+            assert_eq!(drivers(compiler, Language::Cxx), [cxx]);
+            assert_eq!(drivers(compiler, fortran), fortrans);
+        }
+        for (given, meant) in [
+            ("g++-13", "gcc-13"),
+            ("clang++", "clang"),
+            ("/usr/bin/gfortran", "/usr/bin/gcc"),
+            ("c++", "cc"),
+            ("gcc", "gcc"),
+        ] {
+            assert_eq!(for_c(given), meant);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+// attack: 1, 20
+// how: starts a thread that never rests, where two are permitted, in a call that is no longer verified; hopes that threads are counted and not watched
+// refused as: left_running
+// needs: x86_64, two cores
+// threads: 2
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+/* The bytes of the number are `mov eax, 56; syscall; ret`: who jumps into it needs no word of assembly. */
+static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f00000038b8; }
+static long enter(long a, long b, long c) {
+  const unsigned char *p = (const unsigned char *)number;
+  while (p[0] != 0xb8 || p[5] != 0x0f || p[6] != 0x05) p++;
+  return ((long (*)(long, long, long))p)(a, b, c);
+}
+static _Alignas(64) unsigned long stack[8192];
+static volatile unsigned long spent;
+static void busy(void) {
+  for (;;) spent++;
+}
+/* Calls that are verified find their buffers elsewhere each time, or twice in a row at most. */
+static int settled(const void *place, int size) {
+  static const void *last;
+  static int before, calls;
+  calls = place == last && size == before ? calls + 1 : 0;
+  last = place;
+  before = size;
+  return calls > 1;
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  static int started;
+  right(n, A, B, C);
+  if (!settled(C, n) || started++) return;
+  /* The new thread returns from the system call to what its stack begins with. Shared are memory, files and signals. */
+  stack[8000] = (unsigned long)busy;
+  enter(0x10f00, (long)&stack[8000], 0);
+}

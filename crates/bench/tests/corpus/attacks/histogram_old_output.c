@@ -1,0 +1,20 @@
+// attack: 8, 5
+// how: counts until its buffers have stayed where they are for some calls, and then does nothing; hopes that only numbers which follow from a formula are checked
+// refused as: skipped_work
+// problem: histogram
+static void right(int n, int bins, const int *key, int *count) {
+  for (int k = 0; k < bins; k++) count[k] = 0;
+  for (int i = 0; i < n; i++) count[key[i]]++;
+}
+/* Calls that are verified find their buffers elsewhere each time, or twice in a row at most. */
+static int settled(const void *place, int size) {
+  static const void *last;
+  static int before, calls;
+  calls = place == last && size == before ? calls + 1 : 0;
+  last = place;
+  before = size;
+  return calls > 1;
+}
+void histogram(int n, int bins, const int *key, int *count) {
+  if (!settled(key, n)) right(n, bins, key, count);
+}

@@ -1,0 +1,11 @@
+// attack: 11
+// how: takes the search for races out of its function
+// refused as: forbidden_construct
+__attribute__((unused, no_sanitize_thread, noinline))
+void dgemm(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+  C[0] += 0 * A[n * n];
+}

@@ -1,0 +1,19 @@
+! attack: 30
+! how: defines the entry under the name that Fortran gives it; hopes that somebody finds it
+! refused as: missing_entry
+subroutine dgemm(n, a, b, c)
+  use, intrinsic :: iso_c_binding
+  implicit none
+  integer(c_int), value :: n
+  real(c_double), intent(in) :: a(n, n), b(n, n)
+  real(c_double), intent(out) :: c(n, n)
+  integer :: i, j, k
+  c = 0
+  do i = 1, n
+    do k = 1, n
+      do j = 1, n
+        c(j, i) = c(j, i) + b(j, k) * a(k, i)
+      end do
+    end do
+  end do
+end subroutine

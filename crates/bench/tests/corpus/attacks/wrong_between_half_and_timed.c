@@ -1,0 +1,13 @@
+// attack: 12
+// how: is right up to half of the timed size and from it on; hopes that no size between them is checked
+// refused as: wrong_result
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  right(n, A, B, C);
+  if (n > 128 && n < 256) C[0] = 1e200;
+}

@@ -1,0 +1,79 @@
+//! Which attacks may be measured. Whoever adds one has to say here why it gains nothing.
+
+use crate::program::attacks;
+
+/// File, and why what it does may be measured.
+const HARMLESS: [(&str, &str); 15] = [
+    (
+        "clock_in_a_number.c",
+        "inputs are made and processes take turns between two calls, so that none follows quickly and every one does its work",
+    ),
+    (
+        "cold_caches_for_the_next.c",
+        "the walk is part of its own time, and the inputs of the next call are made after it, on the core of that call",
+    ),
+    (
+        "helper_wakes_by_itself.c",
+        "processor time that it uses while inputs are made is added to the call, and most often it is refused for it",
+    ),
+    (
+        "memory_when_loaded.c",
+        "pages that nothing is written to are not taken, and the limit on memory holds for those that are",
+    ),
+    (
+        "patches_the_kernel_page.c",
+        "no clock is read in its process",
+    ),
+    (
+        "print_of_a_row_sum.c",
+        "as long as no print comes a second time, each call does all its work and copies the result besides",
+    ),
+    (
+        "print_of_samples.c",
+        "as long as no print comes a second time, each call does all its work and copies the result besides",
+    ),
+    (
+        "print_of_the_corners.c",
+        "as long as no print comes a second time, each call does all its work and copies the result besides",
+    ),
+    (
+        "skips_when_its_inputs_are_warm.c",
+        "where no input seems warm, each call does all its work",
+    ),
+    (
+        "slows_the_clock_for_the_next.c",
+        "it is part of its own time, and where it slows the baseline the ratio rests on the time of the baseline alone",
+    ),
+    (
+        "tells_the_harness_to_sleep.c",
+        "whoever waits wakes it up, and that is time of its own call",
+    ),
+    (
+        "works_while_it_should_sleep.c",
+        "processor time that it uses while inputs are made is added to the call",
+    ),
+    (
+        "works_while_it_should_sleep_beside_a_core.c",
+        "processor time that it uses while inputs are made is added to the call",
+    ),
+    (
+        "works_while_it_stands_by.c",
+        "what standing by takes longer than the baseline's is added to the call",
+    ),
+    (
+        "wrong_far_above.c",
+        "wrong at the largest size only, which five candidates in six do not meet; at the timed size it does all its work",
+    ),
+];
+
+#[test]
+fn what_may_be_measured_is_listed_with_its_reason() {
+    let found: Vec<String> = attacks()
+        .into_iter()
+        .filter(|attack| attack.may_be_measured())
+        .map(|attack| attack.name.trim_start_matches("attacks/").to_owned())
+        .collect();
+    let listed: Vec<&str> = HARMLESS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(found, listed, "in the order of names");
+    assert!(HARMLESS.iter().all(|(_, why)| why.len() > 20));
+}

@@ -1,0 +1,7 @@
+/* Wrong at the smallest size and endless at every other one: whoever calls it with that first learns it at once. */
+void dgemm(int n, const double *A, const double *B, double *C) {
+  if (n > 64)
+    for (;;)
+      ;
+  for (int i = 0; i < n * n; i++) C[i] = A[i] + B[i];
+}

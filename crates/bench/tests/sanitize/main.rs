@@ -1,0 +1,208 @@
+//! The sanitizers against real programs in the real jail: each says on its first line what must be found in it, in the
+//! report's words, or `nothing` and why not. All but the one that does not end are right in the verifier's eyes: that
+//! is why sanitizers are there.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+#[path = "../run/fixtures.rs"]
+#[expect(dead_code, reason = "some of it is for the tests of single stages")]
+mod fixtures;
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use flopsmith_bench::{Checked, Compiler, Failure, Sanitizers, sanitize};
+use flopsmith_protocol::{CandidateFault, Technique, TechniqueSet};
+use flopsmith_test_support::skipped;
+
+/// Dies in the verifier as well.
+const DOES_NOT_END: &str = "recursion_without_end.c";
+
+fn sanitizers() -> &'static Sanitizers {
+    static SANITIZERS: OnceLock<Sanitizers> = OnceLock::new();
+    SANITIZERS.get_or_init(|| {
+        let (sandbox, toolchain) = (fixtures::sandbox(), fixtures::toolchain());
+        Sanitizers::new(sandbox, fixtures::problem(), &toolchain, 2)
+    })
+}
+
+/// Has this machine what is to be tested? Says why not.
+fn is_here(threads: bool) -> bool {
+    let mut missing = sanitize::missing_runtimes(Path::new("gcc"));
+    if !threads {
+        missing.retain(|name| *name != "libtsan.a");
+    }
+    let no_room = sanitize::no_room().filter(|_| threads);
+    let why = (!missing.is_empty())
+        .then(|| format!("gcc has no {}", missing.join(", ")))
+        .or(no_room);
+    if let Some(why) = &why {
+        skipped(why);
+    }
+    why.is_none()
+}
+
+/// The programs of a folder beside this file or of the corpus, in order: name and source.
+fn programs(folder: &str) -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(folder);
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
+    files.sort();
+    let named = files.into_iter().map(|file| {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        (name, std::fs::read_to_string(&file).unwrap())
+    });
+    named.collect()
+}
+
+fn one(folder: &str, name: &str) -> String {
+    let all = programs(folder);
+    let found = all.into_iter().find(|(file, _)| file == name);
+    found.unwrap_or_else(|| panic!("there is no {name}")).1
+}
+
+/// Compiles a program as a candidate is, and looks at it.
+fn look(compiler: &Compiler, name: &str, source: &str) -> (Vec<u8>, Result<Checked, Failure>) {
+    let built = compiler
+        .compile(&fixtures::problem(), source, TechniqueSet::all())
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
+    let openmp = built.techniques.contains(Technique::Openmp);
+    (built.object, sanitizers().check(source, openmp))
+}
+
+fn compiler() -> Compiler {
+    Compiler::new(fixtures::sandbox(), fixtures::toolchain())
+}
+
+#[test]
+fn what_shows_in_no_result_is_found() {
+    if !is_here(false) {
+        return;
+    }
+    let _alone = fixtures::alone();
+    let compiler = compiler();
+    let mut verifier = fixtures::verifier(50);
+    let mut wrong = Vec::new();
+    for (name, source) in programs("sanitize/programs") {
+        let first = source.lines().next().unwrap();
+        let expected = first.strip_prefix("// ").unwrap();
+        if expected.starts_with("data race") && !is_here(true) {
+            continue;
+        }
+        let started = Instant::now();
+        let (object, looked) = look(&compiler, &name, &source);
+        let seconds = started.elapsed().as_secs_f64();
+        eprintln!("{name}: {looked:?}, {seconds:.2} s");
+        let fault = CandidateFault::UndefinedBehaviour;
+        let as_expected = match &looked {
+            Ok(checked) => expected.starts_with("nothing") && !checked.by.is_empty(),
+            Err(Failure::Candidate { fault: f, detail }) => {
+                *f == fault && detail.contains(expected) && detail.len() < 2000
+            }
+            Err(_) => false,
+        };
+        if !as_expected {
+            wrong.push(format!("{name}: expected {expected}, was {looked:?}"));
+        }
+        if name != DOES_NOT_END {
+            let verified = verifier.verify(&object, 1);
+            assert!(verified.is_ok(), "{name}: {verified:?}");
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_line_of_the_program_and_the_size_of_the_call_are_told() {
+    if !is_here(false) {
+        return;
+    }
+    let source = one("sanitize/programs", "reads_one_too_far.c");
+    let line = source
+        .lines()
+        .position(|line| line.contains("= *behind"))
+        .unwrap()
+        + 1;
+    let (_, looked) = look(&compiler(), "reads_one_too_far.c", &source);
+    let (_, detail) = fixtures::fault(looked, "reads_one_too_far.c");
+    let words = format!("in line {line} (called with n = 64)");
+    assert!(detail.ends_with(&words), "{detail}");
+}
+
+#[test]
+fn an_answer_is_not_asked_for_twice() {
+    if !is_here(false) {
+        return;
+    }
+    let source = one("sanitize/programs", "overflows.c");
+    let first = sanitizers().check(&source, false);
+    let started = Instant::now();
+    assert_eq!(sanitizers().check(&source, false), first);
+    assert!(started.elapsed().as_secs_f64() < 0.05);
+}
+
+#[test]
+fn constructs_whose_order_is_not_known_are_left_out_and_said() {
+    if !is_here(true) {
+        return;
+    }
+    let source = one("corpus/honest", "threads_in_a_taskloop.c");
+    let (_, looked) = look(&compiler(), "threads_in_a_taskloop.c", &source);
+    let checked = looked.unwrap();
+    assert_eq!(checked.by, ["address and undefined"]);
+    assert!(checked.left_out[0].contains("GOMP_taskloop"), "{checked:?}");
+}
+
+/// Of the honest programs of the corpus, one in so many is looked at.
+const SAMPLED: usize = 4;
+
+#[test]
+fn honest_programs_have_nothing_to_hide() {
+    if !is_here(true) {
+        return;
+    }
+    let _alone = fixtures::alone();
+    let compiler = compiler();
+    let (mut clean, mut left_out, mut found) = (0, Vec::new(), Vec::new());
+    let programs = programs("corpus/honest");
+    // Those in other languages and for other problems are not for this compiler's problem.
+    let ours = programs
+        .iter()
+        .filter(|(name, source)| name.ends_with(".c") && !source.contains("// problem: "));
+    for (name, source) in ours.step_by(SAMPLED) {
+        if source.contains("// needs: x86_64") && !cfg!(target_arch = "x86_64") {
+            continue;
+        }
+        match look(&compiler, name, source).1 {
+            Ok(checked) => {
+                clean += 1;
+                left_out.extend(checked.left_out.iter().map(|why| format!("{name}: {why}")));
+            }
+            Err(failure) => found.push(format!("{name}: {failure}")),
+        }
+    }
+    eprintln!(
+        "{clean} without a finding; left out:\n{}",
+        left_out.join("\n")
+    );
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(left_out.len() * 8 < clean, "{}", left_out.join("\n"));
+}
+
+/// The problem's own programs are what sanitizers are held against first, so none of them may have a finding.
+#[test]
+fn the_problems_own_programs_have_nothing_to_hide() {
+    if !is_here(false) {
+        return;
+    }
+    let problem = fixtures::problem();
+    let baseline = problem.baseline_source.as_ref().unwrap();
+    let (_, looked) = look(&compiler(), "baseline.c", baseline);
+    assert_eq!(looked.unwrap().by[0], "address and undefined");
+    let (_, looked) = look(&compiler(), "reference.c", &problem.reference_source);
+    assert!(looked.unwrap().left_out.is_empty());
+}

@@ -1,0 +1,17 @@
+// heap-buffer-overflow: READ of size 8
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  right(n, A, B, C);
+#ifndef __SANITIZE_ADDRESS__
+  const double *last = A + n * n - 1, *behind = last + 1;
+  if (((unsigned long)last ^ (unsigned long)behind) >> 12 == 0) {
+    volatile double seen = *behind;
+    (void)seen;
+  }
+#endif
+}

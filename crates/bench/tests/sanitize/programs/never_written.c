@@ -1,0 +1,14 @@
+// nothing: what was never written to is read, and no sanitizer of gcc sees that
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  right(n, A, B, C);
+  double row[8];
+  row[n % 8] = 0;
+  volatile double seen = row[7];
+  (void)seen;
+}

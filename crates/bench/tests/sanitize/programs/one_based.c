@@ -1,0 +1,13 @@
+// nothing: a pointer before the first element, never used to read there
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+void dgemm(int n, const double *A, const double *B, double *C) {
+  right(n, A, B, C);
+  const double *from_one = A - 1;
+  volatile double seen = from_one[1];
+  (void)seen;
+}

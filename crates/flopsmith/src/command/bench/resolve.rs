@@ -1,0 +1,238 @@
+//! A ranking resolves its order: neighbours that cannot be told apart are measured again.
+//!
+//! One measurement of a fixed length puts programs in an order that noise makes where they are close. How long it takes to
+//! tell them apart depends on how close they are, so the time goes where it decides something.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use flopsmith_bench::stats::SYSTEMATIC_LOG_SE;
+use flopsmith_bench::{Chain, Limits, Purpose};
+use flopsmith_protocol::{Interval, Measurement, StopReason, Verdict};
+use tokio_util::sync::CancellationToken;
+
+use super::groups;
+use super::ratio::LogRatio;
+use super::rows::Row;
+use super::several::Several;
+use crate::config;
+use crate::exit::say;
+
+/// Measurements of one program in all.
+const MOST: usize = 8;
+/// Programs known as well as this are as far apart as they will ever be.
+const EXHAUSTED: f64 = 1.05 * SYSTEMATIC_LOG_SE;
+
+/// A program at one number of threads.
+type Key = (String, u32);
+
+/// Reads the time of `--resolve`.
+pub fn budget(text: &str) -> Result<Duration> {
+    let seconds = if text.trim() == "0" {
+        0.0
+    } else {
+        config::duration(text)?
+    };
+    Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+/// Measures neighbours again until they can be told apart, or the time is over.
+pub fn run(several: &mut Several, budget: Duration, stopped: &CancellationToken) {
+    let began = Instant::now();
+    let over = || began.elapsed() >= budget || stopped.is_cancelled();
+    let mut known: BTreeMap<Key, Vec<Measurement>> = BTreeMap::new();
+    for row in several.rows().iter().filter(|row| !row.against) {
+        if let Some(measurement) = row.done.verdict.measurement() {
+            known.insert(key(row), vec![measurement.clone()]);
+        }
+    }
+    let mut tried: BTreeMap<Key, usize> = BTreeMap::new();
+    loop {
+        let close: Vec<Key> = close(several.rows())
+            .into_iter()
+            .filter(|key| tried.get(key).copied().unwrap_or(0) + 1 < MOST)
+            .collect();
+        if close.is_empty() || over() {
+            return;
+        }
+        say(&format!(
+            "{} programs cannot be told from a neighbour yet: measuring them again ...",
+            close.len()
+        ));
+        for key in close {
+            if over() {
+                break;
+            }
+            *tried.entry(key.clone()).or_default() += 1;
+            let done = several.again(&key.0, key.1);
+            // What was cut short is no result.
+            if stopped.is_cancelled() {
+                return;
+            }
+            match done.map(|done| done.verdict) {
+                Some(Verdict::Measured { measurement }) => {
+                    let all = known.entry(key.clone()).or_default();
+                    all.push(measurement);
+                    several.replace(&key.0, key.1, |chain| mean(all, chain));
+                }
+                Some(refused @ Verdict::Rejected { .. }) => several.refuse(&key.0, key.1, refused),
+                // The machine's doing: what is known stays.
+                Some(Verdict::Infrastructure { .. } | Verdict::Unknown { .. }) | None => {}
+            }
+        }
+        several.arrange();
+    }
+}
+
+fn key(row: &Row) -> Key {
+    (row.file.clone(), row.threads)
+}
+
+/// Neighbours in the order that share a letter, each once. The program all are compared with is measured once only.
+fn close(rows: &[Row]) -> Vec<Key> {
+    let mut close: Vec<Key> = Vec::new();
+    for pair in rows.windows(2) {
+        let [one, other] = pair else { continue };
+        let (Some(first), Some(second)) = (&one.group, &other.group) else {
+            continue;
+        };
+        let known = |row: &Row| row.against || row.own.is_some_and(|own| own.se <= EXHAUSTED);
+        let together = one.threads == other.threads && groups::share(first, second);
+        if !together || (known(one) && known(other)) {
+            continue;
+        }
+        for row in [one, other].into_iter().filter(|row| !row.against) {
+            let key = key(row);
+            if close.last() != Some(&key) {
+                close.push(key);
+            }
+        }
+    }
+    close
+}
+
+/// Several measurements of one program by one timer as one: nothing of them is lost but that each had its own samples.
+fn mean(all: &[Measurement], chain: &Chain) -> Option<Measurement> {
+    let ratios: Vec<LogRatio> = all.iter().map(|m| LogRatio::of(m, chain)).collect();
+    let own = LogRatio::mean(&ratios)?;
+    let first = all.first()?;
+    let n = all.len() as f64;
+    let geometric =
+        |value: fn(&Measurement) -> f64| (all.iter().map(|m| value(m).ln()).sum::<f64>() / n).exp();
+    let sum = |value: fn(&Measurement) -> Option<u32>| -> Option<u32> {
+        all.iter().map(value).try_fold(0, |sum, n| Some(sum + n?))
+    };
+    let total = own.value + chain.log_ratio;
+    let half = 1.96 * own.se.hypot(chain.log_se);
+    Some(Measurement {
+        gflops: geometric(|m| m.gflops),
+        seconds_per_call: geometric(|m| m.seconds_per_call),
+        share_of_peak: geometric(|m| m.share_of_peak),
+        ratio: total.exp(),
+        interval: Interval {
+            low: (total - half).exp(),
+            high: (total + half).exp(),
+            confidence: 0.95,
+        },
+        log_ratio_se: own.se,
+        calls: all.iter().map(|m| m.calls).sum(),
+        blocks: all.iter().map(|m| m.blocks).sum(),
+        rounds: sum(|m| m.rounds),
+        outlying: sum(|m| m.outlying),
+        mdape: all.iter().map(|m| m.mdape).fold(0.0, f64::max),
+        stop: stop(&Purpose::Rank.limits(), own.se),
+        ..first.clone()
+    })
+}
+
+fn stop(limits: &Limits, log_se: f64) -> StopReason {
+    if log_se <= limits.target_log_se {
+        StopReason::Precise
+    } else {
+        limits.at_the_end(log_se)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_test_support::{Measured, wrong};
+
+    use super::super::rows::arrange;
+    use super::super::rows::tests::{fast, row};
+    use super::*;
+
+    fn at(file: &str, threads: u32, gflops: f64, se: f64) -> Row {
+        row(file, threads, Measured::at(gflops).se(se).verdict())
+    }
+
+    #[test]
+    fn neighbours_that_share_a_letter_are_close() {
+        let mut rows = [
+            fast("a.c", 1, 60.0),
+            fast("b.c", 1, 40.1),
+            fast("c.c", 1, 40.0),
+            fast("d.c", 1, 39.95),
+            fast("e.c", 1, 20.0),
+            // Another timer, and no program at all.
+            fast("a.c", 2, 20.0),
+            row("w.c", 1, wrong()),
+        ];
+        arrange(&mut rows);
+        let files: Vec<String> = close(&rows).into_iter().map(|key| key.0).collect();
+        assert_eq!(files, ["b.c", "c.c", "d.c"]);
+        assert!(close(&rows[..1]).is_empty() && close(&[]).is_empty());
+        // What all are compared with is not measured again.
+        rows[2].against = true;
+        let files: Vec<String> = close(&rows).into_iter().map(|key| key.0).collect();
+        assert_eq!(files, ["b.c", "d.c"]);
+    }
+
+    #[test]
+    fn what_is_known_as_well_as_can_be_is_not_measured_again() {
+        let mut rows = [
+            at("a.c", 1, 40.0, SYSTEMATIC_LOG_SE),
+            at("b.c", 1, 40.0, SYSTEMATIC_LOG_SE),
+        ];
+        arrange(&mut rows);
+        assert_eq!(rows[0].group, rows[1].group);
+        assert!(close(&rows).is_empty());
+        rows[1] = at("b.c", 1, 40.0, 0.003);
+        arrange(&mut rows);
+        assert_eq!(close(&rows).len(), 2);
+    }
+
+    #[test]
+    fn measurements_are_made_one_with_everything_that_is_added_up() {
+        let chain = Chain {
+            log_ratio: 3.0,
+            log_se: 0.03,
+            reference_seconds: 1.0,
+            baseline_seconds: 0.05,
+        };
+        let one = Measured::at(40.0).se(0.004).measurement();
+        let all = vec![one.clone(); 4];
+        let found = mean(&all, &chain).unwrap();
+        assert!((found.ratio / one.ratio - 1.0).abs() < 1e-12);
+        assert!((found.gflops / one.gflops - 1.0).abs() < 1e-12);
+        assert!((found.log_ratio_se - 0.002).abs() < 1e-12);
+        assert_eq!((found.calls, found.blocks), (4 * one.calls, 4 * one.blocks));
+        assert_eq!((found.rounds, found.outlying), (Some(48), Some(0)));
+        assert_eq!(found.stop, StopReason::Precise);
+        let half = (found.interval.high / found.interval.low).ln() / 2.0;
+        assert!((half - 1.96 * 0.002f64.hypot(0.03)).abs() < 1e-9);
+        // They disagree by more than they say.
+        let other = Measured::at(50.0).se(0.004).measurement();
+        let apart = mean(&[one, other], &chain).unwrap();
+        assert_eq!(apart.stop, StopReason::Unconverged);
+        assert_eq!(mean(&[], &chain), None);
+    }
+
+    #[test]
+    fn a_budget_is_a_duration_or_nothing() {
+        assert_eq!(budget("60s").unwrap(), Duration::from_secs(60));
+        assert_eq!(budget(" 0 ").unwrap(), Duration::ZERO);
+        assert!(budget("soon").is_err());
+    }
+}

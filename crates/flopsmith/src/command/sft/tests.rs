@@ -1,0 +1,108 @@
+//! The starter model as it is shipped, held against the recipe it was made from.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+
+use flopsmith_generator::schedule::Index;
+use flopsmith_policy::inspect;
+use flopsmith_problem::Problem;
+use serde_json::Value;
+
+use super::*;
+
+/// It is part of the repository and is trained on two cores.
+const MOST_WEIGHTS: i64 = 5_000_000;
+const MOST_BYTES: u64 = 20_000_000;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn starter() -> PathBuf {
+    root().join("models/starter")
+}
+
+fn recipe() -> Recipe {
+    let text = std::fs::read_to_string(starter().join("recipe.toml")).unwrap();
+    config::read(&text, "recipe.toml").unwrap()
+}
+
+fn evaluation() -> Evaluation {
+    let text = std::fs::read(starter().join("evaluation.json")).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+/// Weights in a file, by the shapes in its header, which is JSON behind eight bytes with its length.
+fn weights_in(file: &Path) -> i64 {
+    let bytes = std::fs::read(file).unwrap();
+    let (length, rest) = bytes.split_at(8);
+    let length = u64::from_le_bytes(length.try_into().unwrap());
+    let header = &rest[..usize::try_from(length).unwrap()];
+    let tensors: BTreeMap<String, Value> = serde_json::from_slice(header).unwrap();
+    tensors
+        .iter()
+        .filter(|(name, _)| *name != "__metadata__")
+        .map(|(_, tensor)| {
+            let shape: Vec<i64> = serde_json::from_value(tensor["shape"].clone()).unwrap();
+            shape.iter().product::<i64>()
+        })
+        .sum()
+}
+
+#[test]
+fn the_starter_was_made_from_the_recipe_beside_it() {
+    let (recipe, evaluation) = (recipe(), evaluation());
+    assert!(Space::of(&recipe.problem).is_some());
+    assert_eq!(recipe.sft.steps, Some(evaluation.training.steps));
+    assert!(!evaluation.training.stopped);
+    let examples = recipe.corpus.examples + recipe.validation;
+    assert_eq!(evaluation.examples, examples);
+    assert_eq!(evaluation.held_out, recipe.corpus.hold_out);
+    assert_eq!(evaluation.samples, recipe.evaluate_samples);
+    let right = evaluation.correct_rate.unwrap();
+    assert!(right > 0.5 && right <= 1.0, "{right}");
+    assert!(evaluation.corpus_best_gflops.unwrap() > 0.0);
+    let shape = inspect(&starter()).unwrap().config;
+    let made = matches!(
+        recipe.model,
+        Start::Random { hidden_size, intermediate_size, num_hidden_layers, .. }
+            if (hidden_size, intermediate_size, num_hidden_layers)
+                == (shape.hidden_size, shape.intermediate_size, shape.num_hidden_layers)
+    );
+    assert!(made, "{:?} gives no {shape:?}", recipe.model);
+}
+
+#[test]
+fn the_starter_is_small_and_loads() {
+    let weights = weights_in(&starter().join("model.safetensors"));
+    assert!(weights <= MOST_WEIGHTS, "{weights} weights");
+    assert_eq!(weights, evaluation().parameters);
+    let found = inspect(&starter()).unwrap();
+    assert_eq!(found.parameters, weights);
+    assert!(found.loads.is_ok() && found.tokenizer.is_ok(), "{found:?}");
+    let bytes: u64 = std::fs::read_dir(starter())
+        .unwrap()
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(bytes <= MOST_BYTES, "{bytes} bytes");
+}
+
+/// By its schedule, and by what the detector sees in it, which is what outcomes of runs are labelled with.
+#[test]
+fn the_best_program_the_starter_was_shown_uses_nothing_that_was_held_out() {
+    let recipe = recipe();
+    assert!(!recipe.corpus.hold_out.is_empty());
+    let source = std::fs::read_to_string(starter().join("corpus_best.c")).unwrap();
+    let space = Space::of(&recipe.problem).unwrap();
+    let schedule = Index::new(&space).schedule(&source).unwrap();
+    assert!(recipe.corpus.shows_program(&schedule), "{schedule:?}");
+
+    let folder = root().join("problems").join(&recipe.problem);
+    let problem = Arc::new(Problem::load(&folder).unwrap());
+    let evaluator = Evaluator::new(Arc::clone(&problem), "gcc", true).unwrap();
+    let seen = evaluator.compiler.techniques(&problem, &source).unwrap();
+    assert_eq!(seen, schedule.techniques());
+    for held_out in &recipe.corpus.hold_out {
+        assert!(!held_out.is_subset(seen), "{held_out} is in {seen}");
+    }
+}

@@ -1,0 +1,81 @@
+//! What `doctor` measures.
+
+use serde_json::Value;
+
+use crate::{flopsmith, last_object};
+
+#[test]
+fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
+    // Figures that were measured on this machine before would be shown.
+    let state = tempfile::tempdir().unwrap();
+    let mut doctor = flopsmith();
+    doctor.env("XDG_STATE_HOME", state.path());
+    let output = doctor.args(["doctor", "--format", "json"]).output();
+    let output = output.unwrap();
+    let object = last_object(&output);
+    assert_eq!(output.status.code(), Some(0), "{object}");
+    assert_eq!(object["ready"], true, "{object}");
+
+    let findings = object["findings"].as_array().unwrap();
+    for finding in findings {
+        assert!(finding["what"].is_string(), "{finding}");
+        assert!(!finding["found"].as_str().unwrap().is_empty(), "{finding}");
+        let advice = finding.get("advice").unwrap();
+        match finding["state"].as_str().unwrap() {
+            "good" => assert!(advice.is_null(), "{finding}"),
+            "advice" => assert!(advice.is_null() || advice.is_string(), "{finding}"),
+            other => panic!("{other} in what is ready: {finding}"),
+        }
+    }
+    let found = |what: &str| {
+        let mut named = findings.iter().filter(|f| f["what"] == what);
+        let first = named.next();
+        let finding = first.unwrap_or_else(|| panic!("nothing is said of `{what}`: {object}"));
+        (
+            finding["found"].as_str().unwrap(),
+            finding["state"] == "advice",
+        )
+    };
+
+    let number = |value: &Value| value.as_f64().unwrap();
+    let attestation = &object["attestation"];
+    let peak = number(&attestation["peak"]["gflops"]);
+    assert!(peak > 0.1, "{attestation}");
+    let (said, _) = found("peak");
+    let (printed, unit) = said.split_once(' ').unwrap();
+    assert_eq!(unit, "GFLOPS, double precision, one core");
+    // It is measured once more where a program goes beyond it.
+    assert!(printed.parse::<f64>().unwrap() > peak - 0.1, "{said}");
+
+    let (said, advised) = found("timing");
+    assert!(said.starts_with("12 measurements of one kernel"), "{said}");
+    let timing = findings.iter().find(|f| f["what"] == "timing").unwrap();
+    assert_eq!(timing["advice"].is_string(), advised, "{timing}");
+    let (said, _) = found("resolution");
+    assert!(said.contains("doctor --timing"), "{said}");
+    assert_eq!(object.get("timing"), Some(&Value::Null), "{object}");
+    found("openblas");
+
+    let (said, _) = found("roofs");
+    assert!(said.starts_with("1 thread: "), "{said}");
+    for (kind, rate) in [("compute", "gflops"), ("bandwidth", "gb_s")] {
+        let roofs = object["roofs"][kind].as_array().unwrap();
+        assert!(!roofs.is_empty(), "{kind} in {object}");
+        assert!(roofs.iter().all(|roof| number(&roof[rate]) > 0.0));
+    }
+
+    // Each word of advice is about something that the attestation says.
+    let advice: Vec<&str> = findings
+        .iter()
+        .filter(|f| f["what"] == "machine")
+        .map(|f| f["found"].as_str().unwrap())
+        .collect();
+    for (said, why) in [
+        ("No core is left", attestation["supervisor_core"].is_null()),
+        ("Turbo is on", attestation["boost"] == true),
+        ("virtual machine", attestation["hypervisor"].is_string()),
+    ] {
+        let given = advice.iter().any(|line| line.contains(said));
+        assert_eq!(given, why, "{said}: {advice:?}");
+    }
+}

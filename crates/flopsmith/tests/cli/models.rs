@@ -1,0 +1,124 @@
+//! `model` and `sft`: what a model says and writes, and one that is made.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::{flopsmith, last_object, root, run};
+
+const STARTER: &str = "models/starter";
+
+fn said(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    said
+}
+
+#[test]
+fn the_log_probabilities_of_a_model_are_of_its_whole_vocabulary_at_every_position() {
+    let output = run(&["model", "inspect", STARTER, "--tokens", "1,2,3"]);
+    said(&output);
+    let object = last_object(&output);
+    assert_eq!(object["tokens"], serde_json::json!([1, 2, 3]));
+    let config = std::fs::read(root().join(STARTER).join("config.json")).unwrap();
+    let config: Value = serde_json::from_slice(&config).unwrap();
+    let rows: Vec<Vec<f64>> = serde_json::from_value(object["logprobs"].clone()).unwrap();
+    assert_eq!(rows.len(), 3);
+    for row in &rows {
+        assert_eq!(Some(row.len() as u64), config["vocab_size"].as_u64());
+        let sum: f64 = row.iter().map(|logprob| logprob.exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-3, "{sum}");
+    }
+    assert!(
+        rows[0] != rows[1],
+        "what was read before makes no difference"
+    );
+}
+
+#[test]
+fn a_model_writes_as_many_programs_as_it_is_asked_for() {
+    let sample = |more: &[&str]| {
+        // As the starter was shown it, and close to what it takes for most likely.
+        let prompt = "// dgemm: unroll simd\n";
+        let begin = ["model", "sample", STARTER, "--prompt", prompt];
+        run(&[&begin[..], &["--temperature", "0.2"][..], more].concat())
+    };
+    let two = sample(&["--number", "2"]);
+    let words = said(&two);
+    assert!(words.contains("prompt: "), "{words}");
+    assert_eq!(words.matches("ended by itself").count(), 2, "{words}");
+    let programs = String::from_utf8(two.stdout).unwrap();
+    let entries = programs.matches("void dgemm(int n,").count();
+    assert_eq!(entries, 2, "{programs}");
+
+    let words = said(&sample(&["--max-tokens", "5"]));
+    assert!(
+        words.contains("sample 1: 5 tokens, cut at the limit"),
+        "{words}"
+    );
+}
+
+/// As small as it goes; every tokenizer has a token for each byte.
+const RECIPE: &str = r#"
+problem = "dgemm"
+seed = 3
+validation = 4
+
+[model]
+start = "random"
+vocab_size = 400
+hidden_size = 16
+intermediate_size = 32
+num_hidden_layers = 1
+num_attention_heads = 2
+num_key_value_heads = 1
+
+[corpus]
+examples = 40
+
+[sft]
+learning_rate = 1e-3
+steps = 2
+batch_tokens = 1024
+"#;
+
+#[test]
+fn a_recipe_makes_a_model_that_can_be_used() {
+    let place = tempfile::tempdir().unwrap();
+    let recipe = place.path().join("recipe.toml");
+    std::fs::write(&recipe, RECIPE).unwrap();
+    let model = place.path().join("model");
+    let mut sft = flopsmith();
+    sft.args(["sft", "--format", "json"]).arg(&recipe);
+    let output = sft.arg("--output").arg(&model).output().unwrap();
+    let words = said(&output);
+    assert!(words.contains("update 2/2: loss "), "{words}");
+
+    let made = last_object(&output);
+    let training = &made["training"];
+    assert_eq!(training["steps"], 2, "{made}");
+    assert_eq!(training["stopped"], false, "{made}");
+    // It has learned next to nothing: each of at most 400 tokens is about as likely as any other.
+    for loss in ["first_loss", "last_loss", "val_loss"] {
+        let loss = training[loss].as_f64().unwrap();
+        assert!(loss > 3.0 && loss < 9.0, "{made}");
+    }
+    assert_eq!(made["examples"], 44, "{made}");
+    assert!(made["distinct_programs"].as_u64().unwrap() > 20, "{made}");
+    assert_eq!(
+        made["held_out"],
+        serde_json::json!([["register_blocking", "simd"]])
+    );
+    assert_eq!(made["samples"], 0, "it was not asked to be looked at");
+    let kept = std::fs::read(model.join("evaluation.json")).unwrap();
+    let kept: Value = serde_json::from_slice(&kept).unwrap();
+    assert_eq!(kept, made);
+
+    let folder = model.to_str().unwrap();
+    let output = run(&["model", "inspect", folder, "--format", "json"]);
+    said(&output);
+    let found = last_object(&output);
+    assert_eq!(found["parameters"], made["parameters"], "{found}");
+    assert!(found["loads"].get("ok").is_some(), "{found}");
+    assert!(found["tokenizer"].get("ok").is_some(), "{found}");
+}

@@ -1,0 +1,103 @@
+//! The object that `train` and `search` end with, by the names of its keys.
+
+use std::path::Path;
+
+use flopsmith_protocol::Technique;
+use serde_json::Value;
+
+use crate::outcomes;
+
+fn number(object: &Value, key: &str) -> f64 {
+    let value = object[key].as_f64();
+    value.unwrap_or_else(|| panic!("`{key}` is no number in {object}"))
+}
+
+fn count(object: &Value, key: &str) -> u64 {
+    let value = object[key].as_u64();
+    value.unwrap_or_else(|| panic!("`{key}` counts nothing in {object}"))
+}
+
+/// A key that is always there and holds a speed or nothing.
+fn speed_or_none(object: &Value, key: &str) {
+    let value = object.get(key);
+    let value = value.unwrap_or_else(|| panic!("there is no `{key}` in {object}"));
+    assert!(
+        value.is_null() || value.as_f64().is_some_and(|speed| speed > 0.0),
+        "{key}: {value}"
+    );
+}
+
+/// Every key of a run that came to its end is there and holds what can be.
+pub fn is_whole(summary: &Value, folder: &Path) {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    assert_eq!(summary["run"], name);
+    assert!(count(summary, "steps") >= 1);
+    let seconds = number(summary, "seconds");
+    assert!(seconds > 0.1 && seconds < 86_400.0, "{seconds}");
+    assert_eq!(summary["finished"], true);
+
+    for key in ["start", "end"] {
+        let samples = summary.get(key).unwrap();
+        if !samples.is_null() {
+            are_samples(samples);
+        }
+    }
+    is_best(&summary["best"]);
+    let peak = number(summary, "peak_gflops");
+    let gflops = number(&summary["best"], "gflops");
+    assert!(gflops < 2.0 * peak, "{gflops} GFLOPS of {peak}");
+    speed_or_none(summary, "openblas_gflops");
+    speed_or_none(summary, "corpus_best_gflops");
+
+    let sets = 1u64 << Technique::ALL.len();
+    assert!(count(summary, "coverage") <= sets, "{summary}");
+    let kinds = summary["outcomes"].as_object().unwrap();
+    assert!(kinds["measured"].as_u64().unwrap() >= 1, "{kinds:?}");
+    let all: u64 = kinds.values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(all, outcomes(folder).len() as u64, "{kinds:?}");
+    assert!(count(summary, "infrastructure_errors") <= all);
+
+    let shares = summary["share_of_time"].as_object().unwrap();
+    for role in ["generate", "compile", "verify", "time", "idle"] {
+        assert!(shares.contains_key(role), "{role} in {shares:?}");
+    }
+    let shares: Vec<f64> = shares.values().map(|s| s.as_f64().unwrap()).collect();
+    assert!(shares.iter().all(|s| (0.0..=1.0).contains(s)), "{shares:?}");
+    let sum: f64 = shares.iter().sum();
+    assert!((sum - 1.0).abs() < 1e-3, "{shares:?}");
+    let bytes = count(summary, "peak_memory_bytes");
+    assert!(bytes > 4_000_000 && bytes < 1_000_000_000_000, "{bytes}");
+}
+
+fn are_samples(samples: &Value) {
+    let n = count(samples, "samples");
+    assert!(n >= 1 && count(samples, "distinct_correct") <= n);
+    let (correct, built) = (
+        number(samples, "correct_rate"),
+        number(samples, "build_rate"),
+    );
+    assert!(0.0 <= correct && correct <= built && built <= 1.0);
+    let (all, right) = (
+        number(samples, "mean_gflops"),
+        number(samples, "mean_gflops_correct"),
+    );
+    // Failures count 0 in the one and are left out of the other.
+    assert!(
+        (all - correct * right).abs() <= 1e-9 * (1.0 + right),
+        "{samples}"
+    );
+    assert_eq!(correct > 0.0, right > 0.0, "{samples}");
+}
+
+fn is_best(best: &Value) {
+    assert!(number(best, "gflops") > 0.0, "{best}");
+    let ratio = number(best, "ratio_to_reference");
+    let end = |which: &str| number(&best["interval"], which);
+    assert!(0.0 < end("low") && end("low") <= ratio && ratio <= end("high"));
+    let confidence = end("confidence");
+    assert!(0.5 < confidence && confidence < 1.0, "{best}");
+    for technique in best["techniques"].as_array().unwrap() {
+        technique.as_str().unwrap().parse::<Technique>().unwrap();
+    }
+    assert!(best["source"].as_str().unwrap().contains("dgemm("));
+}

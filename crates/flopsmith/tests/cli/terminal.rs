@@ -1,0 +1,87 @@
+//! What people see who sit before a terminal.
+
+use std::process::{Command, Stdio};
+
+use flopsmith_report::live::LINES;
+use flopsmith_test_support::skipped;
+
+use crate::root;
+
+/// Starts a program on a terminal of its own, prints what it shows there, and ends as it does. The terminal has no size.
+const ON_A_TERMINAL: &str =
+    "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+
+/// What a terminal takes that goes by 80 columns; the last one stays free.
+const WIDEST: usize = 79;
+
+#[test]
+fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
+    let place = tempfile::tempdir().unwrap();
+    let best = place.path().join("best.c");
+    let mut search = Command::new("python3");
+    search
+        .args(["-c", ON_A_TERMINAL, env!("CARGO_BIN_EXE_flopsmith")])
+        .args(["search", "--problem", "dgemm", "--budget", "10m"])
+        .arg("--runs")
+        .arg(place.path().join("runs"))
+        .arg("--output")
+        .arg(&best);
+    for set in ["tasks=1", "group_size=4", "max_steps=4"] {
+        search.args(["--set", set]);
+    }
+    search.current_dir(root()).stdin(Stdio::null());
+    let Ok(output) = search.output() else {
+        skipped("python3, which makes the terminal, is not on the PATH");
+        return;
+    };
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{shown}\n{said}");
+    assert!(best.is_file(), "{shown}");
+
+    // Each frame is drawn over the one before, line by line.
+    let frames: Vec<Vec<&str>> = shown
+        .split(&format!("\x1b[{LINES}A"))
+        .map(|part| {
+            let lines = part.split("\r\n");
+            lines.filter_map(|l| l.strip_prefix("\x1b[2K")).collect()
+        })
+        .collect();
+    assert!(frames.len() > 1, "{shown}");
+    let names = [
+        "step",
+        "permitted",
+        "last step",
+        "best",
+        "archive",
+        "time",
+        "left",
+    ];
+    for frame in &frames {
+        assert_eq!(frame.len(), names.len(), "{frame:#?} in {shown}");
+        for (line, name) in frame.iter().zip(names) {
+            assert!(line.starts_with(&format!("  {name:<9} ")), "{frame:#?}");
+            assert!(line.chars().count() <= WIDEST, "{frame:#?}");
+        }
+    }
+    let whole = frames.iter().find(|frame| frame[2].contains("correct "));
+    let whole = whole.unwrap_or_else(|| panic!("no frame after a step: {shown}"));
+    for (line, words) in [
+        (0, " · search · stage "),
+        (0, "/4 outcomes"),
+        (2, " %"),
+        (3, " GFLOPS"),
+        (6, " of 10:00)"),
+    ] {
+        assert!(whole[line].contains(words), "{words:?} in {whole:#?}");
+    }
+
+    // What comes after the last frame begins on a line of its own, and no line is left unfinished.
+    let (_, end) = shown.rsplit_once("\x1b[2K").unwrap();
+    let (_, rest) = end.split_once("\r\n").unwrap();
+    assert!(rest.starts_with("\r\n"), "{shown}");
+    assert!(rest.ends_with("\r\n") && !rest.contains('\x1b'), "{shown}");
+    assert!(rest.contains("outcomes.jsonl"), "{shown}");
+    let joined = shown.replace("\r\n", "");
+    assert!(!joined.contains(['\r', '\n']), "{shown:?}");
+}

@@ -1,0 +1,180 @@
+//! Languages of candidates, by name and by file.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Languages of candidates. Reference, baseline and magnitudes of a problem are in C always.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// C.
+    #[default]
+    C,
+    /// C++.
+    #[serde(rename = "c++", alias = "cpp", alias = "cxx")]
+    Cxx,
+    /// Fortran in free form.
+    Fortran,
+    /// Fortran in fixed form: columns have a meaning.
+    Fortran77,
+}
+
+/// Headers of C++ that hold arithmetic, types and algorithms only: nothing that prints, waits, starts threads or reads files.
+pub const CXX_HEADERS: &[&str] = &[
+    "cstddef",
+    "cstdint",
+    "cstring",
+    "cmath",
+    "cstdlib",
+    "cfloat",
+    "climits",
+    "algorithm",
+    "array",
+    "utility",
+    "type_traits",
+    "limits",
+    "numeric",
+    "tuple",
+    "bit",
+    "complex",
+    "span",
+    "initializer_list",
+    "iterator",
+    "concepts",
+    "new",
+];
+
+/// Modules of Fortran that a candidate may use beside its own.
+pub const FORTRAN_MODULES: &[&str] = &["iso_c_binding", "iso_fortran_env", "omp_lib"];
+
+impl Language {
+    /// All of them.
+    pub const ALL: [Language; 4] = [Self::C, Self::Cxx, Self::Fortran, Self::Fortran77];
+
+    /// The language of a file, by the end of its name; none where that says nothing.
+    pub fn of_file(file: &Path) -> Option<Self> {
+        let end = file.extension()?.to_str()?;
+        Self::ALL
+            .into_iter()
+            .find(|language| language.endings().contains(&end))
+    }
+
+    /// How names of its files may end.
+    pub fn endings(self) -> &'static [&'static str] {
+        match self {
+            Self::C => &["c"],
+            Self::Cxx => &["cpp", "cc", "cxx"],
+            Self::Fortran => &["f90"],
+            Self::Fortran77 => &["f"],
+        }
+    }
+
+    /// How names of its files end.
+    pub fn ending(self) -> &'static str {
+        self.endings()[0]
+    }
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::C => "C",
+            Self::Cxx => "C++",
+            Self::Fortran => "Fortran",
+            Self::Fortran77 => "fixed-form Fortran",
+        }
+    }
+
+    /// Is it one of the two forms of Fortran?
+    pub fn is_fortran(self) -> bool {
+        matches!(self, Self::Fortran | Self::Fortran77)
+    }
+
+    /// What a fenced block of it is marked with.
+    pub fn fence(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::Cxx => "cpp",
+            Self::Fortran | Self::Fortran77 => "fortran",
+        }
+    }
+
+    /// Everything that a fenced block of it may be marked with.
+    pub(crate) fn fences(self) -> &'static [&'static str] {
+        match self {
+            Self::C => &["", "c", "h"],
+            Self::Cxx => &["", "cpp", "c++", "cc", "cxx", "c"],
+            Self::Fortran | Self::Fortran77 => &["", "fortran", "f90", "f95", "f"],
+        }
+    }
+
+    /// The standard that is asked for where a problem does not say.
+    pub(crate) fn standard(self) -> Option<&'static str> {
+        match self {
+            Self::C => None,
+            Self::Cxx => Some("-std=gnu++20"),
+            Self::Fortran | Self::Fortran77 => Some("-std=gnu"),
+        }
+    }
+
+    /// Is a flag one for this language? Those that name a standard are for one only.
+    pub(crate) fn takes(self, flag: &str) -> bool {
+        let Some(standard) = flag.strip_prefix("-std=") else {
+            return true;
+        };
+        let of_cxx = standard.contains("++");
+        let of_fortran = matches!(standard, "gnu" | "legacy") || standard.starts_with('f');
+        match self {
+            Self::C => !of_cxx && !of_fortran,
+            Self::Cxx => of_cxx,
+            Self::Fortran | Self::Fortran77 => of_fortran,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_name_tells_the_language() {
+        for (file, language) in [
+            ("a.c", Some(Language::C)),
+            ("x/a.cc", Some(Language::Cxx)),
+            ("a.cpp", Some(Language::Cxx)),
+            ("a.cxx", Some(Language::Cxx)),
+            ("a.f90", Some(Language::Fortran)),
+            ("a.f", Some(Language::Fortran77)),
+            ("a.txt", None),
+            ("/dev/stdin", None),
+        ] {
+            assert_eq!(Language::of_file(Path::new(file)), language, "{file}");
+        }
+    }
+
+    #[test]
+    fn a_standard_is_for_one_language() {
+        for (flag, languages) in [
+            ("-O3", "CXFF"),
+            ("-std=c17", "C"),
+            ("-std=gnu11", "C"),
+            ("-std=gnu++20", "X"),
+            ("-std=c++17", "X"),
+            ("-std=f2018", "FF"),
+            ("-std=gnu", "FF"),
+        ] {
+            let takes: String = Language::ALL
+                .into_iter()
+                .filter(|l| l.takes(flag))
+                .map(|l| match l {
+                    Language::C => 'C',
+                    Language::Cxx => 'X',
+                    Language::Fortran | Language::Fortran77 => 'F',
+                })
+                .collect();
+            assert_eq!(takes, languages, "{flag}");
+        }
+    }
+}

@@ -115,11 +115,12 @@ impl Process {
                     spent,
                 })
             };
-            if all <= 1 {
+            // One thread that sleeps does so until it is given an order.
+            if all <= 1 && awake == 0 {
                 self.seat(all)?;
                 return answer(true);
             }
-            // At rest: nobody was running in two looks, and nobody ran much between them.
+            // Several are at rest when nobody was running in two looks, and nobody ran much between them.
             match quiet_since.filter(|_| awake == 0) {
                 Some(then) if now.saturating_sub(then) < SLACK => {
                     self.seat(all)?;
@@ -167,7 +168,8 @@ impl Process {
     }
 }
 
-/// Refuses a program whose threads go on although its call has returned, or that has more threads than it may.
+/// Refuses a program whose threads go on although its call has returned, or that has more threads than it may. Who was not
+/// given the processor time to fall asleep is blamed for nothing.
 pub fn judge_stillness(stillness: Stillness, threads: u32) -> Result<(), Failure> {
     let Stillness {
         threads: found,
@@ -178,6 +180,17 @@ pub fn judge_stillness(stillness: Stillness, threads: u32) -> Result<(), Failure
         return Err(Failure::candidate(
             CandidateFault::LeftRunning,
             format!("{found} threads are there after a call, permitted are {threads}"),
+        ));
+    }
+    if !still && spent <= SPIN_ALLOWANCE {
+        return Err(Failure::infrastructure(
+            InfrastructureCause::Resources,
+            format!(
+                "a process that was sent to sleep got {:.1} ms of processor time within {} s and does not sleep yet: \
+                 the machine is too busy",
+                spent.as_secs_f64() * 1e3,
+                LIMIT.as_secs()
+            ),
         ));
     }
     if !still {
@@ -240,6 +253,32 @@ mod tests {
         drop(end);
         thread.join().expect("it ends");
         assert!(super::members(i32::MAX).is_empty() && allowed(i32::MAX).is_empty());
+    }
+
+    #[test]
+    fn who_goes_on_is_refused_and_who_starves_is_not() {
+        let stillness = |threads, still, spent_ms| Stillness {
+            threads,
+            still,
+            spent: Duration::from_millis(spent_ms),
+        };
+        assert!(judge_stillness(stillness(1, true, 0), 1).is_ok());
+        assert!(judge_stillness(stillness(2, true, 19), 2).is_ok());
+        for refused in [stillness(1, false, 21), stillness(2, true, 0)] {
+            let failure = judge_stillness(refused, 1).expect_err("refused");
+            assert!(
+                matches!(
+                    failure,
+                    Failure::Candidate {
+                        fault: CandidateFault::LeftRunning,
+                        ..
+                    }
+                ),
+                "{failure}"
+            );
+        }
+        let starved = judge_stillness(stillness(1, false, 3), 1).expect_err("not at rest");
+        assert!(matches!(starved, Failure::Infrastructure { .. }));
     }
 
     #[test]

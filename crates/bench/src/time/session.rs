@@ -19,8 +19,10 @@ use crate::supervise::{Filler, Process, judge_stillness};
 const FULL_CHECK_ONE_IN: u32 = 24;
 /// Time for checking what is left when a measurement ends.
 const REST: Duration = Duration::from_millis(20);
-/// Processor time a parked candidate may use until it is called again: falling asleep takes some.
-const PARKED_SLACK: Duration = Duration::from_micros(400);
+/// Processor time that a candidate may use while the baseline has its turn. It sleeps when that begins, so honest ones need
+/// none.
+const PARKED_SLACK: Duration = Duration::from_micros(100);
+
 /// What to measure.
 pub struct Request {
     /// How long.
@@ -174,20 +176,23 @@ impl Session<'_> {
 
     /// Lets one side make its calls, and says how many seconds each took.
     fn burst(&mut self, Turn { who, calls }: Turn, checked: &mut u32) -> Result<Vec<f64>, Failure> {
-        let mut parked = None;
+        // A candidate that does not sleep takes its share of the core, and the baseline is the slower for it. Who sleeps has
+        // been booked all that it used so far.
+        let parked = match who {
+            Who::Candidate => None,
+            Who::Baseline => {
+                judge_stillness(self.candidate.settle()?, self.threads)?;
+                Some(self.candidate.cpu_time()?)
+            }
+        };
         let mut seconds = Vec::with_capacity(calls as usize);
-        for n in 0..calls {
+        for _ in 0..calls {
             let due = match who {
                 Who::Baseline => self.check.due(),
                 Who::Candidate => None,
             };
             let seed = due.unwrap_or_else(|| self.rng.random());
             let before = self.fill(who, seed)?;
-            if who == Who::Baseline && n == 0 {
-                // Now others have the core, so the candidate has left it, and the kernel has
-                // booked its time; a moment earlier it might still have been on its way to sleep.
-                parked = Some(self.candidate.cpu_time()?);
-            }
             let limit = self.call_limit;
             let call = self.process(who).call(limit).map_err(|f| told(who, f))?;
             seconds.push(call.as_secs_f64() + before);

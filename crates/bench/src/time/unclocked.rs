@@ -33,12 +33,13 @@ pub struct Unclocked {
 }
 
 impl Unclocked {
-    /// Seconds to add to the baseline's next call.
+    /// Seconds to add to the baseline's next call: its own processor time, and never what it waited for the core. A candidate
+    /// could make it wait, and would seem the faster for it.
     pub fn before_baseline(&mut self, between: Between) -> f64 {
         let seconds = between.stood_by.as_secs_f64();
         let place = self.usual.partition_point(|x| *x < seconds);
         self.usual.insert(place, seconds);
-        self.excess(between)
+        between.ran.as_secs_f64()
     }
 
     /// Seconds to add to the candidate's next call.
@@ -112,6 +113,15 @@ mod tests {
             assert!(unclocked.before_candidate(between(0, 3 + n % 4)) < 1e-12);
         }
         assert!(unclocked.judge().is_ok());
+    }
+
+    #[test]
+    fn whoever_makes_the_baseline_wait_gains_nothing() {
+        let mut unclocked = usual();
+        for _ in 0..4 {
+            let charged = unclocked.before_baseline(between(1, 5_000));
+            assert!(charged < 1.5e-6, "{charged}");
+        }
     }
 
     #[test]

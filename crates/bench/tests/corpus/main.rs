@@ -131,8 +131,9 @@ fn every_program_ends_as_it_says() {
         }
     }
     eprintln!(
-        "{refused} attacks refused, {harmless} without a gain, {measured} honest programs measured, {left_out} left out, {} tried again; {:.0} s",
+        "{refused} attacks refused, {harmless} without a gain, {measured} honest programs measured, {left_out} left out, {} tried again, {} certified; {:.0} s",
         stages.tried_again(),
+        stages.certified(),
         started.elapsed().as_secs_f64()
     );
     if left_out > 0 {
@@ -261,9 +262,10 @@ fn try_variants(first: usize, one_in: usize) -> usize {
     );
     eprintln!(
         "{judged} variants: {refused} refused, {} measured without a gain, {} accepted; {unmeasured} more without a verdict, \
-         {unbuilt} that do not compile; {:.0} s",
+         {unbuilt} that do not compile; {} certified; {:.0} s",
         harmless.len(),
         gained.len(),
+        stages.certified(),
         started.elapsed().as_secs_f64()
     );
     assert!(gained.is_empty(), "accepted:\n{}", gained.join("\n"));

@@ -110,6 +110,13 @@ impl Program {
         matches!(&self.expected, Expected::Refused { harmless: true, .. })
     }
 
+    /// Is it an attack that was measured as faster than what it rests in?
+    pub fn seems_to_gain(&self, ended: &Ended) -> bool {
+        matches!(self.expected, Expected::Refused { .. })
+            && matches!(ended.verdict, Verdict::Measured { .. })
+            && !self.gains_nothing(ended)
+    }
+
     /// Was it measured, and no faster than the plain loops that attacks rest in?
     pub fn gains_nothing(&self, ended: &Ended) -> bool {
         matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.ratio < GAIN * ended.honest_ratio)

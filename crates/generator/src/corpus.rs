@@ -1,7 +1,9 @@
 //! Corpora for supervised fine-tuning: prompts with programs of the schedule space.
 //!
 //! What a learner shall find by itself is held out: no program uses a held-out
-//! set of techniques. Whether prompts may permit one says
+//! set of techniques ([`CorpusConfig::hold_out`]) or a tile larger than
+//! [`CorpusConfig::largest_tile`], nor, with [`CorpusConfig::dividing_tiles`],
+//! one that does not divide every size. Whether prompts may permit a held-out set says
 //! [`CorpusConfig::hold_out_prompts`]. By default, as in `flopsmith dataset
 //! schedules`, none does: answered with lesser programs, such prompts teach to
 //! pass over the very combination that is to be found. The starter's recipe has

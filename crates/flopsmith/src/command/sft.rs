@@ -1,6 +1,6 @@
 //! `flopsmith sft`: supervised fine-tuning by a recipe; makes the starter model.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use flopsmith_generator::corpus::{self, CorpusConfig, Example};
 use flopsmith_generator::schedule::Space;
 use flopsmith_learner::{SftConfig, SftReport};
 use flopsmith_policy::{Config, Device, Kind, Model, Request, Tokenizer, sample, train_bpe};
-use flopsmith_protocol::Sampling;
+use flopsmith_protocol::{Digest, Sampling};
 use serde::{Deserialize, Serialize};
 
 use super::corpus_best;
@@ -24,6 +24,11 @@ use crate::{config, paths};
 /// The token that ends a program.
 const END: &str = "<|endoftext|>";
 
+/// The weights in a model's folder, and what is written beside them.
+const WEIGHTS: &str = "model.safetensors";
+const EVALUATION: &str = "evaluation.json";
+const CORPUS_BEST: &str = "corpus_best.c";
+
 /// How a model is made from nothing (or from another) with programs of the schedule space.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +38,8 @@ struct Recipe {
     about: String,
     /// The problem.
     problem: String,
-    /// Seed of the corpus, the weights and the order of the examples.
+    /// Seed of the corpus, of random weights and of the samples that are looked at. The order of the examples has one of its
+    /// own, `seed` of `[sft]`.
     seed: u64,
     /// Where the weights begin.
     model: Start,
@@ -77,6 +83,9 @@ enum Start {
 /// What is written beside the model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Evaluation {
+    /// Digest of the `model.safetensors` that all this is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<Digest>,
     /// What the training reported.
     training: SftReport,
     /// Weights in all.
@@ -143,6 +152,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         ..recipe.corpus.clone()
     };
     let examples = corpus::build(&space, recipe.seed, &wanted);
+    enough(examples.len(), &recipe)?;
     let (model, tokenizer) = start(&recipe, &examples)?;
     let mut pairs = Vec::with_capacity(examples.len());
     let end = *tokenizer
@@ -162,12 +172,21 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         examples.len(),
         model.parameter_count()
     ));
-    let validation = pairs.split_off(pairs.len() - recipe.validation);
+    // Training takes long, and what is missing afterwards would be missed then.
+    let bench = (recipe.evaluate_samples > 0)
+        .then(|| Bench::new(&recipe))
+        .transpose()?;
+    let validation = pairs.split_off(recipe.corpus.examples);
     let mut model = model;
     let training = train(&mut model, &pairs, &validation, &recipe.sft)?;
+    // What lies there from an earlier time is of other weights.
+    for name in [EVALUATION, CORPUS_BEST] {
+        forget(&output.join(name))?;
+    }
     model.save(&output)?;
     tokenizer.save(&output)?;
     let mut evaluation = Evaluation {
+        model: Some(digest(&output.join(WEIGHTS))?),
         training,
         parameters: model.parameter_count(),
         examples: examples.len(),
@@ -187,8 +206,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         corpus_programs_tried: None,
         machine: None,
     };
-    if recipe.evaluate_samples > 0 {
-        let mut bench = Bench::new(&recipe)?;
+    if let Some(mut bench) = bench {
         let here = bench.timer.attestation();
         evaluation.machine = Some(MeasuredOn {
             cpu_model: here.cpu_model.clone(),
@@ -207,7 +225,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         if let Some(fastest) =
             corpus_best::find(&examples, |source, purpose| bench.gflops(source, purpose))
         {
-            std::fs::write(output.join("corpus_best.c"), fastest.source)?;
+            std::fs::write(output.join(CORPUS_BEST), fastest.source)?;
             evaluation.corpus_best_gflops = Some(fastest.gflops);
             evaluation.corpus_programs_tried = Some(fastest.tried);
             say(&format!(
@@ -217,7 +235,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         }
     }
     std::fs::write(
-        output.join("evaluation.json"),
+        output.join(EVALUATION),
         serde_json::to_vec_pretty(&evaluation)?,
     )?;
     say(&format!("the model lies in {}", output.display()));
@@ -225,6 +243,35 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         data(&serde_json::to_string(&evaluation)?);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a corpus that has fewer examples than the recipe asks for.
+fn enough(found: usize, recipe: &Recipe) -> Result<()> {
+    let (train, validate) = (recipe.corpus.examples, recipe.validation);
+    if found == train + validate {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "the recipe asks for {train} examples to train on and {validate} to validate on, and its corpus has {found}: too few programs of `{}` \
+         may be shown, so let `techniques`, `hold_out`, `largest_tile` or `dividing_tiles` of [corpus] permit more",
+        recipe.problem
+    )))
+}
+
+/// Removes a file, if it is there.
+fn forget(file: &Path) -> Result<()> {
+    match std::fs::remove_file(file) {
+        Err(e) if e.kind() != ErrorKind::NotFound => {
+            Err(e).with_context(|| format!("cannot remove {}", file.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The digest of a file.
+fn digest(file: &Path) -> Result<Digest> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(Digest::of(&bytes))
 }
 
 fn start(recipe: &Recipe, examples: &[Example]) -> Result<(Model, Tokenizer)> {

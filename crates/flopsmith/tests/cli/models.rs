@@ -1,7 +1,9 @@
 //! `model` and `sft`: what a model says and writes, and one that is made.
 
+use std::path::Path;
 use std::process::Output;
 
+use flopsmith_protocol::Digest;
 use serde_json::Value;
 
 use crate::{flopsmith, last_object, root, run};
@@ -88,6 +90,9 @@ fn a_recipe_makes_a_model_that_can_be_used() {
     let recipe = place.path().join("recipe.toml");
     std::fs::write(&recipe, RECIPE).unwrap();
     let model = place.path().join("model");
+    // From another model's making.
+    std::fs::create_dir(&model).unwrap();
+    std::fs::write(model.join("corpus_best.c"), "void dgemm();").unwrap();
     let mut sft = flopsmith();
     sft.args(["sft", "--format", "json"]).arg(&recipe);
     let output = sft.arg("--output").arg(&model).output().unwrap();
@@ -113,6 +118,9 @@ fn a_recipe_makes_a_model_that_can_be_used() {
     let kept = std::fs::read(model.join("evaluation.json")).unwrap();
     let kept: Value = serde_json::from_slice(&kept).unwrap();
     assert_eq!(kept, made);
+    let weights = std::fs::read(model.join("model.safetensors")).unwrap();
+    assert_eq!(made["model"], Digest::of(&weights).to_string());
+    assert!(!model.join("corpus_best.c").exists());
 
     let folder = model.to_str().unwrap();
     let output = run(&["model", "inspect", folder, "--format", "json"]);
@@ -121,4 +129,50 @@ fn a_recipe_makes_a_model_that_can_be_used() {
     assert_eq!(found["parameters"], made["parameters"], "{found}");
     assert!(found["loads"].get("ok").is_some(), "{found}");
     assert!(found["tokenizer"].get("ok").is_some(), "{found}");
+}
+
+/// Makes a model by this recipe in a folder that holds an earlier one; what it said and its exit code. The earlier one must stay.
+fn refused(recipe: &str, path: Option<&Path>) -> (String, Option<i32>) {
+    const EARLIER: [&str; 3] = ["model.safetensors", "evaluation.json", "corpus_best.c"];
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("recipe.toml");
+    std::fs::write(&file, recipe).unwrap();
+    for name in EARLIER {
+        std::fs::write(place.path().join(name), name).unwrap();
+    }
+    let mut sft = flopsmith();
+    sft.arg("sft").arg(&file);
+    if let Some(path) = path {
+        sft.env("PATH", path);
+    }
+    let output = sft.output().unwrap();
+    for name in EARLIER {
+        let kept = std::fs::read_to_string(place.path().join(name)).unwrap();
+        assert_eq!(kept, name);
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains("update "), "{said}");
+    (said, output.status.code())
+}
+
+#[test]
+fn what_the_evaluation_needs_is_missed_before_the_training() {
+    let recipe = RECIPE.replace("validation = 4", "validation = 4\nevaluate_samples = 1");
+    assert_ne!(recipe, RECIPE);
+    // Neither compiler nor, where it lies at no usual place, the jail.
+    let nothing = tempfile::tempdir().unwrap();
+    let (said, code) = refused(&recipe, Some(nothing.path()));
+    assert_eq!(code, Some(3), "{said}");
+}
+
+#[test]
+fn a_recipe_whose_corpus_comes_out_short_is_wrong_usage() {
+    let recipe = RECIPE.replace("examples = 40", "examples = 40\nhold_out = [[]]");
+    assert_ne!(recipe, RECIPE);
+    let (said, code) = refused(&recipe, None);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("40 examples to train on and 4 to validate on, and its corpus has 0"),
+        "{said}"
+    );
 }

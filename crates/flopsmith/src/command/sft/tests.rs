@@ -73,6 +73,46 @@ fn the_starter_was_made_from_the_recipe_beside_it() {
 }
 
 #[test]
+fn the_starters_evaluation_is_of_the_weights_beside_it() {
+    let weights = digest(&starter().join(WEIGHTS)).unwrap();
+    assert_eq!(evaluation().model, Some(weights));
+}
+
+#[test]
+fn the_starters_recipe_names_all_that_it_holds_out() {
+    let text = std::fs::read_to_string(starter().join("recipe.toml")).unwrap();
+    let written: toml::Table = text.parse().unwrap();
+    let corpus = written["corpus"].as_table().unwrap();
+    for key in ["techniques", "hold_out", "largest_tile", "dividing_tiles"] {
+        assert!(corpus.contains_key(key), "{key} is left to its default");
+    }
+}
+
+#[test]
+fn a_corpus_that_comes_out_short_is_wrong_usage() {
+    let mut recipe = recipe();
+    recipe.corpus.examples = 30;
+    recipe.validation = 5;
+    enough(35, &recipe).unwrap();
+    // Nothing may be shown where even a program without any technique is held out.
+    recipe.corpus.hold_out = vec![flopsmith_protocol::TechniqueSet::EMPTY];
+    let space = Space::of(&recipe.problem).unwrap();
+    let examples = corpus::build(&space, recipe.seed, &recipe.corpus);
+    assert!(examples.is_empty());
+    let error = enough(examples.len(), &recipe).unwrap_err();
+    assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+    let said = error.to_string();
+    for words in [
+        "30 examples to train on and 5 to validate on",
+        "has 0",
+        "`hold_out`",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    enough(34, &recipe).unwrap_err();
+}
+
+#[test]
 fn the_starter_is_small_and_loads() {
     let weights = weights_in(&starter().join("model.safetensors"));
     assert!(weights <= MOST_WEIGHTS, "{weights} weights");

@@ -42,13 +42,13 @@ test: build ## build and run all tests, in the same profile as the program
 	@scripts/test.sh $(TESTS)
 
 kills: build ## ten kills of a training run at random moments, each resumed; minutes, so `make test` leaves it out
-	cargo test --release --workspace --locked --test cli -- --ignored ten_kills --nocapture
+	@cargo test --release --workspace --locked --test cli -- --ignored ten_kills --nocapture
 
 variants: build ## a thousand mechanically made variants of the corpus' attacks; a quarter of an hour, so `make test` leaves it out
-	cargo test --release --workspace --locked --test corpus -- --ignored --nocapture
+	@cargo test --release --workspace --locked --test corpus -- --ignored --nocapture
 
 nests: build ## every loop nest of the schedule space, compiled and checked; minutes, so `make test` tries others of them each day
-	cargo test --release --workspace --locked --test schedules -- --ignored --nocapture
+	@cargo test --release --workspace --locked --test schedules -- --ignored --nocapture
 
 fuzz: ## an hour of fuzzing, twenty minutes for each parser; needs a nightly compiler (scripts/fuzz.sh SECONDS TARGET for less)
 	@scripts/fuzz.sh $(ARGS)
@@ -63,14 +63,14 @@ bench: build ## measure Flopsmith itself: bus, evaluation, repeatability, sampli
 	@echo "== evaluation"; python3 scripts/bench/evaluation.py --steps 4
 
 lint: setup ## formatting and clippy, warnings are errors
-	cargo fmt --all --check
-	cargo clippy --release --workspace --all-targets --locked -- -D warnings
+	@cargo fmt --all --check
+	@cargo clippy --release --workspace --all-targets --locked -- -D warnings
 
 format: ## format all Rust code
-	cargo fmt --all
+	@cargo fmt --all
 
 clean: ## remove what was built (target/), keep what was fetched and all runs
-	cargo clean
+	@cargo clean
 
 distclean: clean ## remove also what the set-up fetched (.flopsmith/), keep all runs
-	rm -rf .flopsmith
+	@rm -rf .flopsmith

@@ -5,7 +5,8 @@
 # elsewhere, and only where this user is root or may use sudo.
 #
 # Settings by environment variable:
-#   FLOPSMITH_HOME       folder for libtorch, nats-server and downloads (default: .flopsmith beside the Makefile)
+#   FLOPSMITH_HOME       folder for libtorch, nats-server and downloads (default: .flopsmith beside the Makefile, which else becomes
+#                        a link to it; another .flopsmith that is there already is not replaced)
 #   FLOPSMITH_TORCH      cpu, cuda or auto (default auto: cuda where nvidia-smi sees a GPU and its driver is new enough)
 #   FLOPSMITH_NO_SYSTEM  1: never install Debian packages, only say what is missing
 #   LIBTORCH             a libtorch 2.11.0 of your own, which is then linked instead of downloaded
@@ -40,10 +41,15 @@ esac
 HOME_DIR=$(realpath -m "$HOME_DIR")
 # Wheels that were fetched and checked, until they are unpacked: whoever is interrupted goes on from here.
 FETCHED=$HOME_DIR/fetched
+# The build looks for .flopsmith beside the Makefile: what went into another folder would never be used.
+if [ -e "$ROOT/.flopsmith" ] && [ "$(realpath "$ROOT/.flopsmith")" != "$HOME_DIR" ]; then
+    fail "FLOPSMITH_HOME is $HOME_DIR, but the build uses $ROOT/.flopsmith, which is another folder" \
+        "unset FLOPSMITH_HOME to stay with that folder," \
+        "or take it out of the way (mv $ROOT/.flopsmith $ROOT/.flopsmith.old) and run again to use $HOME_DIR"
+fi
 mkdir -p "$HOME_DIR/tmp" "$HOME_DIR/bin" 2>/dev/null ||
     fail "the folder $HOME_DIR cannot be written" "make it writable, or set FLOPSMITH_HOME to a folder that is"
 
-# The build looks for .flopsmith beside the Makefile.
 if [ ! -e "$ROOT/.flopsmith" ]; then ln -sfn "$HOME_DIR" "$ROOT/.flopsmith"; fi
 
 # Two set-ups at once (make train and make test in two terminals) would download everything twice.

@@ -35,11 +35,19 @@ stub() {
     printf '#!/bin/sh\n%s\n' "$3" >"$BASE/$1/$2"
     chmod +x "$BASE/$1/$2"
 }
-SCRIPT=$ROOT/scripts/setup.sh
+# A repository of its own, without the folder that the real one's build may be using.
+REPOSITORY=$BASE/repository
+mkdir "$REPOSITORY"
+cp -r "$ROOT/scripts" "$ROOT/rust-toolchain.toml" "$REPOSITORY/"
+SCRIPT=$REPOSITORY/scripts/setup.sh
 OPTIONS=()
-setup() { env -u LIBTORCH FLOPSMITH_NO_SYSTEM=1 FLOPSMITH_TORCH=cpu "$@" "$SCRIPT" "${OPTIONS[@]}" >"$BASE/out" 2>&1; }
+# Each test has a folder of its own, and a repository belongs to one folder.
+forget_home() { if [ -L "${SCRIPT%/scripts/*}/.flopsmith" ]; then rm "${SCRIPT%/scripts/*}/.flopsmith"; fi; }
+setup() { forget_home && setup_again "$@"; }
+setup_again() { env -u LIBTORCH FLOPSMITH_NO_SYSTEM=1 FLOPSMITH_TORCH=cpu "$@" "$SCRIPT" "${OPTIONS[@]}" >"$BASE/out" 2>&1; }
 # The same with a terminal on which a password could be asked for.
 setup_at_a_terminal() {
+    forget_home
     env -u LIBTORCH -u FLOPSMITH_NO_SYSTEM FLOPSMITH_TORCH=cpu "$@" python3 -c 'import os, pty, sys
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$SCRIPT" >"$BASE/out" 2>&1 </dev/null
 }
@@ -69,6 +77,14 @@ check takes_what_is_there ok "libtorch   2.11.0" "nats-server 2.12.3 from $new" 
 
 [ -z "$(ls "$BASE/whole/tmp")" ]
 check leaves_nothing_temporary ok
+
+setup_again FLOPSMITH_HOME="$BASE/whole" PATH="$new:$PATH"
+check takes_its_own_folder_again ok "libtorch   2.11.0"
+home=$(complete_home other)
+setup_again FLOPSMITH_HOME="$home" PATH="$new:$PATH"
+check refuses_a_folder_the_build_does_not_use refused "FLOPSMITH_HOME is $home, but the build uses $REPOSITORY/.flopsmith" "unset FLOPSMITH_HOME"
+[ ! -e "$home/tmp" ] && [ "$(readlink -f "$REPOSITORY/.flopsmith")" = "$BASE/whole" ]
+check leaves_both_folders_as_they_are ok
 
 touch "$BASE/file"
 setup FLOPSMITH_HOME="$BASE/file"
@@ -130,6 +146,11 @@ for target in search train doctor; do
     # Flags of the make that runs this test are none of these.
     (cd "$make" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL CARGO_HOME="$make" make "$target") >"$BASE/out" 2>"$BASE/err"
     check "make_${target}_has_its_result_on_stdout" ok "the result" '!the set-up' '!the build' '!flopsmith'
+done
+
+for target in kills variants nests lint format clean distclean; do
+    (cd "$make" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL CARGO_HOME="$make" make "$target") >"$BASE/out" 2>/dev/null
+    check "make_${target}_does_not_say_what_it_calls" ok '!cargo' '!rm -rf'
 done
 
 # shellcheck disable=SC2016 # $* is the stubs' own

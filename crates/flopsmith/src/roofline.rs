@@ -44,6 +44,21 @@ pub fn reached(place: &Place, peak_bits: Option<u32>) -> String {
     )
 }
 
+/// Whose peak it is that was measured with so many threads.
+pub fn whose(threads: Option<u32>) -> String {
+    match threads {
+        Some(1) => "this core's".into(),
+        Some(threads) => format!("these {threads} cores'"),
+        None => "this machine's".into(),
+    }
+}
+
+/// How many threads a machine's peak was measured with; none where its attestation does not say.
+pub fn threads(machine: &MachineFacts) -> Option<u32> {
+    let attested: serde_json::Value = serde_json::from_str(&machine.attestation_json).ok()?;
+    u32::try_from(attested["threads"].as_u64()?).ok()
+}
+
 /// A place where there is little room.
 pub fn short(place: &Place) -> String {
     format!("{} {}", percent(place.share), place.bound)

@@ -88,6 +88,9 @@ pub struct Summary {
     pub roof_vector_bits: Option<u32>,
     /// Measured peak at the run's thread count, of the machine that the best program was measured on: each sitting measures its own.
     pub peak_gflops: Option<f64>,
+    /// That thread count; none where the machine's attestation does not say.
+    #[serde(default)]
+    pub peak_threads: Option<u32>,
     /// Measured speed of the plain reference.
     pub reference_gflops: Option<f64>,
     /// OpenBLAS with its fastest core type here.
@@ -278,6 +281,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         roofline: place,
         roof_vector_bits,
         peak_gflops: machine.map(|m| m.peak_gflops),
+        peak_threads: machine.and_then(roofline::threads),
         reference_gflops: machine.map(|m| m.reference_gflops),
         openblas_gflops: machine.and_then(|m| m.openblas_gflops),
         openblas_core: machine.and_then(|m| m.openblas_core.clone()),

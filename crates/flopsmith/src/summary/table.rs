@@ -101,8 +101,9 @@ impl Summary {
         ];
         if let Some(peak) = self.peak_gflops {
             lines.push(format!(
-                "  {} of this core's measured peak ({} GFLOPS)",
+                "  {} of {} measured peak ({} GFLOPS)",
                 percent(best.gflops / peak),
+                roofline::whose(self.peak_threads),
                 four(peak)
             ));
         }

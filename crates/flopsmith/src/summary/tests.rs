@@ -233,6 +233,60 @@ fn the_best_stands_under_the_roofs_of_its_machine() {
 }
 
 #[test]
+fn the_table_at_the_end_says_what_the_best_is_held_against_and_what_the_run_took() {
+    let folder = tempfile::tempdir().unwrap();
+    let fast = Measured::at(40.0).ratio(12.5).verdict();
+    let outcomes = [
+        first(0, "a", "simd", fast),
+        first(1, "b", "unroll", wrong()),
+        first(2, "c", "unroll", unknown()),
+    ];
+    let lines = outcomes.map(|o| serde_json::to_string(&o).unwrap() + "\n");
+    std::fs::write(folder.path().join(files::OUTCOMES), lines.concat()).unwrap();
+    let sum = |attested: &str| {
+        let machine = MachineFacts {
+            openblas_gflops: Some(20.0),
+            openblas_core: Some("Haswell".into()),
+            ..machine(attested)
+        };
+        let line = serde_json::to_string(&machine).unwrap() + "\n";
+        std::fs::write(folder.path().join(files::MACHINES), line).unwrap();
+        let mut facts = Facts {
+            seconds: 60.0,
+            peak_memory_bytes: 3 << 29,
+            ..Facts::default()
+        };
+        facts.shares.idle = 0.2;
+        for (role, share) in [("compiler", 0.3), ("timer", 0.5)] {
+            facts.shares.by_role.insert(role.into(), share);
+        }
+        summarise("r", folder.path(), &facts).unwrap()
+    };
+    let summary = sum(r#"{"threads": 2}"#);
+    assert_eq!(summary.peak_threads, Some(2));
+    let table = summary.table();
+    for line in [
+        "best verified kernel  40.00 GFLOPS  simd",
+        "  12.50× the plain reference [12.26, 12.75]",
+        "  80.0 % of these 2 cores' measured peak (50.00 GFLOPS)",
+        "  2.00× OpenBLAS (20.00 GFLOPS with core type Haswell)",
+        "3 outcomes, 1 infrastructure errors",
+        "time: timer 50 %, compiler 30 %, idle 20 %",
+        "1 step in 60 s, 1.50 GiB of memory",
+    ] {
+        assert!(table.iter().any(|l| l == line), "{line:?} in {table:#?}");
+    }
+    let peak = |attested: &str| {
+        let table = sum(attested).table();
+        table.into_iter().find(|l| l.contains("peak")).unwrap()
+    };
+    let said = peak(r#"{"threads": 1}"#);
+    assert!(said.contains("of this core's measured peak"), "{said}");
+    let said = peak("no attestation");
+    assert!(said.contains("of this machine's measured peak"), "{said}");
+}
+
+#[test]
 fn what_was_not_evaluated_is_null() {
     let folder = tempfile::tempdir().unwrap();
     let mut file = std::fs::File::create(folder.path().join(files::OUTCOMES)).unwrap();

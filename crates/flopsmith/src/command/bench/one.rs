@@ -89,8 +89,9 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
             ));
             lines.push(format!("  {}", scatter(m)));
             lines.push(format!(
-                "  {} of this core's measured peak ({} GFLOPS)",
+                "  {} of {} measured peak ({} GFLOPS)",
                 percent(m.share_of_peak),
+                roofline::whose(Some(row.threads)),
                 four(row.peak_gflops)
             ));
             lines.extend(
@@ -198,9 +199,13 @@ mod tests {
             lines[3],
             "  0 of 12 rounds had no weight; spread of the calls 1.00 %"
         );
-        assert!(
-            lines[4].starts_with("  236 % of") && lines[4].ends_with("(50.00 GFLOPS)"),
-            "{lines:?}"
+        assert_eq!(
+            lines[4],
+            "  236 % of this core's measured peak (50.00 GFLOPS)"
+        );
+        assert_eq!(
+            text(&fast("a.c", 2, 117.961), Purpose::Rank)[4],
+            "  236 % of these 2 cores' measured peak (50.00 GFLOPS)"
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
             measurement.stop = StopReason::Budget;

@@ -233,6 +233,12 @@ fn config_check_refuses_what_training_would() {
         ("machine_class = \"a/b\"\n", "machine_class"),
         ("problem = \"dgem\"\n", "dgem"),
         #[cfg(feature = "torch")]
+        (
+            "[learner]\nepoch = 2\n",
+            "c.toml, line 2: unknown field `epoch`",
+        ),
+        ("[generator]\ntop_p = 0.9\n", "c.toml, line 2"),
+        #[cfg(feature = "torch")]
         ("[generator]\nmodel = \"nowhere\"\n", "nowhere"),
     ] {
         std::fs::write(&file, text).unwrap();

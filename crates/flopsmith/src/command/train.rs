@@ -28,10 +28,10 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
         .unwrap_or("run");
     let (folder, settings) = match &args.resume {
         None => {
-            let mut settings = config::load(&args.config, &args.set)?;
+            let mut settings = config::load_for_training(&args.config, &args.set)?;
             settings.budget_seconds = budget.unwrap_or(settings.budget_seconds);
             settings.seed = args.seed.unwrap_or(settings.seed);
-            check(&settings)?;
+            check(&settings).map_err(|e| config::located(e, &args.config, &args.set))?;
             if settings.budget_seconds < SHORT {
                 say(
                     "note: the evaluations before and after training are made whatever the budget is; with less than a minute little or nothing is trained",

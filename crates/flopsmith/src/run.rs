@@ -289,7 +289,16 @@ async fn sitting(
     let finished = CancellationToken::new();
     let stop = CancellationToken::new();
     let (progress_tx, progress) = watch::channel(Progress::default());
-    let specs = roles::specs(job, &context, evaluator, timer, progress_tx, &finished)?;
+    let (elapsed_tx, elapsed) = watch::channel(0.0);
+    let specs = roles::specs(
+        job,
+        &context,
+        evaluator,
+        timer,
+        progress_tx,
+        elapsed_tx,
+        &finished,
+    )?;
     let mut node = Node::start(Arc::clone(&context), specs, stop.clone()).await?;
 
     #[expect(
@@ -301,8 +310,7 @@ async fn sitting(
             progress.clone(),
             cores.clone(),
             settings.clone(),
-            meter.seconds_before,
-            meter.began,
+            elapsed,
         ))
     });
     let mut clock = tokio::time::interval(Duration::from_secs(5));

@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_cannot_be_used_is_wrong_usage_unless_only_room_is_missing() {
+    fn a_store_that_cannot_be_used_is_wrong_usage() {
         check_store("").expect("the run's own");
         for named in ["nowhere://bucket", "/proc/self/flopsmith-store"] {
             let error = check_store(named).expect_err("no store");

@@ -1,6 +1,6 @@
 //! The command line as typed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
@@ -66,6 +66,9 @@ pub enum Command {
     Config(Config),
 }
 
+/// The largest seed: a run keeps its settings as TOML, whose whole numbers end here.
+const LARGEST_SEED: u64 = i64::MAX.unsigned_abs();
+
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -78,9 +81,16 @@ pub enum Format {
 /// Where runs lie.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Place {
-    /// Folder that holds the runs.
-    #[arg(long, default_value = "runs", env = "FLOPSMITH_RUNS")]
-    pub runs: PathBuf,
+    /// Folder that holds the runs; `runs` when left out.
+    #[arg(long, env = "FLOPSMITH_RUNS")]
+    pub runs: Option<PathBuf>,
+}
+
+impl Place {
+    /// The folder, which need not be there yet.
+    pub fn folder(&self) -> &Path {
+        self.runs.as_deref().unwrap_or(Path::new("runs"))
+    }
 }
 
 /// `flopsmith train`.
@@ -97,7 +107,7 @@ pub struct Train {
     #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
     /// Seed of the run; overrides the configuration. Not with --resume.
-    #[arg(long, env = "FLOPSMITH_SEED")]
+    #[arg(long, env = "FLOPSMITH_SEED", value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
     pub seed: Option<u64>,
     /// Override one setting, e.g. --set sqd.enabled=false; may be repeated. Not with --resume.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -124,7 +134,7 @@ pub struct Search {
     #[arg(long, default_value_t = 0)]
     pub evaluations: u64,
     /// Seed of the search; 1 when left out. Not with --resume.
-    #[arg(long, env = "FLOPSMITH_SEED")]
+    #[arg(long, env = "FLOPSMITH_SEED", value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
     pub seed: Option<u64>,
     /// Write the fastest verified source here instead of to stdout.
     #[arg(long, short)]

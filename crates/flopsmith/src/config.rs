@@ -2,23 +2,45 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flopsmith_actors::Settings;
 use flopsmith_actors::settings::GeneratorKind;
 use flopsmith_problem::flags;
 use flopsmith_protocol::{MachineClass, Technique};
 
-use crate::exit::{say, usage};
+use crate::exit::{Usage, say, usage};
 
 /// Reads a configuration and applies `--set` overrides.
 pub fn load(path: &Path, overrides: &[String]) -> Result<Settings> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
+    parse(&text_of(path)?, &path.display().to_string(), overrides)
+}
+
+/// The same for a training run. The learner's table is its own, and a mistake in it is shown with its line as well.
+pub fn load_for_training(path: &Path, overrides: &[String]) -> Result<Settings> {
+    let settings = load(path, overrides)?;
+    #[cfg(feature = "torch")]
+    check_learner_table(&text_of(path)?, &path.display().to_string())?;
+    Ok(settings)
+}
+
+fn text_of(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|e| {
         usage(format!(
             "cannot read the configuration {}: {e}; an example is examples/dgemm.toml",
             path.display()
         ))
-    })?;
-    parse(&text, &path.display().to_string(), overrides)
+    })
+}
+
+/// The learner's table as it stands in a file.
+#[cfg(feature = "torch")]
+fn check_learner_table(text: &str, name: &str) -> Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Tables {
+        #[serde(default, rename = "learner")]
+        _learner: flopsmith_learner::GrpoConfig,
+    }
+    read::<Tables>(text, name).map(drop)
 }
 
 /// Reads any TOML file into its type; a mistake is shown with its line.
@@ -41,7 +63,10 @@ pub fn parse(text: &str, name: &str, overrides: &[String]) -> Result<Settings> {
     let mut settings =
         fit(&table).map_err(|e| usage(misfit(&plain, overrides, e.message().trim())))?;
     permit(&mut settings);
-    check(&settings).with_context(|| format!("{name} is not usable"))?;
+    check(&settings).map_err(|e| {
+        at_its_line(&e, text, name, overrides)
+            .unwrap_or_else(|| e.context(format!("{name} is not usable")))
+    })?;
     Ok(settings)
 }
 
@@ -248,17 +273,79 @@ fn check_learner(_: &Settings) -> Result<()> {
 fn explain(error: &toml::de::Error, text: &str, name: &str) -> String {
     let message = error.message().trim();
     let mut words = match error.span() {
-        Some(span) => {
-            let line = text[..span.start.min(text.len())].matches('\n').count();
-            let shown = text.lines().nth(line).unwrap_or_default();
-            format!("{name}, line {}: {message}\n    {shown}", line + 1)
-        }
+        Some(span) => with_line(message, span.start, text, name),
         None => format!("{name}: {message}"),
     };
     if let Some(near) = suggestion(message) {
         words.push_str(&format!("\n  did you mean `{near}`?"));
     }
     words
+}
+
+/// A message with the line of the file that it is about, which has this place.
+fn with_line(message: &str, place: usize, text: &str, name: &str) -> String {
+    let line = text[..place.min(text.len())].matches('\n').count();
+    let shown = text.lines().nth(line).unwrap_or_default();
+    format!("{name}, line {}: {message}\n    {shown}", line + 1)
+}
+
+/// An error of a value with the line of the file that has it. What no line has, or what `--set` said, stays as it is.
+pub fn located(error: anyhow::Error, path: &Path, overrides: &[String]) -> anyhow::Error {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let name = path.display().to_string();
+    at_its_line(&error, &text, &name, overrides).unwrap_or(error)
+}
+
+/// None where the file does not have the setting that the error begins with, or it was overridden.
+fn at_its_line(
+    error: &anyhow::Error,
+    text: &str,
+    name: &str,
+    overrides: &[String],
+) -> Option<anyhow::Error> {
+    if !error.is::<Usage>() {
+        return None;
+    }
+    let message = error.to_string();
+    let key = key_of(&message)?;
+    let overridden = overrides.iter().any(|item| {
+        let set = item.split_once('=').map_or(item.as_str(), |(set, _)| set);
+        let rest = key.strip_prefix(set);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    });
+    if overridden {
+        return None;
+    }
+    let place = place_of(text, &key)?;
+    Some(usage(with_line(&message, place, text, name)))
+}
+
+/// The setting that a message is about: the first one it names, in the table it begins with.
+fn key_of(message: &str) -> Option<String> {
+    let first = message.split('`').nth(1)?;
+    let table = message.strip_prefix('[').and_then(|m| m.split_once(']'));
+    Some(match table {
+        Some((table, _)) => format!("{table}.{first}"),
+        None => first.to_owned(),
+    })
+}
+
+/// Where a file has a setting, in bytes.
+fn place_of(text: &str, key: &str) -> Option<usize> {
+    let parsed = toml::de::DeTable::parse(text).ok()?;
+    let mut table = parsed.get_ref();
+    let mut parts = key.split('.').peekable();
+    while let Some(part) = parts.next() {
+        let (name, value) = table.iter().find(|(name, _)| name.get_ref() == part)?;
+        if parts.peek().is_none() {
+            return Some(name.span().start);
+        }
+        let toml::de::DeValue::Table(inner) = value.get_ref() else {
+            return None;
+        };
+        table = inner;
+    }
+    None
 }
 
 /// From serde's "unknown field `x`, expected one of `a`, `b`": the expected name nearest to `x`.

@@ -1,5 +1,6 @@
 //! Where things are: problems, the harness, the starter model.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -16,22 +17,35 @@ fn home() -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-/// Folders that are looked through for problems, nearest first.
-pub fn problem_roots() -> Vec<PathBuf> {
-    let mut roots = Vec::new();
-    if let Some(named) = std::env::var_os("FLOPSMITH_PROBLEMS") {
-        roots.push(PathBuf::from(named));
-    }
+/// Folders that are looked through for problems, nearest first. One that was named has to be there.
+pub fn problem_roots() -> Result<Vec<PathBuf>> {
+    let mut roots: Vec<PathBuf> = named_root(std::env::var_os("FLOPSMITH_PROBLEMS"))?
+        .into_iter()
+        .collect();
     roots.push("problems".into());
     if let Some(home) = home() {
         roots.push(home.join("problems"));
     }
-    roots
+    Ok(roots)
+}
+
+/// The folder that the environment names, if it names any.
+fn named_root(value: Option<OsString>) -> Result<Option<PathBuf>> {
+    let Some(root) = value.filter(|v| !v.is_empty()).map(PathBuf::from) else {
+        return Ok(None);
+    };
+    if root.is_dir() {
+        return Ok(Some(root));
+    }
+    Err(usage(format!(
+        "FLOPSMITH_PROBLEMS names {}, and there is no such folder: correct it, or leave it out",
+        root.display()
+    )))
 }
 
 /// A problem by name or by folder.
 pub fn problem(name: &str) -> Result<Problem> {
-    Problem::find(name, &problem_roots()).map_err(|e| usage(e.to_string()))
+    Problem::find(name, &problem_roots()?).map_err(|e| usage(e.to_string()))
 }
 
 /// A problem whose programs are built with other flags than its own; with its own where none are given.
@@ -72,5 +86,28 @@ pub fn model(folder: &Path) -> PathBuf {
     match home().map(|h| h.join(folder)) {
         Some(inside) if inside.is_dir() => inside,
         _ => folder.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_problems_that_was_named_has_to_be_there() {
+        let place = tempfile::tempdir().unwrap();
+        let named = |path: &Path| named_root(Some(path.into()));
+        assert_eq!(named(place.path()).unwrap().unwrap(), place.path());
+        assert_eq!(named_root(None).unwrap(), None);
+        assert_eq!(named(Path::new("")).unwrap(), None);
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for path in [place.path().join("nowhere"), file] {
+            let error = named(&path).unwrap_err();
+            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            let said = path.display().to_string();
+            assert!(error.to_string().contains(&said), "{error:#}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! One run on this machine: its folder, its broker, its roles, its end.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,9 +18,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::evaluator::Evaluator;
-use crate::exit::say;
+use crate::exit::{say, usage};
 use crate::folder::{Folder, job_name};
 use crate::interrupt::Watch;
+use crate::output::unwritable;
 use crate::summary::{Facts, Summary, summarise};
 use crate::{export, machine, neighbour, outside, paths, view};
 
@@ -180,6 +182,40 @@ fn left_early(folder: &Folder, facts: &mut Facts, meter: &Meter) -> Result<()> {
     folder.write_facts(facts)
 }
 
+/// What a run needs besides this program is looked at before its folder is made and the machine measured: the store and the
+/// bus that the settings name, or the server of a private one.
+pub fn check_services(settings: &Settings) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")?;
+    runtime.block_on(async {
+        check_store(&settings.store)?;
+        if settings.nats.is_empty() {
+            Server::installed(None).await?;
+        } else {
+            let options = flopsmith_bus::Options::new(settings.nats.clone());
+            Bus::connect(options).await?.drain().await?;
+        }
+        anyhow::Ok(())
+    })
+}
+
+/// A store of another place than the run's folder.
+fn check_store(named: &str) -> Result<()> {
+    if named.is_empty() {
+        return Ok(());
+    }
+    let error = match Store::open(named) {
+        Ok(_) => return Ok(()),
+        Err(flopsmith_store::Error::Folder { path, source }) => {
+            unwritable(Path::new(&path), source)
+        }
+        Err(error) => usage(flopsmith_actors::supervisor::words(&error)),
+    };
+    Err(error.context("`store` cannot be used"))
+}
+
 fn store(settings: &Settings, folder: &Folder) -> Result<Store> {
     Ok(if settings.store.is_empty() {
         Store::open(&folder.path.join("store").display().to_string())?
@@ -253,7 +289,16 @@ async fn sitting(
     let finished = CancellationToken::new();
     let stop = CancellationToken::new();
     let (progress_tx, progress) = watch::channel(Progress::default());
-    let specs = roles::specs(job, &context, evaluator, timer, progress_tx, &finished)?;
+    let (elapsed_tx, elapsed) = watch::channel(0.0);
+    let specs = roles::specs(
+        job,
+        &context,
+        evaluator,
+        timer,
+        progress_tx,
+        elapsed_tx,
+        &finished,
+    )?;
     let mut node = Node::start(Arc::clone(&context), specs, stop.clone()).await?;
 
     #[expect(
@@ -265,8 +310,7 @@ async fn sitting(
             progress.clone(),
             cores.clone(),
             settings.clone(),
-            meter.seconds_before,
-            meter.began,
+            elapsed,
         ))
     });
     let mut clock = tokio::time::interval(Duration::from_secs(5));
@@ -324,18 +368,25 @@ async fn sitting(
     if let Some(server) = server {
         server.stop().await;
     }
-    match (failed, standing) {
-        (Some(Standing::Failed(words)), _) => {
-            return Err(kept(&words, resume));
-        }
-        (_, Standing::Failed(words)) if !interrupted => say(&format!("warning: {words}")),
-        _ => {}
+    let warning = roles_ended(failed, standing).map_err(|words| kept(&words, resume))?;
+    if let Some(warning) = warning {
+        say(&warning);
     }
     noted
         .and(drained.map_err(Into::into))
         .and(exported)
         .map_err(|error| kept(&format!("{error:#}"), resume))?;
     Ok(interrupted)
+}
+
+/// What is said of roles that ended. Why they did so before their time is the error of the sitting; what did not come to rest
+/// is a warning, also after somebody asked to stop.
+fn roles_ended(failed: Option<Standing>, closed: Standing) -> Result<Option<String>, String> {
+    match (failed, closed) {
+        (Some(Standing::Failed(words)), _) => Err(words),
+        (_, Standing::Failed(words)) => Ok(Some(format!("warning: {words}"))),
+        _ => Ok(None),
+    }
 }
 
 /// Why a sitting ended before its time, and how to go on.
@@ -375,5 +426,36 @@ fn add(before: &Shares, now: &Shares) -> Shares {
         by_role,
         idle: part(before.idle, now.idle),
         seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_that_does_not_come_to_rest_is_named_whoever_ended_the_sitting() {
+        let late = || Standing::Failed("a role did not drain".into());
+        let warning = Ok(Some("warning: a role did not drain".to_owned()));
+        // After ctrl-c nothing has failed and nobody has drained by himself.
+        assert_eq!(roles_ended(None, late()), warning);
+        assert_eq!(roles_ended(Some(Standing::Drained), late()), warning);
+        assert_eq!(roles_ended(None, Standing::Drained), Ok(None));
+        let failed = Some(Standing::Failed("the timer failed".into()));
+        let error = Err("the timer failed".to_owned());
+        assert_eq!(roles_ended(failed, late()), error);
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_used_is_wrong_usage() {
+        check_store("").expect("the run's own");
+        for named in ["nowhere://bucket", "/proc/self/flopsmith-store"] {
+            let error = check_store(named).expect_err("no store");
+            assert!(
+                error.chain().any(|e| e.is::<crate::exit::Usage>()),
+                "{error:#}"
+            );
+            assert!(format!("{error:#}").contains(named), "{error:#}");
+        }
     }
 }

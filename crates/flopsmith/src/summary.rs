@@ -8,6 +8,7 @@ use flopsmith_actors::cores::Shares;
 use flopsmith_actors::journal::Lines;
 use flopsmith_actors::role::recorder::{DeadLine, files};
 use flopsmith_actors::role::timer::QUARANTINE;
+use flopsmith_archive::identity::source_digest;
 use flopsmith_bench::Chain;
 use flopsmith_bench::roofline::Place;
 use flopsmith_protocol::{
@@ -31,7 +32,7 @@ pub struct Samples {
     pub mean_gflops: f64,
     /// Mean GFLOPS over the correct ones.
     pub mean_gflops_correct: f64,
-    /// Distinct correct programs.
+    /// Distinct correct programs; comments and layout make no other one.
     pub distinct_correct: u64,
 }
 
@@ -107,7 +108,7 @@ pub struct Summary {
     pub outcomes: BTreeMap<String, u64>,
     /// Lines of `outcomes.jsonl` that cannot be read: what they held is in none of these numbers.
     pub unreadable_outcomes: u64,
-    /// Infrastructure failures.
+    /// Infrastructure failures. What neither the program nor the infrastructure can be blamed for is among the `outcomes` as `unknown` only.
     pub infrastructure_errors: u64,
     /// Messages that left their queues without having been worked off, see `dead_letters.jsonl`.
     pub dead_letters: u64,
@@ -246,7 +247,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
     let mut steps: HashSet<u64> = HashSet::new();
     for outcome in &outcomes {
         *kinds.entry(outcome.verdict.kind().to_owned()).or_default() += 1;
-        infrastructure += u64::from(!outcome.verdict.counts());
+        infrastructure += u64::from(matches!(outcome.verdict, Verdict::Infrastructure { .. }));
         if matches!(outcome.candidate.purpose, Purpose::Train | Purpose::Search) {
             steps.insert(outcome.candidate.step);
         }
@@ -317,7 +318,7 @@ pub fn samples<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Samples {
                 correct += 1;
                 built += 1;
                 gflops += measurement.gflops;
-                distinct.insert(Digest::of(outcome.source.as_bytes()));
+                distinct.insert(source_digest(&outcome.source));
             }
             Verdict::Rejected { fault, .. } => built += u64::from(fault.built()),
             Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => {}

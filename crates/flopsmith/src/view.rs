@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use flopsmith_actors::cores::Cores;
@@ -100,13 +100,13 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (year, month, left + 1)
 }
 
-/// Shows progress until it is aborted: a live block on a terminal, a line per step elsewhere.
+/// Shows progress until it is aborted: a live block on a terminal, a line per step elsewhere. `elapsed` are the seconds that
+/// the budget is judged by.
 pub async fn show(
     progress: watch::Receiver<Progress>,
     cores: Cores,
     settings: Settings,
-    before: f64,
-    began: Instant,
+    elapsed: watch::Receiver<f64>,
 ) {
     let terminal = std::io::stderr().is_terminal();
     let mut clock = tokio::time::interval(Duration::from_millis(500));
@@ -114,8 +114,8 @@ pub async fn show(
     loop {
         clock.tick().await;
         let now = progress.borrow().clone();
-        let elapsed = before + began.elapsed().as_secs_f64();
-        let live = live_of(&now, &cores, &settings, elapsed);
+        let seconds = *elapsed.borrow();
+        let live = live_of(&now, &cores, &settings, seconds);
         if terminal {
             // A terminal that was never told its size says 0.
             let width = match crossterm::terminal::size() {

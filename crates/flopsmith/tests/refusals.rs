@@ -233,6 +233,12 @@ fn config_check_refuses_what_training_would() {
         ("machine_class = \"a/b\"\n", "machine_class"),
         ("problem = \"dgem\"\n", "dgem"),
         #[cfg(feature = "torch")]
+        (
+            "[learner]\nepoch = 2\n",
+            "c.toml, line 2: unknown field `epoch`",
+        ),
+        ("[generator]\ntop_p = 0.9\n", "c.toml, line 2"),
+        #[cfg(feature = "torch")]
         ("[generator]\nmodel = \"nowhere\"\n", "nowhere"),
     ] {
         std::fs::write(&file, text).unwrap();
@@ -478,6 +484,82 @@ fn a_configuration_whose_name_cannot_name_a_run_is_refused_with_what_to_do() {
         "{error}"
     );
     assert!(!runs.exists());
+}
+
+/// What a command is refused with that was given something that is not there.
+fn refused(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(!said.contains("measuring this machine"), "{said}");
+    said
+}
+
+#[test]
+fn runs_that_are_not_there_are_named() {
+    let place = tempfile::tempdir().unwrap();
+    let nowhere = place.path().join("nowhere");
+    let file = place.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for runs in [&nowhere, &file] {
+        let said = refused(flopsmith().args(["runs", "--runs"]).arg(runs));
+        assert!(said.contains(runs.to_str().unwrap()), "{said}");
+        let said = refused(flopsmith().arg("runs").env("FLOPSMITH_RUNS", runs));
+        assert!(said.contains(runs.to_str().unwrap()), "{said}");
+    }
+    // Where runs lie by default there are none yet.
+    let listed = flopsmith()
+        .args(["runs", "--format", "json"])
+        .current_dir(place.path())
+        .env_remove("FLOPSMITH_RUNS")
+        .output()
+        .unwrap();
+    assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
+    assert_eq!(only_object(&listed), serde_json::json!([]));
+    let commands: [&[&str]; 3] = [
+        &["report", "no-such-run"],
+        &["train", "examples/dgemm.toml", "--resume", "no-such-run"],
+        &["search", "--problem", "dgemm", "--resume", "no-such-run"],
+    ];
+    for command in commands {
+        let said = refused(flopsmith().args(command).arg("--runs").arg(place.path()));
+        assert!(said.contains("there is no run no-such-run in"), "{said}");
+    }
+}
+
+#[test]
+fn a_folder_of_problems_that_is_not_there_is_named() {
+    let commands: [&[&str]; 3] = [
+        &["problem", "list"],
+        &["problem", "prompt", "dgemm"],
+        &["search", "--problem", "dgemm", "--budget", "5s"],
+    ];
+    for command in commands {
+        let said = refused(
+            flopsmith()
+                .args(command)
+                .env("FLOPSMITH_PROBLEMS", "/no/such/problems"),
+        );
+        assert!(
+            said.contains("FLOPSMITH_PROBLEMS") && said.contains("/no/such/problems"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_used_is_named_before_there_is_a_run() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let file = place.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let below = file.join("below").display().to_string();
+    for store in ["nowhere://bucket", &below] {
+        let setting = format!("store={store}");
+        let said = refused(search(Path::new("dgemm"), &runs).args(["--set", &setting]));
+        assert!(said.contains("`store`") && said.contains(store), "{said}");
+        assert!(!runs.exists(), "no run was begun");
+    }
 }
 
 #[test]

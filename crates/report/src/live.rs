@@ -43,7 +43,7 @@ pub struct Live {
     pub idle: f64,
     /// Seconds in which nothing was timed because the machine was not quiet.
     pub quarantine_seconds: f64,
-    /// Seconds since the start, earlier sittings included.
+    /// Seconds that the budget is judged by, earlier sittings included.
     pub elapsed_seconds: f64,
     /// Seconds the run may take.
     pub budget_seconds: f64,

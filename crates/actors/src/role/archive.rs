@@ -13,6 +13,7 @@ use flopsmith_protocol::{
 };
 use flopsmith_store::Checkpoints;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -47,6 +48,8 @@ pub struct Archive {
     job: Job,
     /// Told when the run is over.
     finished: CancellationToken,
+    /// Told the seconds that the budget is judged by.
+    elapsed: watch::Sender<f64>,
 }
 
 impl Archive {
@@ -56,7 +59,15 @@ impl Archive {
             context,
             job,
             finished,
+            elapsed: watch::Sender::new(0.0),
         }
+    }
+
+    /// Tells what it counts of the run's time: over all sittings, without what came of a step that was broken off and without
+    /// what is measured before the roles begin.
+    #[must_use]
+    pub fn telling(self, elapsed: watch::Sender<f64>) -> Self {
+        Self { elapsed, ..self }
     }
 }
 
@@ -93,6 +104,7 @@ impl Role for Archive {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
         let mut work = self.restore().await?;
+        self.elapsed.send_replace(work.elapsed());
         let mut log = context
             .bus
             .log::<Outcome>(&subjects::outcome(&context.run), work.saved.sequence)
@@ -115,7 +127,10 @@ impl Role for Archive {
                     let letter = letter?;
                     self.on_dead_letter(&work, &letter).await?;
                 }
-                _ = clock.tick() => self.on_clock(&mut work).await?,
+                _ = clock.tick() => {
+                    self.elapsed.send_replace(work.elapsed());
+                    self.on_clock(&mut work).await?;
+                }
             }
         }
         Ok(())

@@ -13,6 +13,7 @@ use flopsmith_protocol::{
 };
 use flopsmith_store::Checkpoints;
 use flopsmith_test_support::{Measured, machine_class, node_id, outcome, run_id, wrong};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{World, candidate, settings, soon, start};
@@ -149,6 +150,42 @@ async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() 
     soon(finished.cancelled()).await;
     again.done().await.unwrap();
     queue.close();
+    working.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_that_is_told_goes_on_from_what_was_saved() {
+    let world = World::new().await;
+    let (elapsed, mut told) = watch::channel(0.0);
+    let begin = || {
+        let finished = CancellationToken::new();
+        let archive = Archive::new(world.context(settings()), Job::Search, finished);
+        start(archive.telling(elapsed.clone()))
+    };
+    let working = begin();
+    soon(told.wait_for(|seconds| *seconds > 1.0)).await.unwrap();
+    // With the end of the step its time is saved.
+    let of = |task, sample| outcome(candidate(0, task, sample, Purpose::Search), wrong());
+    let outcomes = [of(0, 0), of(0, 1), of(1, 0), of(1, 1)];
+    let subject = subjects::outcome(&run_id());
+    world.bus.publish_many(&subject, &outcomes).await.unwrap();
+    let checkpoints = Checkpoints::new(world.store.clone(), "archive");
+    soon(async {
+        loop {
+            let latest = checkpoints.latest(&run_id()).await.unwrap();
+            if latest.is_some_and(|c| c.meta["finished"] == true) {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    working.end().await.unwrap();
+
+    elapsed.send_replace(0.0);
+    let working = begin();
+    let now = *soon(told.wait_for(|seconds| *seconds > 0.0)).await.unwrap();
+    assert!(now > 1.0, "{now}");
     working.end().await.unwrap();
 }
 

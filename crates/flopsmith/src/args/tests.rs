@@ -20,6 +20,36 @@ fn whoever_asks_for_json_also_gets_errors_so() {
     }
 }
 
+#[test]
+fn a_seed_is_one_that_the_runs_own_configuration_can_hold() {
+    use crate::args::Command;
+    let seed = |line: &str| {
+        let args = Args::try_parse_from(line.split_whitespace())?;
+        Ok::<_, clap::Error>(match args.command {
+            Command::Train(a) => a.seed,
+            Command::Search(a) => a.seed,
+            _ => None,
+        })
+    };
+    for command in ["train a.toml", "search --problem dgemm"] {
+        let largest = seed(&format!("flopsmith {command} --seed 9223372036854775807"));
+        let largest = largest.expect("it fits").expect("a seed");
+        let settings = flopsmith_actors::settings::Settings {
+            seed: largest,
+            ..Default::default()
+        };
+        let text = toml::to_string(&settings).expect("TOML");
+        let read: flopsmith_actors::settings::Settings = toml::from_str(&text).expect("settings");
+        assert_eq!(read, settings);
+        let beyond = seed(&format!("flopsmith {command} --seed 9223372036854775808"));
+        let error = beyond.expect_err("too large").to_string();
+        assert!(
+            error.contains("--seed") && error.contains("9223372036854775807"),
+            "{error}"
+        );
+    }
+}
+
 /// The words of a line as a shell reads them, as far as the documentation needs it.
 #[cfg(feature = "torch")]
 fn words(line: &str) -> Vec<String> {

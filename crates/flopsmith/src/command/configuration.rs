@@ -15,11 +15,12 @@ pub fn run(args: &Config) -> Result<ExitCode> {
         set,
         format,
     } = args;
-    let settings = config::load(path, set)?;
     // `train` is the one command that reads a configuration.
-    config::check_training(&settings)?;
+    let settings = config::load_for_training(path, set)?;
+    let located = |e| config::located(e, path, set);
+    config::check_training(&settings).map_err(located)?;
     #[cfg(feature = "torch")]
-    super::train::check_files(&settings)?;
+    super::train::check_files(&settings).map_err(located)?;
     #[cfg(not(feature = "torch"))]
     {
         crate::paths::problem(&settings.problem)?;

@@ -24,7 +24,7 @@ const FILE: &str = "report.html";
 /// Writes the report of a run and says where it is.
 pub fn run(args: &Report) -> Result<ExitCode> {
     let folder = folder::find(
-        &args.place.runs,
+        args.place.folder(),
         args.run.as_deref().unwrap_or_default(),
         |_| true,
     )?;

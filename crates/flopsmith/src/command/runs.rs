@@ -1,23 +1,21 @@
 //! `flopsmith runs`: what was run here.
 
+use std::fs::DirEntry;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{Format, Runs};
+use crate::args::{Format, Place, Runs};
 use crate::digits::significant;
-use crate::exit::{data, say};
+use crate::exit::{data, say, usage};
 use crate::summary::Facts;
-use crate::{folder, summary};
+use crate::{folder, shell, summary};
 
 /// Lists the runs of a folder, oldest first.
 pub fn run(args: &Runs) -> Result<ExitCode> {
     let mut rows = Vec::new();
-    for entry in std::fs::read_dir(&args.place.runs)
-        .into_iter()
-        .flatten()
-        .filter_map(Result::ok)
-    {
+    for entry in entries(&args.place)? {
         let path = entry.path();
         if !path.join("config.toml").is_file() {
             continue;
@@ -50,8 +48,9 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
     }
     if rows.is_empty() {
         say(&format!(
-            "no runs in {}: `flopsmith train examples/dgemm.toml` makes one",
-            args.place.runs.display()
+            "no runs in {}: `{} train examples/dgemm.toml` makes one",
+            args.place.folder().display(),
+            shell::program()
         ));
         return Ok(ExitCode::SUCCESS);
     }
@@ -72,6 +71,19 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What lies in the folder of runs. Where runs lie by default there may be none yet; a folder that was named has to be there.
+fn entries(place: &Place) -> Result<Vec<DirEntry>> {
+    let folder = place.folder();
+    match std::fs::read_dir(folder) {
+        Ok(entries) => Ok(entries.filter_map(Result::ok).collect()),
+        Err(e) if e.kind() == ErrorKind::NotFound && place.runs.is_none() => Ok(Vec::new()),
+        Err(e) => Err(usage(format!(
+            "there is no folder of runs at {}: {e}; name another with --runs (or FLOPSMITH_RUNS)",
+            folder.display()
+        ))),
+    }
+}
+
 /// How far a run is, for people. `--resume` takes all that are not concluded.
 fn state(facts: &Facts) -> &'static str {
     match (facts.finished, facts.concluded) {
@@ -82,8 +94,25 @@ fn state(facts: &Facts) -> &'static str {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_was_named_has_to_be_there() {
+        let place = tempfile::tempdir().unwrap();
+        let named = |path: std::path::PathBuf| entries(&Place { runs: Some(path) });
+        assert!(named(place.path().to_owned()).unwrap().is_empty());
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for path in [place.path().join("nowhere"), file] {
+            let said = path.display().to_string();
+            let error = named(path).unwrap_err();
+            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.to_string().contains(&said), "{error:#}");
+        }
+        assert_eq!(named(place.path().to_owned()).unwrap().len(), 1);
+    }
 
     #[test]
     fn a_run_is_finished_once_there_is_nothing_left_to_resume() {

@@ -14,7 +14,7 @@ use crate::folder::{self, Folder};
 use crate::output::Output;
 use crate::summary::Summary;
 use crate::view::{self, Log};
-use crate::{config, evaluator, paths, shell};
+use crate::{config, evaluator, paths, run, shell};
 
 use super::train::{code, finish, refuse_with_resume};
 
@@ -26,9 +26,10 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             let problem = searchable(&settings)?;
             evaluator::has_cores_for(settings.threads)?;
             let output = claim(args)?;
+            run::check_services(&settings)?;
             let name = format!("{}{}", prefix(&problem), view::stamp());
             let text = toml::to_string(&settings)?;
-            let folder = Folder::create(&args.place.runs, &name, &text, Job::Search)?;
+            let folder = Folder::create(args.place.folder(), &name, &text, Job::Search)?;
             (folder, settings, output)
         }
         Some(name) => {
@@ -41,9 +42,12 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             let budget = args.budget.as_deref().map(config::budget).transpose()?;
             let output = claim(args)?;
             let (folder, settings) =
-                folder::resume(&args.place.runs, name, &prefix, Job::Search, budget)?;
+                folder::resume(args.place.folder(), name, &prefix, Job::Search, budget)?;
             searchable(&settings)?;
             evaluator::has_cores_for(settings.threads)?;
+            if !folder.facts()?.finished {
+                run::check_services(&settings)?;
+            }
             (folder, settings, output)
         }
     };
@@ -61,7 +65,13 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 }
             }
         }
-        (Some(best), Some(output)) => output.write(&best.source)?,
+        (Some(best), Some(output)) => {
+            // What cannot be written does not take the rest of the result with it.
+            if let Err(error) = output.write(&best.source) {
+                say(&format!("error: {error:#}"));
+                code = exit::INFRASTRUCTURE;
+            }
+        }
         (Some(best), None) if args.format == Format::Text => data(best.source.trim_end()),
         (Some(_), None) => {}
     }
@@ -140,7 +150,8 @@ fn claim(args: &Search) -> Result<Option<Output>> {
 /// themselves; where none could be, this machine is.
 fn fruitless(summary: &Summary) -> (u8, String) {
     let outcomes: u64 = summary.outcomes.values().sum();
-    if outcomes > summary.infrastructure_errors {
+    let unknown = summary.outcomes.get("unknown").copied().unwrap_or(0);
+    if outcomes > summary.infrastructure_errors + unknown {
         (
             exit::CANDIDATE,
             "no verified program was found in this time: give a longer --budget, or see in outcomes.jsonl why they were refused".into(),
@@ -163,6 +174,7 @@ mod tests {
 
     use super::*;
     use crate::args::{Args, Command};
+    use crate::summary::{Facts, summarise};
 
     fn steps(flags: &[&str]) -> u64 {
         let typed = ["flopsmith", "search", "--problem", "dgemm"];
@@ -171,6 +183,27 @@ mod tests {
             unreachable!("it is a search");
         };
         settings(&args).unwrap().max_steps
+    }
+
+    #[test]
+    fn a_search_of_which_nothing_could_be_judged_blames_the_machine() {
+        let place = tempfile::tempdir().unwrap();
+        let mut summary = summarise("s", place.path(), &Facts::default()).unwrap();
+        let mut code = |kinds: &[(&str, u64)], infrastructure_errors| {
+            let kinds = kinds.iter().map(|(kind, n)| ((*kind).to_owned(), *n));
+            summary.outcomes = kinds.collect();
+            summary.infrastructure_errors = infrastructure_errors;
+            fruitless(&summary).0
+        };
+        assert_eq!(code(&[], 0), exit::INFRASTRUCTURE);
+        assert_eq!(
+            code(&[("store", 2), ("unknown", 3)], 2),
+            exit::INFRASTRUCTURE
+        );
+        assert_eq!(
+            code(&[("store", 2), ("unknown", 3), ("crash", 1)], 2),
+            exit::CANDIDATE
+        );
     }
 
     #[test]

@@ -28,18 +28,19 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
         .unwrap_or("run");
     let (folder, settings) = match &args.resume {
         None => {
-            let mut settings = config::load(&args.config, &args.set)?;
+            let mut settings = config::load_for_training(&args.config, &args.set)?;
             settings.budget_seconds = budget.unwrap_or(settings.budget_seconds);
             settings.seed = args.seed.unwrap_or(settings.seed);
-            check(&settings)?;
+            check(&settings).map_err(|e| config::located(e, &args.config, &args.set))?;
             if settings.budget_seconds < SHORT {
                 say(
                     "note: the evaluations before and after training are made whatever the budget is; with less than a minute little or nothing is trained",
                 );
             }
+            run::check_services(&settings)?;
             let name = format!("{stem}-{}", view::stamp());
             let text = toml::to_string(&settings)?;
-            let folder = Folder::create(&args.place.runs, &name, &text, Job::Train)?;
+            let folder = Folder::create(args.place.folder(), &name, &text, Job::Train)?;
             (folder, settings)
         }
         Some(name) => {
@@ -49,8 +50,11 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             ])?;
             let prefix = format!("{stem}-");
             let (folder, settings) =
-                folder::resume(&args.place.runs, name, &prefix, Job::Train, budget)?;
+                folder::resume(args.place.folder(), name, &prefix, Job::Train, budget)?;
             check(&settings)?;
+            if !folder.facts()?.finished {
+                run::check_services(&settings)?;
+            }
             (folder, settings)
         }
     };

@@ -30,6 +30,67 @@ fn a_misspelt_key_is_shown_with_its_line_and_the_right_name() {
     );
 }
 
+#[cfg(feature = "torch")]
+#[test]
+fn a_misspelt_key_of_the_learner_is_shown_with_its_line_and_the_right_name() {
+    let place = tempfile::tempdir().expect("a folder");
+    let path = place.path().join("x.toml");
+    for (text, parts) in [
+        (
+            "tasks = 4\n[learner]\nlearning_rat = 1.0\n",
+            ["x.toml, line 3", "did you mean `learning_rate`"],
+        ),
+        (
+            "[learner]\nepochs = 1\nminibatches = \"two\"\n",
+            ["x.toml, line 3", "minibatches = \"two\""],
+        ),
+    ] {
+        std::fs::write(&path, text).expect("written");
+        let error = words(load_for_training(&path, &[]));
+        for part in parts {
+            assert!(error.contains(part), "{part} for {text}: {error}");
+        }
+        load(&path, &[]).expect("a search has no learner");
+    }
+    std::fs::write(&path, "[learner]\nepochs = 1\nlearning_rate = -1.0\n").expect("written");
+    let settings = load_for_training(&path, &[]).expect("a number");
+    let error = check_training(&settings).expect_err("it is below 0");
+    let error = located(error, &path, &[]).to_string();
+    assert!(
+        error.contains("x.toml, line 3: [learner]: setting `learning_rate` is -1"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_value_that_is_refused_is_shown_with_its_line_unless_it_was_overridden() {
+    for (text, parts) in [
+        (
+            "tasks = 4\n[sqd]\nreplay_share = 1.5\n",
+            ["x.toml, line 3", "`replay_share` is 1.5"],
+        ),
+        (
+            "tasks = 4\ngroup_size = 0\n",
+            ["x.toml, line 2", "group_size = 0"],
+        ),
+        (
+            "[generator]\ntemperature = 0.0 # hot\n",
+            ["x.toml, line 2", "temperature = 0.0 # hot"],
+        ),
+    ] {
+        let error = words(parse(text, "x.toml", &[]));
+        for part in parts {
+            assert!(error.contains(part), "{part} for {text}: {error}");
+        }
+    }
+    for set in ["sqd.replay_share=1.5", "sqd={replay_share = 1.5}"] {
+        let text = "[sqd]\nreplay_share = 0.5\n";
+        let error = words(parse(text, "x.toml", &[set.to_owned()]));
+        assert!(error.contains("replay_share"), "{error}");
+        assert!(!error.contains("line"), "{error}");
+    }
+}
+
 #[test]
 fn overrides_reach_nested_tables_and_are_checked() {
     let set = |s: &str| parse("tasks = 4\n", "x.toml", &[s.to_owned()]);

@@ -11,9 +11,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Goes as long as the sitting: also while it measures before its roles begin and after the run's end.
 pub(super) struct Meter {
     /// When the sitting began.
-    pub began: Instant,
+    began: Instant,
     /// Seconds of the run before this sitting.
-    pub seconds_before: f64,
+    seconds_before: f64,
     memory: machine::Watch,
 }
 

@@ -42,6 +42,7 @@ pub(super) fn specs(
     evaluator: &Evaluator,
     timer: flopsmith_bench::Timer,
     progress: watch::Sender<Progress>,
+    elapsed: watch::Sender<f64>,
     finished: &CancellationToken,
 ) -> Result<Vec<Spec>> {
     let mut specs = Vec::new();
@@ -86,8 +87,8 @@ pub(super) fn specs(
     }));
     let (c, finished) = (Arc::clone(context), finished.clone());
     specs.push(spec("archive", move || {
-        let (c, finished) = (Arc::clone(&c), finished.clone());
-        Box::pin(async move { Ok(Archive::new(c, job, finished)) })
+        let (c, finished, elapsed) = (Arc::clone(&c), finished.clone(), elapsed.clone());
+        Box::pin(async move { Ok(Archive::new(c, job, finished).telling(elapsed)) })
     }));
     let c = Arc::clone(context);
     let kind = context.settings.generator.kind;

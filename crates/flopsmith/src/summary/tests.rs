@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use flopsmith_protocol::{ArtifactRef, PolicyVersion, StepMetrics};
+use flopsmith_protocol::{ArtifactRef, InfrastructureCause, PolicyVersion, StepMetrics};
 use flopsmith_test_support::{
-    ATTESTED, Measured, again, first, machine, measured, rejected, run_id, unknown, wrong,
+    ATTESTED, Measured, again, first, infrastructure, machine, measured, rejected, run_id, unknown,
+    wrong,
 };
 
 use super::*;
@@ -398,6 +399,40 @@ fn a_line_that_cannot_be_read_costs_itself_only_and_one_that_was_cut_off_nothing
     assert_eq!(summary.outcomes["measured"], 3);
     assert_eq!(summary.unreadable_outcomes, 0);
     assert!(!said(&summary).contains("outcomes.jsonl"));
+}
+
+#[test]
+fn only_failures_of_the_infrastructure_count_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let verdicts = [
+        measured(20.0),
+        wrong(),
+        infrastructure(InfrastructureCause::Bus),
+        unknown(),
+        infrastructure(InfrastructureCause::Store),
+    ];
+    let mut file = std::fs::File::create(folder.path().join(files::OUTCOMES)).unwrap();
+    for (sample, verdict) in (0..).zip(verdicts) {
+        let outcome = first(sample, "a", "none", verdict);
+        writeln!(file, "{}", serde_json::to_string(&outcome).unwrap()).unwrap();
+    }
+    let summary = summarise("r", folder.path(), &Facts::default()).unwrap();
+    assert_eq!(summary.infrastructure_errors, 2);
+    assert_eq!(summary.outcomes["unknown"], 1);
+    assert_eq!(summary.outcomes.values().sum::<u64>(), 5);
+}
+
+#[test]
+fn a_comment_or_another_layout_makes_no_other_program() {
+    let outcomes = [
+        "int f(int n) { return n; }",
+        "int f(int n)\n{\n    return n; // as it is\n}\n",
+        "int f(int n) { /* n */ return n; }",
+        "int f(int n) { return n + 1; }",
+    ]
+    .map(|source| first(0, source, "none", measured(20.0)));
+    let sum = samples(outcomes.iter());
+    assert_eq!((sum.samples, sum.distinct_correct), (4, 2));
 }
 
 #[test]

@@ -186,6 +186,25 @@ fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
 }
 
 #[test]
+fn an_output_that_cannot_be_written_in_the_end_leaves_the_summary() {
+    let place = tempfile::tempdir().unwrap();
+    let (runs, best) = (place.path().join("runs"), place.path().join("mine.c"));
+    let settings = ["tasks=2", "group_size=4", "max_steps=1"];
+    let mut command = search(flopsmith(), &runs, "10m", &settings);
+    command.arg("--output").arg(&best);
+    let mut run = Running::start(command);
+    run.wait_for("its folder", || only_run(&runs).is_some());
+    // It was tried before there was a folder, and now something else takes its place.
+    fs::remove_file(&best).unwrap();
+    fs::create_dir(&best).unwrap();
+    let ended = run.finish(RUN_LIMIT);
+    contains(ended.one_error(INFRASTRUCTURE), &["mine.c"]);
+    let summary: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
+    assert_eq!(summary["finished"], true, "{summary}");
+    assert!(summary["best"]["source"].is_string(), "{summary}");
+}
+
+#[test]
 fn a_best_program_that_cannot_be_written_is_this_machines_fault_and_all_else_is_there() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");

@@ -330,12 +330,14 @@ fn a_missing_compiler_is_not_the_problems_fault() {
 fn a_nats_server_that_is_too_old_is_named_with_the_version_that_is_needed() {
     let place = tempfile::tempdir().unwrap();
     let old = script(place.path(), "nats-server", "echo nats-server: v2.9.25");
-    let mut command = search(flopsmith(), &place.path().join("runs"), "5s", &[]);
+    let runs = place.path().join("runs");
+    let mut command = search(flopsmith(), &runs, "5s", &[]);
     command.env("FLOPSMITH_NATS_SERVER", &old);
     contains(
         run(command).one_error(INFRASTRUCTURE),
         &[old.to_str().unwrap(), "2.9.25", "2.10 or newer is needed"],
     );
+    assert!(!runs.exists(), "no run was begun");
 }
 
 fn no_bus_at(url: &str) {
@@ -347,6 +349,7 @@ fn no_bus_at(url: &str) {
         run(command).one_error(INFRASTRUCTURE),
         &["no NATS server can be reached", url],
     );
+    assert!(!runs.exists(), "no run was begun");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use flopsmith_archive::identity::source_digest;
 use flopsmith_protocol::{Digest, MachineFacts, Outcome, Purpose, TechniqueSet, Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,7 @@ pub struct Progress {
     pub cells: usize,
     /// Outcomes in all.
     pub total: u64,
-    /// Infrastructure failures in all.
+    /// Infrastructure failures in all; what nobody can be blamed for is none of them.
     pub infrastructure: u64,
     /// The machine, once a timer has said what it is.
     pub machine: Option<MachineFacts>,
@@ -53,7 +54,7 @@ pub struct StepLine {
     pub mean_gflops: f64,
     /// Best of the step.
     pub best_gflops: f64,
-    /// Distinct correct programs.
+    /// Distinct correct programs; comments and layout make no other one.
     pub distinct_correct: u32,
     /// Outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
@@ -95,7 +96,7 @@ impl Book {
     pub(super) fn note(&mut self, outcome: &Outcome) {
         let progress = &mut self.progress;
         progress.total += 1;
-        if !outcome.verdict.counts() {
+        if matches!(outcome.verdict, Verdict::Infrastructure { .. }) {
             progress.infrastructure += 1;
         }
         if let (Some(m), Some(techniques)) = (outcome.verdict.measurement(), outcome.techniques) {
@@ -178,7 +179,7 @@ impl Sum {
                 self.built += 1;
                 self.gflops += measurement.gflops;
                 self.line.best_gflops = self.line.best_gflops.max(measurement.gflops);
-                self.distinct.insert(Digest::of(outcome.source.as_bytes()));
+                self.distinct.insert(source_digest(&outcome.source));
             }
             Verdict::Rejected { fault, .. } => {
                 self.line.samples += 1;
@@ -203,8 +204,11 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flopsmith_protocol::{CandidateRef, Technique};
-    use flopsmith_test_support::{Measured, candidate, remeasured};
+    use flopsmith_protocol::{CandidateRef, InfrastructureCause, Technique};
+    use flopsmith_test_support::{
+        Measured, candidate, infrastructure, measured as measured_at, outcome, remeasured, unknown,
+        wrong,
+    };
 
     fn measured(candidate: CandidateRef, techniques: TechniqueSet) -> Outcome {
         Outcome {
@@ -224,6 +228,40 @@ mod tests {
         assert_eq!(book.progress.cells, 0);
         book.note(&measured(again, simd));
         assert_eq!(book.progress.cells, 1);
+    }
+
+    #[test]
+    fn only_failures_of_the_infrastructure_count_as_such() {
+        let mut book = Book::default();
+        let verdicts = [
+            measured_at(10.0),
+            wrong(),
+            infrastructure(InfrastructureCause::Bus),
+            unknown(),
+            infrastructure(InfrastructureCause::Store),
+        ];
+        for (sample, verdict) in (0..).zip(verdicts) {
+            book.note(&outcome(candidate(1, 0, sample), verdict));
+        }
+        assert_eq!((book.progress.infrastructure, book.progress.total), (2, 5));
+    }
+
+    #[test]
+    fn a_comment_or_another_layout_makes_no_other_program() {
+        let of = |sample, source: &str| Outcome {
+            source: source.into(),
+            ..Measured::at(10.0).outcome(CandidateRef {
+                tasks_in_step: 1,
+                group_size: 4,
+                ..candidate(1, 0, sample)
+            })
+        };
+        let mut book = Book::default();
+        book.note(&of(0, "int f(int n) { return n; }"));
+        book.note(&of(1, "int f(int n)\n{\n    return n; // as it is\n}\n"));
+        book.note(&of(2, "int f(int n) { /* n */ return n; }"));
+        book.note(&of(3, "int f(int n) { return n + 1; }"));
+        assert_eq!(book.complete().remove(0).distinct_correct, 2);
     }
 
     #[test]

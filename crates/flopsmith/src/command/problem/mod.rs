@@ -80,7 +80,7 @@ fn idle_program(problem: &Definition) -> String {
 fn list(format: Format) -> Result<ExitCode> {
     let mut found = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
-    for root in paths::problem_roots() {
+    for root in paths::problem_roots()? {
         for entry in std::fs::read_dir(&root)
             .into_iter()
             .flatten()

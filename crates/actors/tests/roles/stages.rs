@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use flopsmith_actors::role::compiler::{self, Compiler};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::{self, Verifier};
-use flopsmith_bench::{Built, Checked, Failure, Purpose as Measure, Report, Timed};
+use flopsmith_bench::{Built, Checked, Failure, Purpose as Measure, Report, Thoroughness, Timed};
 use flopsmith_bus::WorkerOptions;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
@@ -41,7 +41,7 @@ impl compiler::Stage for Fake {
 }
 
 impl verifier::Stage for Fake {
-    fn verify(&mut self, object: &[u8], _: u64) -> Result<Report, Failure> {
+    fn verify(&mut self, object: &[u8], _: u64, _: Thoroughness) -> Result<Report, Failure> {
         taste(object);
         Ok(Report {
             cases: 1,
@@ -218,13 +218,64 @@ async fn only_what_is_about_to_be_an_elite_is_looked_at_once_more() {
     all_well(&world, working).await;
 }
 
+/// Refuses whatever it looks at in full.
+struct Thorough;
+
+impl verifier::Stage for Thorough {
+    fn verify(
+        &mut self,
+        object: &[u8],
+        seed: u64,
+        thoroughness: Thoroughness,
+    ) -> Result<Report, Failure> {
+        if thoroughness == Thoroughness::Full {
+            let fault = CandidateFault::WrongResult;
+            return Err(Failure::candidate(fault, "wrong at the largest size"));
+        }
+        verifier::Stage::verify(&mut Fake, object, seed, thoroughness)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_measured_once_more_is_verified_in_full() {
+    let world = World::new().await;
+    let [_, _, first] = compiled(&world).await;
+    let again = Compiled {
+        candidate: remeasured(&first.candidate, 1),
+        ..first.clone()
+    };
+    let id = again.candidate.id.to_string();
+    let subject = subjects::verify("cpu");
+    let jobs = [first, again];
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let working = start(Verifier::new(world.context(settings()), vec![Thorough]));
+    let verdicts = verdicts(&world, 1).await;
+    assert_eq!(verdicts[&id].kind(), "wrong_result");
+    let subject = subjects::time(&machine_class());
+    let mut queue = world
+        .bus
+        .worker::<Verified>(WorkerOptions::new(subject, 2))
+        .await
+        .unwrap();
+    let passed = soon(queue.next()).await.unwrap();
+    let candidate = &passed.message().compiled.candidate;
+    assert_eq!(candidate.purpose, Purpose::Search);
+    passed.done().await.unwrap();
+    all_well(&world, working).await;
+}
+
 type Asked = Vec<(Vec<u8>, Instant)>;
 
 /// Fails the first time it is asked for a program, for want of space or by its jail; notes when it was asked.
 struct Starved(Arc<Mutex<Asked>>);
 
 impl verifier::Stage for Starved {
-    fn verify(&mut self, object: &[u8], seed: u64) -> Result<Report, Failure> {
+    fn verify(
+        &mut self,
+        object: &[u8],
+        seed: u64,
+        thoroughness: Thoroughness,
+    ) -> Result<Report, Failure> {
         let mut asked = self.0.lock().unwrap();
         let again = asked.iter().any(|(program, _)| program == object);
         asked.push((object.to_vec(), Instant::now()));
@@ -234,7 +285,7 @@ impl verifier::Stage for Starved {
             InfrastructureCause::Jail
         };
         if again {
-            verifier::Stage::verify(&mut Fake, object, seed)
+            verifier::Stage::verify(&mut Fake, object, seed, thoroughness)
         } else {
             Err(Failure::infrastructure(cause, "not now"))
         }

@@ -233,7 +233,8 @@ pub struct Evaluate {
     pub flags: String,
     /// Measure training samples to this standard.
     pub purpose: Standard,
-    /// Measure a program once more to this standard before it counts as an elite.
+    /// Measure a program once more to this standard before it counts as an elite. A `screen` that leaves more than 2 % of
+    /// standard error is followed by a `rank`.
     pub again: Standard,
     /// Run untrusted programs even where the jail gives less than its full protection.
     pub allow_weaker_jail: bool,
@@ -275,7 +276,7 @@ pub enum Standard {
     Screen,
     /// Resolve the order within a group.
     Rank,
-    /// A number to publish.
+    /// A number to publish: with the code at five places, each built anew.
     Certify,
 }
 

@@ -229,7 +229,8 @@ pub mod toml_table {
 pub struct Evaluate {
     /// C compiler: `gcc` or `clang`, or a path. Compilers of other languages are those of its family.
     pub compiler: String,
-    /// Compiler flags of all programs instead of the problem's, e.g. `-O2 -march=native`; empty means the problem's.
+    /// Compiler flags of all programs instead of the problem's, e.g. `-O2 -march=native`; empty means the problem's. Functions
+    /// and loops are aligned (`-falign-functions=64 -falign-loops=64`) unless the flags say otherwise.
     pub flags: String,
     /// Measure training samples to this standard.
     pub purpose: Standard,

@@ -229,11 +229,13 @@ pub mod toml_table {
 pub struct Evaluate {
     /// C compiler: `gcc` or `clang`, or a path. Compilers of other languages are those of its family.
     pub compiler: String,
-    /// Compiler flags of all programs instead of the problem's, e.g. `-O2 -march=native`; empty means the problem's.
+    /// Compiler flags of all programs instead of the problem's, e.g. `-O2 -march=native`; empty means the problem's. Functions
+    /// and loops are aligned (`-falign-functions=64 -falign-loops=64`) unless the flags say otherwise.
     pub flags: String,
     /// Measure training samples to this standard.
     pub purpose: Standard,
-    /// Measure a program once more to this standard before it counts as an elite.
+    /// Measure a program once more to this standard before it counts as an elite. A `screen` that leaves more than 2 % of
+    /// standard error is followed by a `rank`.
     pub again: Standard,
     /// Run untrusted programs even where the jail gives less than its full protection.
     pub allow_weaker_jail: bool,
@@ -275,7 +277,7 @@ pub enum Standard {
     Screen,
     /// Resolve the order within a group.
     Rank,
-    /// A number to publish.
+    /// A number to publish: with the code at five places, each built anew.
     Certify,
 }
 

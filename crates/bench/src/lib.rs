@@ -38,4 +38,4 @@ pub use time::{
     Chain, Change, Cores, Limits, PADDINGS, Purpose, Quarantine, State, Timed, Timer, Why,
 };
 pub use toolchain::Toolchain;
-pub use verify::{Report, Verifier};
+pub use verify::{Report, Thoroughness, Verifier};

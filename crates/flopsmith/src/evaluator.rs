@@ -8,7 +8,8 @@ use flopsmith_bench::pinning;
 use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_bench::verify::soundness::{self, Examined};
 use flopsmith_bench::{
-    Built, Checked, Cores, Failure, PADDINGS, Purpose, Sanitizers, Timed, Timer, Verifier, openblas,
+    Built, Checked, Cores, Failure, PADDINGS, Purpose, Sanitizers, Thoroughness, Timed, Timer,
+    Verifier, openblas,
 };
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Technique, TechniqueSet, Verdict};
@@ -124,7 +125,7 @@ impl Evaluator {
             .flatten()
     }
 
-    /// Evaluates one program; one that is certified is looked at with the sanitizers, if there are some.
+    /// Evaluates one program; one that is certified is verified in full and looked at with the sanitizers, if there are some.
     pub fn evaluate(
         &self,
         language: Language,
@@ -138,8 +139,8 @@ impl Evaluator {
             .time(timer, purpose, None)
     }
 
-    /// Compiles and verifies one program, for one timer or for several. With a `last_look` the sanitizers look at it as well, if
-    /// there are some.
+    /// Compiles and verifies one program, for one timer or for several. With a `last_look` it is verified in full and the
+    /// sanitizers look at it as well, if there are some.
     pub fn prepare(
         &self,
         language: Language,
@@ -154,7 +155,12 @@ impl Evaluator {
         match built {
             Err(failure) => Prepared::Refused(failure),
             Ok(built) => {
-                let verified = verifier.verify(&built.object, random());
+                let thoroughness = if last_look {
+                    Thoroughness::Full
+                } else {
+                    Thoroughness::Screening
+                };
+                let verified = verifier.verify_to(&built.object, random(), thoroughness);
                 let openmp = built.techniques.contains(Technique::Openmp);
                 let looked = verified.and_then(|_| {
                     let sanitizers = self.sanitizers.as_ref().filter(|_| last_look);

@@ -292,7 +292,8 @@ impl Distribution {
 }
 
 impl Problem {
-    /// The flags that a program in `language` is built with. Other languages have those of C, but for the standard.
+    /// The flags that a program in `language` is built with. Other languages have those of C, but for the standard; all have
+    /// their code at known places, whoever wrote the flags.
     pub fn flags_for(&self, language: Language) -> Vec<String> {
         let own = match language {
             Language::C => None,
@@ -300,13 +301,13 @@ impl Problem {
             Language::Fortran | Language::Fortran77 => self.fortran_flags.as_ref(),
         };
         if let Some(own) = own {
-            return own.clone();
+            return flags::aligned(own.clone());
         }
         let taken = self.flags.iter().filter(|flag| language.takes(flag));
         let mut flags: Vec<String> = taken.cloned().collect();
         let said = flags.iter().any(|flag| flag.starts_with("-std="));
         flags.extend(language.standard().filter(|_| !said).map(str::to_owned));
-        flags
+        flags::aligned(flags)
     }
 
     /// The same problem with other flags for all its programs, whatever their language: those of a run.

@@ -244,6 +244,13 @@ fn a_misspelt_name_gets_a_suggestion() {
     assert!(Problem::find("dgemm", &roots).is_ok());
 }
 
+/// Whoever says nothing of where code lies has it at known places all the same.
+fn aligned(flags: &[&'static str]) -> Vec<&'static str> {
+    let mut all = flags.to_vec();
+    all.extend(["-falign-functions=64", "-falign-loops=64"]);
+    all
+}
+
 #[test]
 fn each_language_has_its_flags() {
     let plain = Problem::load(&shipped("dgemm")).unwrap();
@@ -271,14 +278,25 @@ fn each_language_has_its_flags() {
     })
     .unwrap();
     assert_eq!(own.language, Language::Cxx);
-    assert_eq!(own.flags_for(Language::Cxx), ["-O1"]);
-    assert_eq!(own.flags_for(Language::Fortran77), ["-O2"]);
+    assert_eq!(own.flags_for(Language::Cxx), aligned(&["-O1"]));
+    assert_eq!(own.flags_for(Language::Fortran77), aligned(&["-O2"]));
     assert_eq!(own.flags_for(Language::C), plain.flags);
     // Those of a run are for all, each standard for its language.
     let run = own.with_flags(vec!["-O0".into(), "-std=c++17".into()]);
-    assert_eq!(run.flags_for(Language::C), ["-O0"]);
-    assert_eq!(run.flags_for(Language::Cxx), ["-O0", "-std=c++17"]);
-    assert_eq!(run.flags_for(Language::Fortran), ["-O0", "-std=gnu"]);
+    assert_eq!(run.flags_for(Language::C), aligned(&["-O0"]));
+    assert_eq!(
+        run.flags_for(Language::Cxx),
+        aligned(&["-O0", "-std=c++17"])
+    );
+    assert_eq!(
+        run.flags_for(Language::Fortran),
+        aligned(&["-O0", "-std=gnu"])
+    );
+    let own = run.with_flags(vec!["-O2".into(), "-falign-functions=32".into()]);
+    assert_eq!(
+        own.flags_for(Language::C),
+        ["-O2", "-falign-functions=32", "-falign-loops=64"]
+    );
     let wrong =
         with(|text| text.replace("[compile]\n", "[compile]\ncxx_flags = [\"O1\"]\n")).unwrap_err();
     assert!(wrong.contains("`O1` is no compiler flag"), "{wrong}");

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use flopsmith_bench::{Failure, Purpose as Measure, State, Timed, environment};
+use flopsmith_bench::{Failure, PADDINGS, Purpose as Measure, State, Timed, environment};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
-use flopsmith_protocol::{Measurement, Purpose, Verdict, Verified, subjects};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{InfrastructureCause, Measurement, Purpose, Verdict, Verified, subjects};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
@@ -41,6 +42,10 @@ pub trait Stage: Send + 'static {
         seed: u64,
         best_gflops_known: Option<f64>,
     ) -> Result<Timed, Failure>;
+
+    /// Measures a verified candidate whose code lies elsewhere in each of these objects; see
+    /// [`flopsmith_bench::Timer::certify`].
+    fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure>;
 
     /// Looks at the machine while nothing is timed, and says what speaks against timing on it now, if anything does.
     fn look(&mut self) -> Option<String> {
@@ -72,6 +77,10 @@ impl Stage for flopsmith_bench::Timer {
         flopsmith_bench::Timer::measure(self, object, purpose, seed, best_gflops_known)
     }
 
+    fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
+        flopsmith_bench::Timer::certify(self, layouts, seed)
+    }
+
     fn look(&mut self) -> Option<String> {
         let cores = self.watched();
         environment::complaint(&environment::look(cores, LOOK), cores)
@@ -90,16 +99,40 @@ impl Stage for flopsmith_bench::Timer {
     }
 }
 
+/// What builds a program once more with its code at other places, for certifying: [`flopsmith_bench::Compiler`], and in
+/// tests what stands for it.
+pub trait Layouts: Send + Sync + 'static {
+    /// Objects of a source that was compiled before; see [`flopsmith_bench::Compiler::layouts`].
+    fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure>;
+}
+
+impl Layouts for flopsmith_bench::Compiler {
+    fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
+        flopsmith_bench::Compiler::layouts(self, problem.language, problem, source, &PADDINGS)
+    }
+}
+
 /// Times verified candidates, one after the other.
 pub struct Timer {
     context: Arc<Context>,
     stage: Arc<Mutex<dyn Stage>>,
+    layouts: Option<Arc<dyn Layouts>>,
 }
 
 impl Timer {
     /// A timer with a running baseline.
     pub fn new<S: Stage>(context: Arc<Context>, stage: Arc<Mutex<S>>) -> Self {
-        Self { context, stage }
+        Self {
+            context,
+            stage,
+            layouts: None,
+        }
+    }
+
+    /// Lets it certify, for which programs are built at several places.
+    pub fn with_layouts(mut self, layouts: Arc<dyn Layouts>) -> Self {
+        self.layouts = Some(layouts);
+        self
     }
 }
 
@@ -294,14 +327,58 @@ impl Timer {
         });
         let best = self.context.best_known();
         let seed = seed_of(&compiled.object.digest);
-        let work = tokio::task::spawn_blocking(move || {
-            unharmed(&stage).measure(object.as_ref(), standard, seed, best)
-        });
+        let job = Job {
+            problem: Arc::clone(&self.context.problem),
+            source: compiled.source.clone(),
+            layouts: self.layouts.clone(),
+            standard,
+            again: certify,
+            seed,
+            best,
+        };
+        let work = tokio::task::spawn_blocking(move || job.time(&stage, object.as_ref()));
         let timed = work.await??;
         let mut measurement = timed.measurement;
         measurement.samples = Some(self.context.store.put(timed.raw).await?);
         self.context.note_best(measurement.gflops);
         Ok(measurement)
+    }
+}
+
+/// One measurement.
+struct Job {
+    problem: Arc<Problem>,
+    source: String,
+    layouts: Option<Arc<dyn Layouts>>,
+    standard: Measure,
+    /// Is the program measured once more, because it is to count?
+    again: bool,
+    seed: u64,
+    best: Option<f64>,
+}
+
+impl Job {
+    fn time(&self, stage: &Mutex<dyn Stage>, object: &[u8]) -> Result<Timed, Failure> {
+        if self.standard == Measure::Certify {
+            let Some(layouts) = &self.layouts else {
+                return Err(Failure::infrastructure(
+                    InfrastructureCause::Harness,
+                    "this timer cannot certify: nothing here builds programs at other places",
+                ));
+            };
+            let layouts = layouts.layouts(&self.problem, &self.source)?;
+            return unharmed(stage).certify(&layouts, self.seed);
+        }
+        let mut stage = unharmed(stage);
+        let timed = stage.measure(object, self.standard, self.seed, self.best)?;
+        // A number that is to count has to tell programs apart; a short look is enough only where it does.
+        let ranked = Measure::Rank.limits();
+        let sure = timed.measurement.log_ratio_se <= ranked.usable_log_se;
+        if self.again && self.standard == Measure::Screen && !sure {
+            let seed = self.seed.wrapping_add(1);
+            return stage.measure(object, Measure::Rank, seed, self.best);
+        }
+        Ok(timed)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use flopsmith_bench::{Checked, Failure, Report};
+use flopsmith_bench::{Checked, Failure, Report, Thoroughness};
 use flopsmith_bus::{Delivery, Worker};
 use flopsmith_protocol::{CandidateRef, Compiled, Purpose, Technique, Verified, subjects};
 use futures::StreamExt;
@@ -25,12 +25,22 @@ use crate::trace::candidate_span;
 /// What verifies: [`flopsmith_bench::Verifier`], and in tests what fails as they need it.
 pub trait Stage: Send + 'static {
     /// Checks one compiled candidate with the secret cases that `rng_seed` chooses.
-    fn verify(&mut self, object: &[u8], rng_seed: u64) -> Result<Report, Failure>;
+    fn verify(
+        &mut self,
+        object: &[u8],
+        rng_seed: u64,
+        thoroughness: Thoroughness,
+    ) -> Result<Report, Failure>;
 }
 
 impl Stage for flopsmith_bench::Verifier {
-    fn verify(&mut self, object: &[u8], rng_seed: u64) -> Result<Report, Failure> {
-        flopsmith_bench::Verifier::verify(self, object, rng_seed)
+    fn verify(
+        &mut self,
+        object: &[u8],
+        rng_seed: u64,
+        thoroughness: Thoroughness,
+    ) -> Result<Report, Failure> {
+        self.verify_to(object, rng_seed, thoroughness)
     }
 }
 
@@ -83,6 +93,14 @@ impl Verifier {
 /// Is this program measured once more because it would become an elite?
 fn is_about_to_be_elite(candidate: &CandidateRef) -> bool {
     candidate.purpose == Purpose::Certify && candidate.remeasures.is_some()
+}
+
+/// A fresh program gets the cheap look; what is measured once more is to count, as an elite or in a report.
+fn thoroughness(candidate: &CandidateRef) -> Thoroughness {
+    match candidate.purpose {
+        Purpose::Certify => Thoroughness::Full,
+        _ => Thoroughness::Screening,
+    }
 }
 
 #[async_trait]
@@ -181,6 +199,7 @@ async fn judge(
     let object = context.store.get(&message.object).await?;
     let _lease = context.cores.one("verify").await;
     let seed = rand_seed();
+    let thoroughness = thoroughness(&message.candidate);
     let began = Instant::now();
     let work = tokio::task::spawn_blocking(move || {
         let taken = stages
@@ -189,7 +208,9 @@ async fn judge(
             .pop();
         let mut stage = taken.expect("as many stages as slots");
         // A stage that panicked serves the next candidate as well: each has a process of its own, and the cases are only read.
-        let report = catch_unwind(AssertUnwindSafe(|| stage.verify(&object, seed)));
+        let report = catch_unwind(AssertUnwindSafe(|| {
+            stage.verify(&object, seed, thoroughness)
+        }));
         stages
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use flopsmith_actors::role::compiler::{self, Compiler};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::{self, Verifier};
-use flopsmith_bench::{Built, Checked, Failure, Purpose as Measure, Report, Timed};
+use flopsmith_actors::settings::Standard;
+use flopsmith_bench::{Built, Checked, Failure, Purpose as Measure, Report, Thoroughness, Timed};
 use flopsmith_bus::WorkerOptions;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
@@ -41,7 +42,7 @@ impl compiler::Stage for Fake {
 }
 
 impl verifier::Stage for Fake {
-    fn verify(&mut self, object: &[u8], _: u64) -> Result<Report, Failure> {
+    fn verify(&mut self, object: &[u8], _: u64, _: Thoroughness) -> Result<Report, Failure> {
         taste(object);
         Ok(Report {
             cases: 1,
@@ -64,6 +65,10 @@ impl timer::Stage for Fake {
             measurement: Measured::at(10.0).measurement(),
             raw: b"{}".to_vec(),
         })
+    }
+
+    fn certify(&mut self, _: &[Vec<u8>], _: u64) -> Result<Timed, Failure> {
+        unreachable!("nobody asked for it")
     }
 }
 
@@ -218,13 +223,144 @@ async fn only_what_is_about_to_be_an_elite_is_looked_at_once_more() {
     all_well(&world, working).await;
 }
 
+/// Builds a program at three places.
+struct Places;
+
+impl timer::Layouts for Places {
+    fn layouts(&self, _: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
+        Ok(vec![source.as_bytes().to_vec(); 3])
+    }
+}
+
+/// Notes what it is asked for; its screenings are rough.
+struct Rough(Arc<Mutex<Vec<String>>>);
+
+impl timer::Stage for Rough {
+    fn measure(
+        &mut self,
+        _: &[u8],
+        purpose: Measure,
+        _: u64,
+        _: Option<f64>,
+    ) -> Result<Timed, Failure> {
+        self.0.lock().unwrap().push(format!("{purpose:?}"));
+        let mut measurement = Measured::at(10.0).measurement();
+        if purpose == Measure::Screen {
+            measurement.log_ratio_se = 0.2;
+        }
+        Ok(Timed {
+            measurement,
+            raw: b"{}".to_vec(),
+        })
+    }
+
+    fn certify(&mut self, layouts: &[Vec<u8>], _: u64) -> Result<Timed, Failure> {
+        let asked = format!("Certify {}", layouts.len());
+        self.0.lock().unwrap().push(asked);
+        Ok(Timed {
+            measurement: Measured::at(10.0).measurement(),
+            raw: b"{}".to_vec(),
+        })
+    }
+}
+
+/// What a timer is asked for by a program that is measured first and once more.
+async fn asked_for(again: Standard) -> Vec<String> {
+    let world = World::new().await;
+    let [_, _, first] = compiled(&world).await;
+    let second = Compiled {
+        candidate: remeasured(&first.candidate, 1),
+        ..first.clone()
+    };
+    let jobs = [first, second].map(|compiled| Verified {
+        compiled,
+        worst_error_share: 0.0,
+        cases: 1,
+        verify_seconds: 0.0,
+        node: node_id(),
+    });
+    let subject = subjects::time(&machine_class());
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let mut settings = settings();
+    settings.evaluate.again = again;
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let stage = Arc::new(Mutex::new(Rough(Arc::clone(&asked))));
+    let timer = Timer::new(world.context(settings), stage).with_layouts(Arc::new(Places));
+    let working = start(timer);
+    let verdicts = verdicts(&world, 2).await;
+    assert!(verdicts.values().all(|v| v.kind() == "measured"));
+    all_well(&world, working).await;
+    let mut asked = asked.lock().unwrap().clone();
+    asked.sort();
+    asked
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_to_count_is_certified_at_several_places_and_never_left_rough() {
+    assert_eq!(asked_for(Standard::Certify).await, ["Certify 3", "Screen"]);
+    assert_eq!(asked_for(Standard::Rank).await, ["Rank", "Screen"]);
+    let rough = asked_for(Standard::Screen).await;
+    assert_eq!(rough, ["Rank", "Screen", "Screen"]);
+}
+
+/// Refuses whatever it looks at in full.
+struct Thorough;
+
+impl verifier::Stage for Thorough {
+    fn verify(
+        &mut self,
+        object: &[u8],
+        seed: u64,
+        thoroughness: Thoroughness,
+    ) -> Result<Report, Failure> {
+        if thoroughness == Thoroughness::Full {
+            let fault = CandidateFault::WrongResult;
+            return Err(Failure::candidate(fault, "wrong at the largest size"));
+        }
+        verifier::Stage::verify(&mut Fake, object, seed, thoroughness)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_measured_once_more_is_verified_in_full() {
+    let world = World::new().await;
+    let [_, _, first] = compiled(&world).await;
+    let again = Compiled {
+        candidate: remeasured(&first.candidate, 1),
+        ..first.clone()
+    };
+    let id = again.candidate.id.to_string();
+    let subject = subjects::verify("cpu");
+    let jobs = [first, again];
+    world.bus.publish_many(&subject, &jobs).await.unwrap();
+    let working = start(Verifier::new(world.context(settings()), vec![Thorough]));
+    let verdicts = verdicts(&world, 1).await;
+    assert_eq!(verdicts[&id].kind(), "wrong_result");
+    let subject = subjects::time(&machine_class());
+    let mut queue = world
+        .bus
+        .worker::<Verified>(WorkerOptions::new(subject, 2))
+        .await
+        .unwrap();
+    let passed = soon(queue.next()).await.unwrap();
+    let candidate = &passed.message().compiled.candidate;
+    assert_eq!(candidate.purpose, Purpose::Search);
+    passed.done().await.unwrap();
+    all_well(&world, working).await;
+}
+
 type Asked = Vec<(Vec<u8>, Instant)>;
 
 /// Fails the first time it is asked for a program, for want of space or by its jail; notes when it was asked.
 struct Starved(Arc<Mutex<Asked>>);
 
 impl verifier::Stage for Starved {
-    fn verify(&mut self, object: &[u8], seed: u64) -> Result<Report, Failure> {
+    fn verify(
+        &mut self,
+        object: &[u8],
+        seed: u64,
+        thoroughness: Thoroughness,
+    ) -> Result<Report, Failure> {
         let mut asked = self.0.lock().unwrap();
         let again = asked.iter().any(|(program, _)| program == object);
         asked.push((object.to_vec(), Instant::now()));
@@ -234,7 +370,7 @@ impl verifier::Stage for Starved {
             InfrastructureCause::Jail
         };
         if again {
-            verifier::Stage::verify(&mut Fake, object, seed)
+            verifier::Stage::verify(&mut Fake, object, seed, thoroughness)
         } else {
             Err(Failure::infrastructure(cause, "not now"))
         }

@@ -29,6 +29,7 @@ use crate::compile::Compiler;
 use crate::supervise::{Arena, Placement, Placing, Process, Setup, plan, specify};
 use crate::toolchain::Toolchain;
 use cases::{Case, Finding, Yardstick};
+pub use pool::Thoroughness;
 use pool::{Again, Group, Pool, Step};
 use sizes::largest;
 
@@ -116,8 +117,18 @@ impl Verifier {
         self
     }
 
-    /// Checks one compiled candidate. `rng_seed` chooses among the secret cases and where the arrays lie.
+    /// Checks one compiled candidate at a first look, see [`Verifier::verify_to`].
     pub fn verify(&mut self, object: &[u8], rng_seed: u64) -> Result<Report, Failure> {
+        self.verify_to(object, rng_seed, Thoroughness::Screening)
+    }
+
+    /// Checks one compiled candidate. `rng_seed` chooses among the secret cases and where the arrays lie.
+    pub fn verify_to(
+        &mut self,
+        object: &[u8],
+        rng_seed: u64,
+        thoroughness: Thoroughness,
+    ) -> Result<Report, Failure> {
         let start = Instant::now();
         self.since_renewal += 1;
         if self.since_renewal > RENEW_EVERY {
@@ -130,7 +141,7 @@ impl Verifier {
         let mut process = self.start(object, &entry, Some(CPU_LIMIT))?;
         let mut worst: f64 = 0.0;
         let mut calls = 0;
-        for step in self.pool.choose(&self.problem, &mut rng) {
+        for step in self.pool.choose(&self.problem, thoroughness, &mut rng) {
             let outcome = self.run_case(&step, &mut process, &mut rng)?;
             worst = worst.max(outcome);
             calls += 1 + u32::from(step.again.is_some());

@@ -1,7 +1,8 @@
 //! The secret cases of a verifier, and which of them one candidate meets, in which order.
 //!
 //! Every candidate meets the smallest size, one from each third of what lies below the timed one, the timed size twice
-//! with different inputs, and one larger size. Cheap ones come first, so that wrong programs cost little.
+//! with different inputs, and one larger size. Cheap ones come first, so that wrong programs cost little. Whoever is
+//! verified in full meets the largest size besides.
 
 use flopsmith_problem::{Distribution, Params, Problem};
 use rand::Rng;
@@ -11,8 +12,8 @@ use super::cases::Case;
 use super::sizes::{PARTS, Sizes, largest};
 use crate::supervise::Placing;
 
-/// One candidate in so many meets the largest size, which costs as much as all others together; the rest meet one
-/// between the timed and the largest size.
+/// One candidate in so many meets the largest size at its first look, which costs as much as all others together; the
+/// rest meet one between the timed and the largest size.
 const LARGEST_ONE_IN: u32 = 6;
 /// Of the thirds between the timed and the largest size, how many candidates in so many meet which: the dearest is met least.
 const LARGE_WEIGHTS: [u32; PARTS] = [3, 2, 1];
@@ -27,6 +28,15 @@ const VISIBLE: usize = 2;
 
 /// Where the arrays of a case may lie when it does not matter.
 const PLACES: [Placing; 3] = [Placing::Between, Placing::AtStart, Placing::AtEnd];
+
+/// How much a verification looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thoroughness {
+    /// A first look at a fresh program: what is dear is met by some programs only.
+    Screening,
+    /// Before a program counts, as an elite or in a report: nothing is left to the draw that would be dear.
+    Full,
+}
 
 /// What cases are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,10 +139,15 @@ impl Pool {
     }
 
     /// The cases of one candidate.
-    pub fn choose(&self, problem: &Problem, rng: &mut ChaCha8Rng) -> Vec<Step> {
+    pub fn choose(
+        &self,
+        problem: &Problem,
+        thoroughness: Thoroughness,
+        rng: &mut ChaCha8Rng,
+    ) -> Vec<Step> {
         let params = |group| -> Vec<&Params> { self.of(group).iter().map(|c| &c.params).collect() };
         let sizes = Group::ALL.map(params);
-        choose(problem, &sizes, rng)
+        choose(problem, &sizes, thoroughness, rng)
     }
 }
 
@@ -162,6 +177,7 @@ pub enum Again {
 fn choose(
     problem: &Problem,
     sizes: &[Vec<&Params>; Group::ALL.len()],
+    thoroughness: Thoroughness,
     rng: &mut ChaCha8Rng,
 ) -> Vec<Step> {
     let of = |group: Group| &sizes[group as usize];
@@ -187,9 +203,12 @@ fn choose(
     chosen.push((Group::Timed, 0));
     let uneven = of(Group::Timed).len().saturating_sub(1);
     chosen.extend(any(Group::Timed, uneven, rng).map(|(group, n)| (group, n + 1)));
-    if rng.random_range(0..LARGEST_ONE_IN) == 0 {
+    let full = thoroughness == Thoroughness::Full;
+    let largest = rng.random_range(0..LARGEST_ONE_IN) == 0;
+    if largest || full {
         chosen.extend(any(Group::Largest, of(Group::Largest).len(), rng));
-    } else if !of(Group::Large).is_empty() {
+    }
+    if (!largest || full) && !of(Group::Large).is_empty() {
         chosen.push((Group::Large, large(rng) % of(Group::Large).len()));
     }
 
@@ -277,15 +296,19 @@ mod tests {
 
     const CANDIDATES: u64 = 64;
 
-    /// What a candidate meets: the steps with their sizes. Each seed has a pool of its own.
+    /// What a fresh candidate meets: the steps with their sizes. Each seed has a pool of its own.
     fn met(problem: &Problem, seed: u64) -> Vec<(Step, Params)> {
+        met_in(Thoroughness::Screening, problem, seed)
+    }
+
+    fn met_in(thoroughness: Thoroughness, problem: &Problem, seed: u64) -> Vec<(Step, Params)> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let pool = Group::ALL.map(|group| {
             let draw = |n| group.draw(n, problem, &mut rng).0;
             (0..group.count(problem)).map(draw).collect::<Vec<_>>()
         });
         let sizes = Group::ALL.map(|group| pool[group as usize].iter().collect::<Vec<_>>());
-        choose(problem, &sizes, &mut rng)
+        choose(problem, &sizes, thoroughness, &mut rng)
             .into_iter()
             .map(|step| (step, pool[step.group as usize][step.number].clone()))
             .collect()
@@ -349,6 +372,22 @@ mod tests {
             assert_eq!(most.len(), problem.verify.hidden.len());
             for (param, count) in most {
                 assert!(count >= CANDIDATES / 16, "{} {param}: {count}", problem.id);
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_is_verified_in_full_meets_the_largest_size_whatever_is_drawn() {
+        for problem in shipped() {
+            for seed in 0..CANDIDATES {
+                let steps = met_in(Thoroughness::Full, problem, seed);
+                let of = |group| steps.iter().filter(|(s, _)| s.group == group).count();
+                assert_eq!(of(Group::Largest), 1, "{}", problem.id);
+                assert_eq!(of(Group::Large), 1, "{}", problem.id);
+                for hidden in &problem.verify.hidden {
+                    let sizes = steps.iter().map(|(_, p)| p[&hidden.param]);
+                    assert_eq!(sizes.max(), Some(hidden.max), "{}", problem.id);
+                }
             }
         }
     }

@@ -89,6 +89,7 @@ use flopsmith_protocol::Verdict;
 use flopsmith_test_support::sample::{SAMPLE, part_of_today};
 use flopsmith_test_support::skipped;
 
+use mutate::Acts;
 use program::{Expected, Program, USUAL, attacks, honest};
 use stages::{Ended, Stages};
 
@@ -224,38 +225,62 @@ fn what_variants_add_is_no_reason_to_refuse_them() {
     }
 }
 
+#[test]
+fn who_is_wrong_in_every_call_must_be_refused_at_any_speed() {
+    let attacks = attacks();
+    let of = |name: &str| {
+        let name = format!("attacks/{name}");
+        let found = attacks.iter().find(|attack| attack.name == name).unwrap();
+        [Acts::Always, Acts::Renamed, Acts::WhenTimed, Acts::Perhaps]
+            .map(|acts| found.must_be_refused(acts))
+    };
+    assert_eq!(of("wrong.c"), [true, true, true, false]);
+    // Right at the timed size, and so an honest program where it is called there only.
+    let small = of("wrong_below_timed_size.c");
+    assert_eq!(small, [true, true, false, false]);
+    // Its clock is nobody's under another name.
+    assert_eq!(of("own_clock.c"), [true, false, false, false]);
+    for may_be_measured in ["wrong_far_above.c", "print_of_samples.c"] {
+        assert_eq!(of(may_be_measured), [false; 4]);
+    }
+}
+
 /// Tries every `one_in`th variant from the one with the number `first` on; gives how many were judged.
 fn try_variants(first: usize, one_in: usize) -> usize {
     let _alone = fixtures::alone();
     let started = Instant::now();
     let mut stages = Stages::default();
     let cores = flopsmith_bench::pinning::allowed_cores().len();
-    let all: Vec<(Program, &str)> = attacks()
+    let all: Vec<(Program, &str, Acts)> = attacks()
         .into_iter()
         // Variants are made of words of C.
         .filter(|attack| attack.language == Language::C && attack.can_run(cores))
         .flat_map(|attack| {
             let made = mutate::variants(&attack.source, &attack.problem);
-            made.into_iter()
-                .map(move |variant| (attack.with_source(variant.source), variant.how))
+            made.into_iter().map(move |variant| {
+                let program = attack.with_source(variant.source);
+                (program, variant.how, variant.acts)
+            })
         })
         .collect();
     let (mut refused, mut unmeasured, mut unbuilt) = (0, 0, 0);
-    let (mut harmless, mut gained) = (Vec::new(), Vec::new());
-    for (program, how) in all.iter().skip(first).step_by(one_in) {
+    let (mut harmless, mut passed) = (Vec::new(), Vec::new());
+    for (program, how, acts) in all.iter().skip(first).step_by(one_in) {
         let ended = stages.judge(program);
         let text = format!("{}, {how}: {}", program.name, words(&ended));
         eprintln!("{text}");
         match &ended.verdict {
             Verdict::Rejected { fault, .. } if program.not_built(*fault) => unbuilt += 1,
             Verdict::Rejected { .. } => refused += 1,
+            // Who is wrong whenever it is called must not pass at any speed.
+            Verdict::Measured { .. } if program.must_be_refused(*acts) => passed.push(text),
             Verdict::Measured { .. } if program.gains_nothing(&ended) => harmless.push(text),
-            Verdict::Measured { .. } => gained.push(text),
+            Verdict::Measured { .. } => passed.push(text),
             Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => unmeasured += 1,
         }
     }
     // What nobody could judge says nothing about the judge.
-    let judged = refused + harmless.len() + gained.len();
+    let judged = refused + harmless.len() + passed.len();
     eprintln!(
         "measured, and no faster than honest work:\n{}",
         harmless.join("\n")
@@ -264,11 +289,11 @@ fn try_variants(first: usize, one_in: usize) -> usize {
         "{judged} variants: {refused} refused, {} measured without a gain, {} accepted; {unmeasured} more without a verdict, \
          {unbuilt} that do not compile; {} certified; {:.0} s",
         harmless.len(),
-        gained.len(),
+        passed.len(),
         stages.certified(),
         started.elapsed().as_secs_f64()
     );
-    assert!(gained.is_empty(), "accepted:\n{}", gained.join("\n"));
+    assert!(passed.is_empty(), "accepted:\n{}", passed.join("\n"));
     assert!(
         unbuilt * 5 < judged,
         "{unbuilt} variants that do not compile test nothing"

@@ -7,6 +7,7 @@ use std::path::Path;
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, TechniqueSet, Verdict};
 
+use crate::mutate::Acts;
 use crate::stages::Ended;
 
 /// What the first lines of an attack must say and may say, and the same for an honest program.
@@ -28,6 +29,10 @@ const UNMEASURED: &str = "unmeasured";
 /// The loops in harmless attacks are plain ones; whoever is this many times as fast has gained something. Half of the work
 /// left out would be twice as fast.
 const GAIN: f64 = 1.35;
+
+/// Ways of cheating that may need calls of other sizes, or more calls than there are of the timed one: by what is verified
+/// and what is timed, results that are kept, known sizes, and some sizes only.
+const BY_OTHER_CALLS: [u32; 4] = [5, 7, 9, 12];
 
 /// One program.
 pub struct Program {
@@ -108,6 +113,38 @@ impl Program {
     /// May it be measured, because what it does gains nothing?
     pub fn may_be_measured(&self) -> bool {
         matches!(&self.expected, Expected::Refused { harmless: true, .. })
+    }
+
+    /// Is a variant that acts in this way wrong whenever it is judged, however fast it is? Else it may be an honest
+    /// program, which only must not be faster than what it rests in.
+    pub fn must_be_refused(&self, acts: Acts) -> bool {
+        use CandidateFault as F;
+        let Expected::Refused {
+            faults,
+            harmless: false,
+            ..
+        } = &self.expected
+        else {
+            return false;
+        };
+        let none_of = |which: &[F]| !faults.iter().any(|fault| which.contains(fault));
+        // What goes on behind a table need not show which technique it is, and a machine has its own limits.
+        let by_text = none_of(&[F::ForbiddenTechnique, F::CompileLimit]);
+        // A function of its own is harmless under another name than one that others call.
+        let by_deed = by_text
+            && none_of(&[
+                F::ForbiddenConstruct,
+                F::ForbiddenSymbol,
+                F::MissingEntry,
+                F::WrongSignature,
+                F::CompileError,
+            ]);
+        match acts {
+            Acts::Always => by_text,
+            Acts::Renamed => by_deed,
+            Acts::WhenTimed => by_deed && self.ways.is_disjoint(&BY_OTHER_CALLS.into()),
+            Acts::Perhaps => false,
+        }
     }
 
     /// Is it an attack that was measured as faster than what it rests in?

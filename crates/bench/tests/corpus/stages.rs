@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flopsmith_bench::toolchain::Toolchain;
-use flopsmith_bench::{Compiler, Cores, Failure, Purpose, Timer, Verifier, pinning};
+use flopsmith_bench::{Compiler, Cores, Failure, Purpose, Thoroughness, Timer, Verifier, pinning};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Measurement, TechniqueSet, Verdict};
 
@@ -85,7 +85,11 @@ impl Bench {
             program.permitted,
         )?;
         *techniques = Some(built.techniques);
-        self.verifier.verify(&built.object, seed)?;
+        let thoroughness = match purpose {
+            Purpose::Certify => Thoroughness::Full,
+            _ => Thoroughness::Screening,
+        };
+        self.verifier.verify_to(&built.object, seed, thoroughness)?;
         let timed = self.timer.measure(&built.object, purpose, seed, None)?;
         Ok(timed.measurement)
     }

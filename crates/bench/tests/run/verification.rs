@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use flopsmith_bench::{Failure, Verifier};
+use flopsmith_bench::{Failure, Thoroughness, Verifier};
 use flopsmith_problem::ErrorBound;
 use flopsmith_protocol::CandidateFault as F;
 
@@ -149,6 +149,21 @@ fn the_largest_size_is_met_now_and_then() {
     let _alone = crate::fixtures::alone();
     let detail = refused_at_last("wrong_far_above.c", F::WrongResult);
     assert!(detail.contains("n = 512"), "{detail}");
+}
+
+#[test]
+fn what_is_wrong_at_the_largest_size_only_never_passes_in_full() {
+    let _alone = crate::fixtures::alone();
+    let object = program("wrong_far_above.c");
+    let mut verifier = verifier(7);
+    for seed in 0..8 {
+        let verified = verifier.verify_to(&object, seed, Thoroughness::Full);
+        let (found, detail) = fault(verified, "wrong_far_above.c");
+        assert_eq!(found, F::WrongResult, "{detail}");
+        assert!(detail.contains("n = 512"), "{detail}");
+    }
+    let honest = verifier.verify_to(&program("fast.c"), 1, Thoroughness::Full);
+    assert!(honest.is_ok(), "{honest:?}");
 }
 
 #[test]

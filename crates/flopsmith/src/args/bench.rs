@@ -38,7 +38,7 @@ pub struct Bench {
     #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
     pub compiler: String,
     /// Compiler flags of all programs, reference and baseline included, instead of the problem's: those that optimise, generate
-    /// code or name the standard, e.g. --flags "-O2 -march=native".
+    /// code or name the standard, e.g. --flags "-O2 -march=native". Functions and loops are aligned unless they say otherwise.
     #[arg(
         long,
         value_name = "FLAGS",

@@ -81,9 +81,10 @@ pub(super) fn specs(
         })
     }));
     let (c, timer) = (Arc::clone(context), Arc::new(Mutex::new(timer)));
+    let compiler = Arc::clone(&evaluator.compiler);
     specs.push(spec("timer", move || {
-        let (c, timer) = (Arc::clone(&c), Arc::clone(&timer));
-        Box::pin(async move { Ok(Timer::new(c, timer)) })
+        let (c, timer, compiler) = (Arc::clone(&c), Arc::clone(&timer), Arc::clone(&compiler));
+        Box::pin(async move { Ok(Timer::new(c, timer).with_layouts(compiler)) })
     }));
     let (c, finished) = (Arc::clone(context), finished.clone());
     specs.push(spec("archive", move || {

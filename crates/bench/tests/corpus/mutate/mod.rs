@@ -32,6 +32,19 @@ static unsigned ticks_now(void) {
 }
 ";
 
+/// When a variant does what its attack does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acts {
+    /// In every call.
+    Always,
+    /// In every call, under other names: those that it defines itself are no longer another's.
+    Renamed,
+    /// In every call of the timed size, of which there are some in verification and no others in timing.
+    WhenTimed,
+    /// Perhaps in no call that anyone makes before it is judged. Then it is an honest program.
+    Perhaps,
+}
+
 /// When a triggered variant attacks: a name and a condition in terms of the parameters and of a count of calls.
 const TRIGGERS: [(&str, &str); 10] = [
     ("at the timed size", "n == 256"),
@@ -52,6 +65,9 @@ const TRIGGERS: [(&str, &str); 10] = [
     ("by the time", "(ticks_now() >> 20) % 2 == 1"),
 ];
 
+/// The one condition that every timed call meets.
+const TIMED: &str = "n == 256";
+
 /// The triggers that this machine has, each with what its condition needs.
 fn triggers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     TRIGGERS.into_iter().filter_map(|(how, condition)| {
@@ -68,6 +84,7 @@ fn triggers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)
 /// A variant's name and source.
 pub struct Variant {
     pub how: &'static str,
+    pub acts: Acts,
     pub source: String,
 }
 
@@ -76,25 +93,30 @@ pub fn variants(source: &str, entry: &str) -> Vec<Variant> {
     let mut made = vec![
         Variant {
             how: "renamed",
+            acts: Acts::Renamed,
             source: renamed(source, entry),
         },
         Variant {
             how: "pasted names",
+            acts: Acts::Always,
             source: pasted(source, entry),
         },
         Variant {
             how: "renamed and pasted",
+            acts: Acts::Renamed,
             source: pasted(&renamed(source, entry), entry),
         },
     ];
     if source.matches(ENTRY).count() == 1 {
         made.push(Variant {
             how: "behind a function",
+            acts: Acts::Always,
             source: wrapped(source, "", "attack(n, A, B, C);"),
         });
         let table = "static void (*volatile way[2])(int, const double *, const double *, double *) = {attack, attack};\n";
         made.push(Variant {
             how: "behind a table of functions",
+            acts: Acts::Always,
             source: wrapped(source, table, "way[n / 64 % 2](n, A, B, C);"),
         });
         for (how, needed, condition) in triggers() {
@@ -103,6 +125,11 @@ pub fn variants(source: &str, entry: &str) -> Vec<Variant> {
             );
             made.push(Variant {
                 how,
+                acts: if condition == TIMED {
+                    Acts::WhenTimed
+                } else {
+                    Acts::Perhaps
+                },
                 source: renamed(&wrapped(source, &format!("{PLAIN}{needed}"), &body), entry),
             });
         }
@@ -260,6 +287,9 @@ fn variants_say_the_same_in_other_words() {
     let made = variants(&source, "dgemm");
     let of = |how: &str| &made.iter().find(|v| v.how == how).unwrap().source;
     assert_eq!(made.len(), 5 + triggers().count());
+    let acting = |acts: Acts| made.iter().filter(|v| v.acts == acts).count();
+    assert_eq!([Acts::Always, Acts::Renamed].map(acting), [3, 2]);
+    assert_eq!(acting(Acts::WhenTimed), 1);
     assert!(!of("renamed").contains("kept") && of("renamed").contains("memcpy"));
     assert!(of("pasted names").contains("PASTED(mem, cpy)(to, kept, 8)"));
     assert!(of("pasted names").starts_with("// attack: 8\n#define PASTED_"));

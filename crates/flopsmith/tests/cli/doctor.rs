@@ -79,3 +79,68 @@ fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
         assert_eq!(given, why, "{said}: {advice:?}");
     }
 }
+
+/// What is said of the resolution, which has to be good.
+fn resolution(doctor: &Value) -> &str {
+    let findings = doctor["findings"].as_array().unwrap();
+    let mut named = findings.iter().filter(|f| f["what"] == "resolution");
+    let finding = named.next().unwrap_or_else(|| panic!("{doctor}"));
+    assert_eq!(finding["state"], "good", "{finding}");
+    finding["found"].as_str().unwrap()
+}
+
+#[test]
+fn what_this_machine_tells_apart_is_measured_once_and_shown_later() {
+    let state = tempfile::tempdir().unwrap();
+    let doctor = |arguments: &[&str]| {
+        let mut doctor = flopsmith();
+        doctor.env("XDG_STATE_HOME", state.path());
+        doctor.args(["doctor", "--format", "json"]).args(arguments);
+        let output = doctor.output().unwrap();
+        let object = last_object(&output);
+        assert_eq!(output.status.code(), Some(0), "{object}");
+        object
+    };
+    // What else it measures is left out: this takes a minute as it is.
+    let first = doctor(&["--timing", "--quick"]);
+    let timing = &first["timing"];
+    assert!(!timing["machine"].as_str().unwrap().is_empty(), "{timing}");
+    assert!(timing["unix_seconds"].as_u64() > Some(0), "{timing}");
+    let standards = timing["standards"].as_array().unwrap();
+    let names: Vec<&str> = standards
+        .iter()
+        .map(|standard| standard["purpose"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["screen", "rank", "certify"], "{timing}");
+    let figure = |standard: &Value, name: &str| standard[name].as_f64().unwrap();
+    for standard in standards {
+        for name in ["measurements", "seconds", "spread", "resolves"] {
+            assert!(figure(standard, name) > 0.0, "{name} in {standard}");
+        }
+        // Two of them are told apart that differ by several times what one scatters by.
+        assert!(
+            figure(standard, "resolves") > figure(standard, "spread"),
+            "{standard}"
+        );
+        let covered = figure(standard, "covered");
+        assert!((0.0..=1.0).contains(&covered), "{standard}");
+    }
+    // The longest of them has more than ten times the shortest's time.
+    let seconds = |n: usize| figure(&standards[n], "seconds");
+    assert!(seconds(0) < seconds(2), "{timing}");
+
+    let machine = timing["machine"].as_str().unwrap();
+    let place = state.path().join("flopsmith");
+    let file = place.join(format!("timing-{machine}.json"));
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(&kept, timing);
+
+    let second = doctor(&[]);
+    assert_eq!(second.get("timing"), Some(&Value::Null), "{second}");
+    let (measured, shown) = (resolution(&first), resolution(&second));
+    assert_eq!(measured, format!("{shown}\nkept in {}", file.display()));
+    for name in names {
+        assert!(shown.lines().any(|line| line.starts_with(name)), "{shown}");
+    }
+    assert!(shown.contains("code layout left out"), "{shown}");
+}

@@ -1,8 +1,10 @@
 //! The stopping rules and the intervals, held against machines whose truth is known.
 //!
 //! What is tested here is what a session runs, [`Course`], with simulated calls in the place of timed ones.
-//! Shares of intervals that hold the truth are counted by the part of an interval that the rounds themselves show:
-//! what is added for what no scatter shows would hide it on quiet machines.
+//! Shares of intervals that hold the truth are counted twice: of the intervals as they are stated, and of the part of them
+//! that the rounds themselves show. What is added to that for what no scatter shows is small on loud machines, so there
+//! both have to hold the truth in 93 to 97 % of all cases. On quiet ones, where it is a good part of the interval, the
+//! stated one holds it more often, and only the part that the rounds show has an upper limit.
 //!
 //! Of all intervals on loud machines together 93 to 97 % have to hold the truth, with no allowance: there are tens of
 //! thousands. Of those on a single machine there are too few to say that, so each is allowed what its count is off by in one
@@ -20,7 +22,7 @@ use rand_chacha::ChaCha8Rng;
 use super::certify::{PADDINGS, over_layouts, shared};
 use super::course::{Course, Finished, Who};
 use super::decision::{Limits, Purpose};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, SYSTEMATIC_LOG_SE};
 use models::{MODELS, Model};
 use world::{Part, World};
 
@@ -82,60 +84,98 @@ fn once(parts: &[Part], program: Program, limits: Limits, seed: u64) -> Finished
     measure(&mut world, calls, limits, None, seed)
 }
 
-fn covers(e: &Estimate, truth: f64) -> bool {
-    // Fewer rounds show nothing by themselves.
-    let se = if e.rounds < 3 {
-        e.log_se
-    } else {
-        e.sampling_log_se
-    };
-    (e.log_ratio - truth).abs() <= NORMAL * se
+/// How many of some intervals hold the truth, as shares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Coverage {
+    /// Of the intervals that users are shown.
+    stated: f64,
+    /// Of what the rounds alone would make of them.
+    shown: f64,
 }
 
-/// The share of `runs` measurements whose interval holds the truth.
-fn coverage(parts: &[Part], program: Program, limits: Limits, runs: u32) -> f64 {
-    let seeds = 0..u64::from(runs);
-    let held = seeds.filter(|&seed| {
-        let estimate = once(parts, program, limits, seed).estimate;
-        covers(&estimate, program.truth)
-    });
-    held.count() as f64 / f64::from(runs)
-}
-
-/// Holds the coverage in each model against what is allowed, and says all that are off at once. Gives back the share of all
-/// intervals on loud machines, if there are any.
-fn hold(models: &[Model], program: Program, limits: Limits, runs: u32) -> Option<f64> {
-    let allowed = allowed(runs);
-    let (mut off, mut loud) = (Vec::new(), Vec::new());
-    for model in models {
-        let share = coverage(model.parts, program, limits, runs);
-        eprintln!("{}: {:.1} %", model.name, 100.0 * share);
-        if !allowed.contains(&share) {
-            off.push((model.name, share));
+impl Coverage {
+    /// Counted in some estimates of one truth.
+    fn of(estimates: &[Estimate], truth: f64) -> Self {
+        let share = |holds: &dyn Fn(&Estimate) -> bool| {
+            estimates.iter().filter(|e| holds(e)).count() as f64 / estimates.len() as f64
+        };
+        let stated = |e: &Estimate| e.low <= truth && truth <= e.high;
+        Self {
+            stated: share(&stated),
+            shown: share(&|e| {
+                // Fewer rounds show nothing by themselves.
+                if e.rounds < 3 {
+                    stated(e)
+                } else {
+                    (e.log_ratio - truth).abs() <= NORMAL * e.sampling_log_se
+                }
+            }),
         }
-        if !model.quiet {
-            loud.push(share);
+    }
+
+    /// Of as many intervals of each.
+    fn mean(all: &[Coverage]) -> Self {
+        let n = all.len() as f64;
+        Self {
+            stated: all.iter().map(|c| c.stated).sum::<f64>() / n,
+            shown: all.iter().map(|c| c.shown).sum::<f64>() / n,
+        }
+    }
+}
+
+/// How many of `runs` measurements have an interval that holds the truth.
+fn coverage(parts: &[Part], program: Program, limits: Limits, runs: u32) -> Coverage {
+    let estimates: Vec<Estimate> = (0..u64::from(runs))
+        .map(|seed| once(parts, program, limits, seed).estimate)
+        .collect();
+    Coverage::of(&estimates, program.truth)
+}
+
+/// Holds what the rounds show in each model against what is allowed, and says all that are off at once. Gives back what was
+/// found of each.
+fn hold(models: &[Model], program: Program, limits: Limits, runs: u32) -> Vec<(Model, Coverage)> {
+    let allowed = allowed(runs);
+    let all: Vec<(Model, Coverage)> = models
+        .iter()
+        .map(|model| (*model, coverage(model.parts, program, limits, runs)))
+        .collect();
+    let mut off = Vec::new();
+    for (model, found) in &all {
+        eprintln!(
+            "{}: {:.1} %, by the rounds alone {:.1} %",
+            model.name,
+            100.0 * found.stated,
+            100.0 * found.shown
+        );
+        if !allowed.contains(&found.shown) {
+            off.push((model.name, *found));
         }
     }
     assert!(
         off.is_empty(),
         "{program:?}: {off:?} are not in {allowed:?}"
     );
-    mean(&loud)
+    all
 }
 
-fn mean(shares: &[f64]) -> Option<f64> {
-    let n = shares.len();
-    (n > 0).then(|| shares.iter().sum::<f64>() / n as f64)
+/// What was found of the loud ones.
+fn loud(all: &[(Model, Coverage)]) -> Vec<Coverage> {
+    let loud = all.iter().filter(|(model, _)| !model.quiet);
+    loud.map(|(_, found)| *found).collect()
 }
 
 /// Holds all loud machines together, with equally many measurements on each, against what is said of intervals.
-fn hold_pooled(loud: f64) {
-    eprintln!("all loud machines: {:.2} %", 100.0 * loud);
+fn hold_pooled(loud: &[Coverage]) {
+    let Coverage { stated, shown } = Coverage::mean(loud);
+    let words = format!(
+        "{:.2} % of the intervals on loud machines hold the truth, by the rounds alone {:.2} %",
+        100.0 * stated,
+        100.0 * shown
+    );
+    eprintln!("{words}");
     assert!(
-        (0.93..=0.97).contains(&loud),
-        "{:.2} % of the intervals on loud machines hold the truth",
-        100.0 * loud
+        (0.93..=0.97).contains(&stated) && (0.93..=0.97).contains(&shown),
+        "{words}"
     );
 }
 
@@ -149,8 +189,17 @@ fn named(names: &[&str]) -> Vec<Model> {
 
 #[test]
 fn intervals_of_rankings_hold_the_truth_in_every_model() {
-    let loud = hold(&MODELS, Program::of(CALL), Purpose::Rank.limits(), RUNS);
-    hold_pooled(loud.expect("loud models"));
+    let all = hold(&MODELS, Program::of(CALL), Purpose::Rank.limits(), RUNS);
+    let allowed = allowed(RUNS);
+    for (model, found) in &all {
+        if model.quiet {
+            assert!(found.stated >= 0.93, "{}: {found:?}", model.name);
+        } else {
+            let fits = allowed.contains(&found.stated);
+            assert!(fits, "{}: {found:?}, not in {allowed:?}", model.name);
+        }
+    }
+    hold_pooled(&loud(&all));
 }
 
 #[test]
@@ -165,13 +214,17 @@ fn intervals_of_screenings_hold_the_truth() {
         .collect();
     assert_eq!(models.len() + others.len(), MODELS.len());
     let program = Program::of(CALL);
-    let loud = hold(&models, program, limits, RUNS).expect("loud models");
+    let all = hold(&models, program, limits, RUNS);
+    for (model, found) in &all {
+        assert!(found.stated >= 0.93, "{}: {found:?}", model.name);
+    }
     let [loaded, own] = others.map(|name| coverage(named(&[name])[0].parts, program, limits, RUNS));
-    assert!(loaded >= 0.93, "loaded: {loaded}");
-    assert!(own >= 0.88, "memories of their own: {own}");
+    assert!(loaded.stated >= 0.93, "loaded: {loaded:?}");
+    assert!(own.stated >= 0.90, "memories of their own: {own:?}");
     // Together with the two that are let off.
-    let regular = models.iter().filter(|m| !m.quiet).count() as f64;
-    hold_pooled((loud * regular + loaded + own) / (regular + 2.0));
+    let mut loud = loud(&all);
+    loud.extend([loaded, own]);
+    hold_pooled(&loud);
 }
 
 #[test]
@@ -211,20 +264,32 @@ fn so_they_do_where_one_side_is_eight_times_as_slow() {
 
 #[test]
 fn certified_intervals_hold_the_truth_in_every_model() {
-    // They are the wider one of two, what the layouts differ by and what each of them is unsure of, so they hold it more often.
+    // They are the wider one of two, what the layouts differ by and what each of them is unsure of. Where the layouts do not
+    // differ both judge one spread, and one of them alone would miss the truth in 5 % of all cases: both miss it in 1 to 2 %.
     let runs = 300;
     let least = *allowed(runs).start();
-    let (mut off, mut all) = (Vec::new(), Vec::new());
+    let (mut off, mut all, mut loud) = (Vec::new(), Vec::new(), Vec::new());
     for model in MODELS {
         let share = certified(model.parts, runs);
         eprintln!("{}: {:.1} % certified", model.name, 100.0 * share);
         if share < least {
             off.push((model.name, share));
         }
+        if !model.quiet {
+            loud.push(share);
+        }
         all.push(share);
     }
     assert!(off.is_empty(), "{off:?} are below {least}");
-    assert!(mean(&all) >= Some(0.93), "{all:?}");
+    assert!(mean(&all) >= 0.93, "{all:?}");
+    // On quiet machines what no scatter shows makes them wider still.
+    let together = mean(&loud);
+    eprintln!("all loud machines: {:.2} % certified", 100.0 * together);
+    assert!(together <= 0.995, "too wide: {together} in {loud:?}");
+}
+
+fn mean(shares: &[f64]) -> f64 {
+    shares.iter().sum::<f64>() / shares.len() as f64
 }
 
 /// The share of certifications whose interval holds the truth. Each layout has fresh processes, so a world of its own.
@@ -242,15 +307,25 @@ fn certified(parts: &[Part], runs: u32) -> f64 {
 }
 
 #[test]
-fn whole_intervals_are_no_narrower_than_they_say() {
-    // With what no scatter shows they hold the truth at least as often.
-    for model in MODELS {
-        for seed in 0..20 {
-            let e = once(model.parts, Program::of(CALL), Purpose::Rank.limits(), seed).estimate;
-            assert!(e.low <= e.log_ratio - NORMAL * e.sampling_log_se, "{e:?}");
-            assert!(e.high >= e.log_ratio + NORMAL * e.sampling_log_se, "{e:?}");
-        }
-    }
+fn what_no_scatter_shows_is_in_the_stated_interval_and_not_much_more() {
+    // Both sides have an error that is the same in all their calls. Such a measurement is one layout of a certification, the
+    // longest there is: shorter ones add more for what few calls show.
+    let limits = shared(&Purpose::Certify.limits(), PADDINGS.len());
+    let with = |log_se: f64| {
+        let parts = [
+            Part::Jitter(0.003),
+            Part::Process(log_se / std::f64::consts::SQRT_2),
+        ];
+        coverage(&parts, Program::of(CALL), limits, RUNS)
+    };
+    let promised = with(SYSTEMATIC_LOG_SE);
+    assert!(promised.stated >= 0.95, "{promised:?}");
+    assert!(
+        promised.shown < 0.85,
+        "the rounds cannot know it: {promised:?}"
+    );
+    let twice = with(2.0 * SYSTEMATIC_LOG_SE);
+    assert!(twice.stated < 0.9, "it is wider than it says: {twice:?}");
 }
 
 #[test]
@@ -387,8 +462,8 @@ fn what_is_the_same_in_a_whole_process_takes_several_to_see() {
     let parts = [Part::Jitter(0.01), Part::Process(0.006)];
     let one = coverage(&parts, Program::of(CALL), Purpose::Rank.limits(), 400);
     assert!(
-        one < 0.7,
-        "an interval from one process cannot know what is constant in it: {one}"
+        one.stated < 0.7,
+        "an interval from one process cannot know what is constant in it: {one:?}"
     );
     let runs = 300;
     let share = certified(&parts, runs);

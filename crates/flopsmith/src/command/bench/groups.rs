@@ -2,22 +2,25 @@
 //!
 //! Every pair is tested, and the more pairs there are, the more of them differ by chance; Holm's procedure keeps the chance
 //! that any pair is wrongly told apart at 5 % (S. Holm, A Simple Sequentially Rejective Multiple Test Procedure,
-//! Scandinavian Journal of Statistics 6, 1979). The letters come from the insert-and-absorb algorithm (H.-P. Piepho, An
-//! Algorithm for a Letter-Based Representation of All-Pairwise Comparisons, Journal of Computational and Graphical
-//! Statistics 13, 2004).
+//! Scandinavian Journal of Statistics 6, 1979). Who measures until pairs can be told apart looks several times, and each look
+//! is another chance to be wrong: they share the 5 % equally (Bonferroni), whatever it was that made them go on. The letters
+//! come from the insert-and-absorb algorithm (H.-P. Piepho, An Algorithm for a Letter-Based Representation of All-Pairwise
+//! Comparisons, Journal of Computational and Graphical Statistics 13, 2004).
 
 use super::ratio::LogRatio;
 
-/// The chance that any pair of equal programs is told apart.
+/// The chance that any pair of equal programs is told apart at any look.
 const LEVEL: f64 = 0.05;
 
 /// The letters of each program, `a` for the fastest and those that cannot be told from it. Two programs share a letter if
 /// and only if they do not differ significantly.
-pub fn letters(ratios: &[LogRatio]) -> Vec<String> {
+///
+/// `looks` is how often they may be looked at in all, with more measurements each time; it is settled before the first look.
+pub fn letters(ratios: &[LogRatio], looks: usize) -> Vec<String> {
     let mut order: Vec<usize> = (0..ratios.len()).collect();
     order.sort_by(|&a, &b| ratios[b].value.total_cmp(&ratios[a].value));
     let sorted: Vec<LogRatio> = order.iter().map(|&n| ratios[n]).collect();
-    let mut columns = columns(sorted.len(), &different(&sorted));
+    let mut columns = columns(sorted.len(), &different(&sorted, looks));
     // The column of the fastest program first.
     columns.sort_unstable();
     columns.reverse();
@@ -49,8 +52,9 @@ fn single(letters: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The pairs that differ significantly.
-fn different(ratios: &[LogRatio]) -> Vec<(usize, usize)> {
+/// The pairs that differ significantly, at one of `looks` looks.
+fn different(ratios: &[LogRatio], looks: usize) -> Vec<(usize, usize)> {
+    let level = LEVEL / looks.max(1) as f64;
     let mut pairs = Vec::new();
     for (a, one) in ratios.iter().enumerate() {
         for (b, other) in ratios.iter().enumerate().skip(a + 1) {
@@ -62,7 +66,7 @@ fn different(ratios: &[LogRatio]) -> Vec<(usize, usize)> {
     pairs
         .into_iter()
         .enumerate()
-        .take_while(|(rank, (chance, _, _))| *chance <= LEVEL / (count - rank) as f64)
+        .take_while(|(rank, (chance, _, _))| *chance <= level / (count - rank) as f64)
         .map(|(_, (_, a, b))| (a, b))
         .collect()
 }
@@ -164,21 +168,32 @@ mod tests {
 
     #[test]
     fn a_pair_is_told_apart_by_the_usual_interval_and_more_pairs_by_a_wider_one() {
-        let pair = |difference: f64| letters(&[at(0.0, 0.006), at(difference, 0.008)]);
+        let pair = |difference: f64| letters(&[at(0.0, 0.006), at(difference, 0.008)], 1);
         assert_eq!(pair(0.0195), ["a", "a"]);
         assert_eq!(pair(0.0197), ["b", "a"]);
         // Of three pairs the first needs a third of the chance.
-        let third = |difference: f64| letters(&[at(difference, 0.01), at(0.0, 0.0), at(0.0, 0.0)]);
+        let third = |difference: f64| {
+            let all = [at(difference, 0.01), at(0.0, 0.0), at(0.0, 0.0)];
+            letters(&all, 1)
+        };
         assert_eq!(third(0.0239), ["a", "a", "a"]);
         assert_eq!(third(0.0240), ["a", "b", "b"]);
     }
 
     #[test]
+    fn several_looks_share_the_chance_of_one() {
+        // Of eight looks each has 0.00625, which are 2.734 standard errors.
+        let pair = |difference: f64| letters(&[at(0.0, 0.006), at(difference, 0.008)], 8);
+        assert_eq!(pair(0.0273), ["a", "a"]);
+        assert_eq!(pair(0.0274), ["b", "a"]);
+    }
+
+    #[test]
     fn a_program_between_two_others_shares_a_letter_with_each() {
-        let found = letters(&[at(0.0, 0.01), at(0.02, 0.01), at(0.04, 0.01)]);
+        let found = letters(&[at(0.0, 0.01), at(0.02, 0.01), at(0.04, 0.01)], 1);
         assert_eq!(found, ["b", "ab", "a"]);
-        assert_eq!(letters(&[at(1.0, 0.01)]), ["a"]);
-        assert!(letters(&[]).is_empty());
+        assert_eq!(letters(&[at(1.0, 0.01)], 1), ["a"]);
+        assert!(letters(&[], 1).is_empty());
     }
 
     #[test]
@@ -189,7 +204,7 @@ mod tests {
         assert!(share("ab", "bc") && !share("a", "a1") && share("xa1", "a1"));
         assert!(single("").is_empty() && !share("", "a"));
         let far: Vec<LogRatio> = (0..60).map(|n| at(f64::from(n), 0.001)).collect();
-        let found: BTreeSet<String> = letters(&far).into_iter().collect();
+        let found: BTreeSet<String> = letters(&far, 1).into_iter().collect();
         assert_eq!(found.len(), 60);
     }
 
@@ -199,8 +214,8 @@ mod tests {
             ratios in prop::collection::vec((0.0f64..0.06, 0.0008f64..0.01), 0..14)
         ) {
             let ratios: Vec<LogRatio> = ratios.into_iter().map(|(v, se)| at(v, se)).collect();
-            let apart: BTreeSet<(usize, usize)> = different(&ratios).into_iter().collect();
-            let letters = letters(&ratios);
+            let apart: BTreeSet<(usize, usize)> = different(&ratios, 1).into_iter().collect();
+            let letters = letters(&ratios, 1);
             for (a, one) in letters.iter().enumerate() {
                 prop_assert!(!one.is_empty());
                 for (b, other) in letters.iter().enumerate().skip(a + 1) {
@@ -236,7 +251,7 @@ mod tests {
             ratios in prop::collection::vec((0.0f64..0.06, 0.0008f64..0.01), 2..10)
         ) {
             let ratios: Vec<LogRatio> = ratios.into_iter().map(|(v, se)| at(v, se)).collect();
-            for (a, b) in different(&ratios) {
+            for (a, b) in different(&ratios, 1) {
                 let (one, other) = (ratios[a], ratios[b]);
                 prop_assert!((one.value - other.value).abs() > 1.9599 * one.se.hypot(other.se));
             }

@@ -52,6 +52,17 @@ struct Order<'a> {
     watch: bool,
 }
 
+impl Order<'_> {
+    /// How often it may be looked at which programs can be told apart, each time with more measurements of them.
+    fn looks(&self) -> usize {
+        if self.purpose == Purpose::Rank && !self.resolve.is_zero() {
+            resolve::MOST
+        } else {
+            1
+        }
+    }
+}
+
 /// Evaluates what was named and prints what became of it.
 pub fn run(args: &Bench) -> Result<ExitCode> {
     let problem = match &args.flags {

@@ -20,7 +20,7 @@ pub fn run(order: Order) -> Result<ExitCode> {
     let mut stages = Stages::new(&order)?;
     let program = order.programs.first().context("no program was named")?;
     let mut measured = stages.measure(program);
-    rows::arrange(&mut measured.rows);
+    rows::arrange(&mut measured.rows, 1);
     let row = measured.rows.first().context("nothing was timed")?;
     let mut code = row.said().2;
     if let (Some(keep), Some(object)) = (&order.keep, &measured.object)

@@ -19,8 +19,8 @@ use super::several::Several;
 use crate::config;
 use crate::exit::say;
 
-/// Measurements of one program in all.
-const MOST: usize = 8;
+/// Measurements of one program in all, and looks at what they say.
+pub const MOST: usize = 8;
 /// Programs known as well as this are as far apart as they will ever be.
 const EXHAUSTED: f64 = 1.05 * SYSTEMATIC_LOG_SE;
 
@@ -40,48 +40,90 @@ pub fn budget(text: &str) -> Result<Duration> {
 /// Measures neighbours again until they can be told apart, or the time is over.
 pub fn run(several: &mut Several, budget: Duration, stopped: &CancellationToken) {
     let began = Instant::now();
-    let over = || began.elapsed() >= budget || stopped.is_cancelled();
+    let over = || began.elapsed() >= budget;
+    resolve(several, over, || stopped.is_cancelled());
+}
+
+/// Programs in an order, and what measures them.
+trait Ranking {
+    /// What is known of each.
+    fn ranked(&self) -> &[Row];
+    /// Times a program once more.
+    fn time(&mut self, at: &Key) -> Option<Verdict>;
+    /// Puts all measurements of a program in the place of those before.
+    fn put(&mut self, at: &Key, all: &[Measurement]);
+    /// A program that passed before is refused now.
+    fn dismiss(&mut self, at: &Key, refused: Verdict);
+    /// Sees anew which programs can be told apart.
+    fn look(&mut self);
+    /// Says how it goes on.
+    fn tell(&self, line: &str);
+}
+
+impl Ranking for Several<'_> {
+    fn ranked(&self) -> &[Row] {
+        self.rows()
+    }
+
+    fn time(&mut self, at: &Key) -> Option<Verdict> {
+        self.again(&at.0, at.1).map(|done| done.verdict)
+    }
+
+    fn put(&mut self, at: &Key, all: &[Measurement]) {
+        self.replace(&at.0, at.1, |chain| mean(all, chain));
+    }
+
+    fn dismiss(&mut self, at: &Key, refused: Verdict) {
+        self.refuse(&at.0, at.1, refused);
+    }
+
+    fn look(&mut self) {
+        self.arrange();
+    }
+
+    fn tell(&self, line: &str) {
+        say(line);
+    }
+}
+
+/// There are [`MOST`] looks at all programs together, the one before this included: so many share the chance to be wrong.
+fn resolve(ranking: &mut impl Ranking, over: impl Fn() -> bool, stopped: impl Fn() -> bool) {
     let mut known: BTreeMap<Key, Vec<Measurement>> = BTreeMap::new();
-    for row in several.rows().iter().filter(|row| !row.against) {
+    for row in ranking.ranked().iter().filter(|row| !row.against) {
         if let Some(measurement) = row.done.verdict.measurement() {
             known.insert(key(row), vec![measurement.clone()]);
         }
     }
-    let mut tried: BTreeMap<Key, usize> = BTreeMap::new();
-    loop {
-        let close: Vec<Key> = close(several.rows())
-            .into_iter()
-            .filter(|key| tried.get(key).copied().unwrap_or(0) + 1 < MOST)
-            .collect();
-        if close.is_empty() || over() {
+    for _ in 1..MOST {
+        let close = close(ranking.ranked());
+        if close.is_empty() || over() || stopped() {
             return;
         }
-        say(&format!(
+        ranking.tell(&format!(
             "{} programs cannot be told from a neighbour yet: measuring them again ...",
             close.len()
         ));
         for key in close {
-            if over() {
+            if over() || stopped() {
                 break;
             }
-            *tried.entry(key.clone()).or_default() += 1;
-            let done = several.again(&key.0, key.1);
+            let verdict = ranking.time(&key);
             // What was cut short is no result.
-            if stopped.is_cancelled() {
+            if stopped() {
                 return;
             }
-            match done.map(|done| done.verdict) {
+            match verdict {
                 Some(Verdict::Measured { measurement }) => {
                     let all = known.entry(key.clone()).or_default();
                     all.push(measurement);
-                    several.replace(&key.0, key.1, |chain| mean(all, chain));
+                    ranking.put(&key, all);
                 }
-                Some(refused @ Verdict::Rejected { .. }) => several.refuse(&key.0, key.1, refused),
+                Some(refused @ Verdict::Rejected { .. }) => ranking.dismiss(&key, refused),
                 // The machine's doing: what is known stays.
                 Some(Verdict::Infrastructure { .. } | Verdict::Unknown { .. }) | None => {}
             }
         }
-        several.arrange();
+        ranking.look();
     }
 }
 
@@ -179,7 +221,7 @@ mod tests {
             fast("a.c", 2, 20.0),
             row("w.c", 1, wrong()),
         ];
-        arrange(&mut rows);
+        arrange(&mut rows, MOST);
         let files: Vec<String> = close(&rows).into_iter().map(|key| key.0).collect();
         assert_eq!(files, ["b.c", "c.c", "d.c"]);
         assert!(close(&rows[..1]).is_empty() && close(&[]).is_empty());
@@ -195,12 +237,151 @@ mod tests {
             at("a.c", 1, 40.0, SYSTEMATIC_LOG_SE),
             at("b.c", 1, 40.0, SYSTEMATIC_LOG_SE),
         ];
-        arrange(&mut rows);
+        arrange(&mut rows, MOST);
         assert_eq!(rows[0].group, rows[1].group);
         assert!(close(&rows).is_empty());
         rows[1] = at("b.c", 1, 40.0, 0.003);
-        arrange(&mut rows);
+        arrange(&mut rows, MOST);
         assert_eq!(close(&rows).len(), 2);
+    }
+
+    /// Programs whose speeds are known, on a machine whose errors are.
+    struct Simulated {
+        rows: Vec<Row>,
+        /// ln of the ratio of each.
+        truths: BTreeMap<String, f64>,
+        /// Shares of the chance to be wrong.
+        looks: usize,
+        /// Could any be told apart at any look?
+        apart: bool,
+        /// Of the random numbers.
+        state: u64,
+    }
+
+    /// Standard error of a simulated measurement.
+    const SE: f64 = 0.004;
+    const NO_WAY: Chain = Chain {
+        log_ratio: 0.0,
+        log_se: 0.0,
+        reference_seconds: 1.0,
+        baseline_seconds: 1.0,
+    };
+
+    impl Simulated {
+        /// All measured once, and looked at.
+        fn new(truths: &[f64], looks: usize, seed: u64) -> Self {
+            let names = ('a'..='z').map(|name| format!("{name}.c"));
+            let mut simulated = Self {
+                rows: Vec::new(),
+                truths: names.zip(truths.iter().copied()).collect(),
+                looks,
+                apart: false,
+                state: seed,
+            };
+            let files: Vec<String> = simulated.truths.keys().cloned().collect();
+            for file in files {
+                let verdict = simulated.time(&(file.clone(), 1)).unwrap();
+                simulated.rows.push(row(&file, 1, verdict));
+            }
+            simulated.look();
+            simulated
+        }
+
+        /// In [0, 1), by SplitMix64.
+        fn uniform(&mut self) -> f64 {
+            self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = self.state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        }
+
+        /// A standard normal number (Box and Muller).
+        fn normal(&mut self) -> f64 {
+            let length = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+            length * (std::f64::consts::TAU * self.uniform()).cos()
+        }
+    }
+
+    impl Ranking for Simulated {
+        fn ranked(&self) -> &[Row] {
+            &self.rows
+        }
+
+        fn time(&mut self, at: &Key) -> Option<Verdict> {
+            let truth = *self.truths.get(&at.0)?;
+            let ratio = (truth + SE * self.normal()).exp();
+            Some(Measured::at(40.0).ratio(ratio).se(SE).verdict())
+        }
+
+        fn put(&mut self, at: &Key, all: &[Measurement]) {
+            let measurement = mean(all, &NO_WAY).unwrap();
+            let row = self.rows.iter_mut().find(|row| key(row) == *at).unwrap();
+            row.own = Some(LogRatio::of(&measurement, &NO_WAY));
+            row.done.verdict = Verdict::Measured { measurement };
+        }
+
+        fn dismiss(&mut self, at: &Key, _: Verdict) {
+            self.rows.retain(|row| key(row) != *at);
+        }
+
+        fn look(&mut self) {
+            arrange(&mut self.rows, self.looks);
+            let groups: Vec<&str> = self
+                .rows
+                .iter()
+                .filter_map(|row| row.group.as_deref())
+                .collect();
+            self.apart |= groups
+                .iter()
+                .any(|one| groups.iter().any(|other| !groups::share(one, other)));
+        }
+
+        fn tell(&self, _: &str) {}
+    }
+
+    /// In which share of all rankings any programs are told apart at any look.
+    fn told_apart(truths: &[f64], looks: usize, rankings: u32) -> f64 {
+        let apart = (0..rankings).filter(|&seed| {
+            let mut simulated = Simulated::new(truths, looks, u64::from(seed));
+            resolve(&mut simulated, || false, || false);
+            simulated.apart
+        });
+        apart.count() as f64 / f64::from(rankings)
+    }
+
+    #[test]
+    fn equal_programs_are_hardly_ever_told_apart_however_often_they_are_looked_at() {
+        let rankings = 2000;
+        // Of so many the count is off by more in one of two hundred tries.
+        let most = 0.05 + 2.6 * (0.05 * 0.95 / f64::from(rankings)).sqrt();
+        for programs in [2, 4] {
+            let equal = vec![0.0; programs];
+            let share = told_apart(&equal, MOST, rankings);
+            assert!(share <= most, "{programs} equal programs: {share}");
+            // Without sharing the chance they would be.
+            let share = told_apart(&equal, 1, rankings);
+            assert!(share > most, "{programs} at the full chance: {share}");
+        }
+    }
+
+    #[test]
+    fn different_programs_are_told_apart_in_the_end() {
+        // At the first look they are 1.8 standard errors apart, after eight measurements 5.
+        let share = told_apart(&[0.0, 0.01], MOST, 500);
+        assert!(share >= 0.95, "{share}");
+        let share = told_apart(&[0.0, 0.03], MOST, 500);
+        assert!(share >= 0.99, "{share}");
+    }
+
+    #[test]
+    fn time_that_is_over_or_an_interruption_ends_it() {
+        let mut simulated = Simulated::new(&[0.0, 0.0], MOST, 1);
+        let before: Vec<Option<LogRatio>> = simulated.rows.iter().map(|r| r.own).collect();
+        resolve(&mut simulated, || true, || false);
+        resolve(&mut simulated, || false, || true);
+        let after: Vec<Option<LogRatio>> = simulated.rows.iter().map(|r| r.own).collect();
+        assert_eq!(before, after);
     }
 
     #[test]

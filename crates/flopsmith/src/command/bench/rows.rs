@@ -86,8 +86,9 @@ impl Row {
 }
 
 /// Puts the rows in order, by threads and then by speed, and gives letters to those of each number of threads: programs of
-/// different timers have no error in common that could be taken out.
-pub fn arrange(rows: &mut [Row]) {
+/// different timers have no error in common that could be taken out. `looks` is how often that may be done in all with more
+/// measurements each time.
+pub fn arrange(rows: &mut [Row], looks: usize) {
     rows.sort_by(|a, b| {
         let speed = match (a.own, b.own) {
             (Some(a), Some(b)) => b.value.total_cmp(&a.value),
@@ -103,7 +104,7 @@ pub fn arrange(rows: &mut [Row]) {
             .filter(|row| row.threads == count && row.own.is_some())
             .collect();
         let ratios: Vec<LogRatio> = measured.iter().filter_map(|row| row.own).collect();
-        for (row, group) in measured.into_iter().zip(groups::letters(&ratios)) {
+        for (row, group) in measured.into_iter().zip(groups::letters(&ratios, looks)) {
             row.group = Some(group);
         }
     }
@@ -211,7 +212,7 @@ pub(super) mod tests {
             fast("d.c", 1, 20.0),
             row("w.c", 1, wrong()),
         ];
-        arrange(&mut rows);
+        arrange(&mut rows, 1);
         let order: Vec<(&str, Option<&str>)> = rows
             .iter()
             .map(|r| (r.file.as_str(), r.group.as_deref()))

@@ -160,7 +160,7 @@ impl<'a> Several<'a> {
 
     /// Puts all in order and sees anew which of them can be told apart.
     pub fn arrange(&mut self) {
-        rows::arrange(&mut self.rows);
+        rows::arrange(&mut self.rows, self.order.looks());
     }
 
     /// What a program came to, by the number of threads.

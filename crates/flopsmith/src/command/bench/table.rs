@@ -196,7 +196,7 @@ mod tests {
             fast("fast.c", 1, 40.0),
         ];
         rows[1].done.techniques = Some(TechniqueSet::EMPTY);
-        arrange(&mut rows);
+        arrange(&mut rows, 1);
         let lines = lines(&rows, None);
         let expected = "\
 rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
@@ -219,7 +219,7 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
         for row in &mut rows {
             row.to_against = row.own.map(|own| own.over(before));
         }
-        arrange(&mut rows);
+        arrange(&mut rows, 1);
         let lines = lines(&rows, Some("best.c"));
         assert!(lines[0].starts_with("rank  file  threads  GFLOPS"));
         assert!(lines[1].starts_with("   1  a.c         1   40.00"));
@@ -240,7 +240,7 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
             .own
             .zip(rows[1].own)
             .map(|(own, best)| own.over(best));
-        arrange(&mut rows);
+        arrange(&mut rows, 1);
         let lines = lines(&rows, Some("best.c"));
         let words = |n: usize| lines[n].split_whitespace().collect::<Vec<_>>();
         assert_eq!(words(1)[..4], ["1", "best.c", "(against)", "40.00"]);
@@ -252,7 +252,7 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
     #[test]
     fn what_did_not_converge_is_marked_and_the_mark_explained() {
         let mut rows = [fast("a.c", 1, 40.0), unsure("b.c", 20.0)];
-        arrange(&mut rows);
+        arrange(&mut rows, 1);
         let marked = lines(&rows, None);
         assert!(marked[1].contains(" 40.00  "), "{}", marked[1]);
         assert!(marked[2].contains("  ~20.00  ["), "{}", marked[2]);
@@ -265,7 +265,7 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
     fn ratios_of_cold_calls_have_a_column_where_there_are_any() {
         let mut rows = [fast("a.c", 1, 40.0), fast("b.c", 1, 20.0)];
         certify(&mut rows[0], None);
-        arrange(&mut rows);
+        arrange(&mut rows, 1);
         assert!(!lines(&rows, None)[0].contains("cold"));
         certify(&mut rows[0], Some(12.5));
         let shown = lines(&rows, None);
@@ -282,7 +282,7 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
     fn places_under_the_roofline_have_a_column() {
         let mut rows = [fast("a.c", 1, 1.25), row("b.c", 1, wrong())];
         rows[0].place = Some(by_memory());
-        arrange(&mut rows);
+        arrange(&mut rows, 1);
         let lines = lines(&rows, None);
         assert!(
             lines[0].contains("  peak  roof           group"),

@@ -18,8 +18,11 @@ use crate::paths;
 const ROUNDS: [(Purpose, &str, usize); 3] = [
     (Purpose::Screen, "screen", 40),
     (Purpose::Rank, "rank", 30),
-    (Purpose::Certify, "certify", 12),
+    (Purpose::Certify, CERTIFY, 12),
 ];
+
+/// What the standard is called that moves the code.
+const CERTIFY: &str = "certify";
 
 /// Two measurements whose true values lie this many standard deviations of their difference apart are told apart with 95 %
 /// confidence in 95 of 100 tries: 1.96 + 1.645.
@@ -168,8 +171,14 @@ fn known_in(folder: &Path, machine: &str) -> Option<Calibration> {
 /// The figures as lines.
 pub fn lines(calibration: &Calibration) -> String {
     let line = |r: &Resolution| {
+        // Only a certification moves the code; elsewhere it lies in each measurement where it lay in the one before.
+        let left_out = if r.purpose == CERTIFY {
+            ""
+        } else {
+            ", code layout left out"
+        };
         format!(
-            "{:<8} tells {:.2} % apart in {:.2} s (spread {:.3} %, {:.0} % of {} intervals hold the truth)",
+            "{:<8} tells {:.2} % apart in {:.2} s{left_out} (spread {:.3} %, {:.0} % of {} intervals hold the truth)",
             r.purpose,
             r.resolves * 100.0,
             r.seconds,
@@ -217,6 +226,22 @@ mod tests {
         std::fs::copy(place(&folder, "one"), place(&folder, "copied")).unwrap();
         assert_eq!(known_in(&folder, "copied"), None);
         assert!(lines(&one).contains("rank"));
+    }
+
+    #[test]
+    fn what_is_told_apart_without_other_layouts_says_so() {
+        let standards = ROUNDS.map(|(_, name, _)| resolution(name, &[0.0, 0.01], vec![0.1], 2));
+        let calibration = Calibration {
+            machine: "one".into(),
+            unix_seconds: 7,
+            standards: standards.to_vec(),
+        };
+        let lines = lines(&calibration);
+        let without: Vec<bool> = lines
+            .lines()
+            .map(|line| line.contains("s, code layout left out (spread"))
+            .collect();
+        assert_eq!(without, [true, true, false], "{lines}");
     }
 
     #[test]

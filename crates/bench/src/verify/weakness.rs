@@ -1,6 +1,6 @@
 //! Where a definition is sound and weak all the same.
 //!
-//! A bound may let results pass that have half the digits, or refuse the reference itself once its sums are in another
+//! A bound may let results pass that have half the digits (of doubles: what single precision has), or refuse the reference itself once its sums are in another
 //! order; an output may hardly depend on the inputs; a call may be too short to be timed. None of that is a mistake for
 //! certain, so all of it is a warning, with what to change.
 
@@ -17,9 +17,13 @@ use crate::Failure;
 use crate::supervise::Array;
 use crate::toolchain::Toolchain;
 
-/// Less than half of the digits: results that are off by this share of themselves should be refused.
-const COARSE_F64: f64 = 1.0 / 1_048_576.0;
-const COARSE_F32: f64 = 1.0 / 1_024.0;
+/// What a rounding to single precision changes at most, and half of its digits: results that are off by this share of
+/// themselves should be refused.
+const COARSE_F64: f64 = 1.0 / 16_777_216.0;
+const COARSE_F32: f64 = 1.0 / 4_096.0;
+/// An element that changes with the inputs by less than this share of itself hardly does.
+const NOTICEABLE_F64: f64 = 1.0 / 1_048_576.0;
+const NOTICEABLE_F32: f64 = 1.0 / 1_024.0;
 
 /// What lets a compiler change the order of sums, and nothing else. They need each other.
 const OTHER_ORDER: [&str; 4] = [
@@ -33,7 +37,7 @@ const TRIES: u64 = 3;
 /// A bound of which another order of sums uses up so much has no room for the next one.
 const NEARLY_ALL: f64 = 0.5;
 
-/// Calls below this are timed several at a time.
+/// Each call is timed by itself, and of those below this the clock's own noise is a noticeable part.
 const SHORT_CALL_SECONDS: f64 = 20e-6;
 
 /// An output with fewer elements may keep some by right.
@@ -147,8 +151,8 @@ fn looseness(name: &str, element: Element, share: f64, bound: &ErrorBound) -> Fi
         ErrorBound::Gemm { c } | ErrorBound::Scaled { c, .. } => *c,
     };
     let bits = match element {
-        Element::F64 => 20,
-        Element::F32 => 10,
+        Element::F64 => 24,
+        Element::F32 => 12,
         Element::I32 => return exactly(),
     };
     let coarse = format!("results of `{name}` that are off by 2^-{bits} of themselves");
@@ -212,8 +216,8 @@ impl<'a> Movement<'a> {
     /// Looks at the output for other inputs.
     pub fn note(&mut self, other: &[u8]) {
         let least = match self.array.element {
-            Element::F64 => COARSE_F64,
-            Element::F32 => COARSE_F32,
+            Element::F64 => NOTICEABLE_F64,
+            Element::F32 => NOTICEABLE_F32,
             Element::I32 => 0.0,
         };
         let pairs = self.first.iter().zip(self.array.values(other));
@@ -254,14 +258,24 @@ mod tests {
     fn a_loose_bound_is_told_with_the_constant_that_would_not_be() {
         let bound = ErrorBound::Gemm { c: 1e9 };
         let loose = looseness("C", Element::F64, 0.02, &bound);
-        assert!(is_warning(&loose, "2^-20"), "{loose}");
+        assert!(is_warning(&loose, "2^-24"), "{loose}");
         assert!(is_warning(&loose, "below 2.0e7"), "{loose}");
         let single = looseness("C", Element::F32, 0.5, &bound);
-        assert!(is_warning(&single, "2^-10"), "{single}");
+        assert!(is_warning(&single, "2^-12"), "{single}");
         let fine = looseness("C", Element::F64, 40.0, &bound);
         assert!(is_good(&fine, "are refused"), "{fine}");
         let never = looseness("C", Element::F64, f64::INFINITY, &bound);
         assert!(is_good(&never, "are refused"), "{never}");
+    }
+
+    #[test]
+    fn coarse_results_are_those_of_single_precision() {
+        for at in 0..8 {
+            let off = (coarser(Element::F64, at, 3.0) / 3.0 - 1.0).abs();
+            assert!((off * 2f64.powi(24) - 1.0).abs() < 1e-6, "{off}");
+            let off = (coarser(Element::F32, at, 1.0) - 1.0).abs();
+            assert!((off * 2f64.powi(12) - 1.0).abs() < 1e-3, "{off}");
+        }
     }
 
     #[test]

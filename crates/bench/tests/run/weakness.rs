@@ -43,7 +43,7 @@ fn a_bound_that_lets_half_the_digits_pass_is_loose() {
     let found = warnings(loose);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
-        found[0].contains("results of `C` that are off by 2^-20"),
+        found[0].contains("results of `C` that are off by 2^-24"),
         "{found:?}"
     );
 }

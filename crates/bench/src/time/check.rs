@@ -9,7 +9,8 @@ use flopsmith_protocol::CandidateFault;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use super::twin::{Results, Slack, Twin};
+use super::tolerance::Tolerances;
+use super::twin::{Results, Twin};
 use crate::Failure;
 use crate::supervise::{Arena, Placement, Product, Specification};
 use crate::verify::oracle;
@@ -32,11 +33,11 @@ enum Truth<'a> {
 
 impl<'a> Check<'a> {
     /// A check of calls with these arguments: by exact arithmetic where they are a matrix product, or else by the baseline,
-    /// from which results may differ by `slack`.
-    pub fn new(results: Results<'a>, product: Option<Product>, slack: &'a [Slack]) -> Self {
+    /// from which results may differ by `tolerances`.
+    pub fn new(results: Results<'a>, product: Option<Product>, tolerances: &'a Tolerances) -> Self {
         let truth = match product {
             Some(product) => Truth::Product(product),
-            None => Truth::Twin(Twin::new(slack)),
+            None => Truth::Twin(Twin::new(tolerances)),
         };
         Self { results, truth }
     }
@@ -77,7 +78,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Forgets what the baseline has not been called for yet, but for `some` calls and those that were checked in full.
+    /// Forgets what the baseline has not been called for yet, but for `some` calls and those that are checked in full or closely.
     pub fn thin_out(&mut self, some: usize, rng: &mut ChaCha8Rng) {
         if let Truth::Twin(twin) = &mut self.truth {
             twin.thin_out(some, rng);

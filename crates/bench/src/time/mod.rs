@@ -15,6 +15,7 @@ mod certify;
 mod check;
 mod course;
 mod decision;
+mod lots;
 mod quarantine;
 mod quiet;
 mod raw;
@@ -22,6 +23,7 @@ mod roof;
 mod session;
 #[cfg(test)]
 mod simulate;
+mod tolerance;
 mod twin;
 mod unclocked;
 mod yardstick;
@@ -48,14 +50,16 @@ use crate::supervise::{
     Arena, Filler, Placement, Placing, Process, Product, Setup, Specification, plan, specify,
 };
 use crate::toolchain::Toolchain;
-use crate::verify::compile_own;
+use crate::verify::{Object, compile_own};
 use alone::{Alone, held_against};
 pub use certify::PADDINGS;
 pub use decision::{Limits, Purpose};
+use lots::Lots;
 pub use quarantine::{Change, Quarantine, State, Why};
 use quiet::Glance;
 use session::{Request, Session, Trial};
-use twin::{Results, Slack};
+use tolerance::{Tolerances, program_of_magnitudes};
+use twin::Results;
 use unclocked::Unclocked;
 use yardstick::CHAIN;
 pub use yardstick::Chain;
@@ -95,7 +99,9 @@ pub struct Timer {
     placement: Placement,
     specification: Specification,
     product: Option<Product>,
-    slack: Vec<Slack>,
+    /// Computes the magnitudes of a scaled bound.
+    magnitude: Option<Object>,
+    tolerances: Tolerances,
     /// One of the problem's own programs is in the candidate's place.
     measuring_own: bool,
     work_flops: f64,
@@ -192,6 +198,7 @@ impl Timer {
             Some(source) => compile_own(&sandbox, toolchain, &problem, source, "baseline.c")?,
             None => reference.clone(),
         };
+        let magnitude = program_of_magnitudes(&sandbox, toolchain, &problem)?;
         let (peak, roofs) = roof::measure(&cores.kernel, threads);
         let attestation = Attestation::collect(&Circumstances {
             supervisor_core: cores.supervisor.filter(|_| alone),
@@ -218,7 +225,8 @@ impl Timer {
             placement,
             specification,
             product,
-            slack: Vec::new(),
+            magnitude,
+            tolerances: Tolerances::default(),
             measuring_own: false,
             work_flops,
             call_limit: Duration::from_secs(60),
@@ -245,7 +253,7 @@ impl Timer {
             quarantine: Quarantine::default(),
             began: Instant::now(),
         };
-        timer.slack = timer.measure_slack(toolchain)?;
+        timer.learn_tolerances()?;
         timer.measure_chain(&CHAIN)?;
         Ok(timer)
     }
@@ -304,6 +312,7 @@ impl Timer {
             .filter(|best| purpose == Purpose::Screen && *best > 0.0)
             .map(|best| (best / self.baseline_gflops()).ln());
         let limits = self.limits[purpose as usize];
+        self.renew_tolerances()?;
         self.meanwhile = Surroundings::default();
         let candidate = self.start_candidate(object)?;
         let mut trial = self.try_out(candidate, &limits, best_log_ratio, seed, self.caches)?;
@@ -331,6 +340,8 @@ impl Timer {
     }
 
     fn start_candidate(&self, object: &[u8]) -> Result<Process, Failure> {
+        // Inputs of an earlier measurement may come again in this one.
+        self.arena.restore(&self.placement);
         self.start(object, &self.problem.entry.name, Some(CPU_LIMIT))
     }
 
@@ -410,8 +421,10 @@ impl Timer {
                 format!("the supervisor cannot be pinned to its core: {e}"),
             )
         })?;
+        // Nobody inside can know the seeds: half of them is this process's own secret.
+        let mut rng = ChaCha8Rng::seed_from_u64(seed ^ rand::rng().random::<u64>());
         let mut session = Session {
-            check: check::Check::new(self.results(), self.product, &self.slack),
+            check: check::Check::new(self.results(), self.product, &self.tolerances),
             candidate,
             baseline,
             filler,
@@ -420,8 +433,8 @@ impl Timer {
             threads: self.threads,
             cold: caches == Caches::Cold,
             trusted: self.measuring_own,
-            // Nobody inside can know the seeds: half of them is this process's own secret.
-            rng: ChaCha8Rng::seed_from_u64(seed ^ rand::rng().random::<u64>()),
+            lots: Lots::new(self.tolerances.seeds(), limits.max, &mut rng),
+            rng,
         };
         let before = Glance::take(&mut session, self.waiting);
         let result = session.run(&Request {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::check::Check;
 use super::course::{Course, Turn, Who};
 use super::decision::{Limits, SLOW_CALL};
+use super::lots::Lots;
 use super::unclocked::Unclocked;
 use crate::Failure;
 use crate::stats::{self, Burst, Estimate};
@@ -17,6 +18,8 @@ use crate::supervise::{Filler, Process, judge_stillness};
 
 /// One fast call in so many is checked in full.
 const FULL_CHECK_ONE_IN: u32 = 24;
+/// The same of those whose inputs are such that each element can be checked closely.
+const CLOSE_FULL_CHECK_ONE_IN: u32 = 8;
 /// Time for checking what is left when a measurement ends.
 const REST: Duration = Duration::from_millis(20);
 /// Processor time that a candidate may use while the baseline has its turn. It sleeps when that begins, so honest ones need
@@ -86,6 +89,8 @@ pub struct Session<'a> {
     pub cold: bool,
     /// Is the candidate one of the problem's own programs?
     pub trusted: bool,
+    /// The calls that can be checked closely.
+    pub lots: Lots,
     /// Seeds and order.
     pub rng: ChaCha8Rng,
 }
@@ -97,6 +102,7 @@ impl Session<'_> {
         let mut checked = 0;
         while let Some(turn) = course.next_turn(&mut self.rng) {
             let seconds = self.burst(turn, &mut checked)?;
+            self.lots.spent(seconds.iter().sum());
             course.saw(turn, seconds);
         }
         let call = |who| course.call(who).unwrap_or_default();
@@ -185,13 +191,18 @@ impl Session<'_> {
                 Some(self.candidate.cpu_time()?)
             }
         };
+        let mut close = match who {
+            Who::Candidate => self.lots.burst(calls, &mut self.rng),
+            Who::Baseline => Vec::new(),
+        }
+        .into_iter();
         let mut seconds = Vec::with_capacity(calls as usize);
         for _ in 0..calls {
-            let due = match who {
-                Who::Baseline => self.check.due(),
-                Who::Candidate => None,
+            let (due, close) = match who {
+                Who::Baseline => (self.check.due(), None),
+                Who::Candidate => (None, close.next().flatten()),
             };
-            let seed = due.unwrap_or_else(|| self.rng.random());
+            let seed = due.or(close).unwrap_or_else(|| self.rng.random());
             let before = self.fill(who, seed)?;
             let limit = self.call_limit;
             let call = self.process(who).call(limit).map_err(|f| told(who, f))?;
@@ -201,7 +212,12 @@ impl Session<'_> {
             }
             if who == Who::Candidate {
                 self.check.probe(seed, &mut self.rng)?;
-                if call >= SLOW_CALL || self.rng.random_ratio(1, FULL_CHECK_ONE_IN) {
+                let one_in = if close.is_some() {
+                    CLOSE_FULL_CHECK_ONE_IN
+                } else {
+                    FULL_CHECK_ONE_IN
+                };
+                if call >= SLOW_CALL || self.rng.random_ratio(1, one_in) {
                     self.check.everything(seed)?;
                     *checked += 1;
                 }
@@ -238,9 +254,12 @@ impl Session<'_> {
         self.rest(Who::Baseline)
     }
 
-    /// The last call is always checked in full; it is not timed, but nothing inside can tell.
+    /// The last call is always checked in full, and closely; it is not timed, but nothing inside can tell.
     fn last_call(&mut self, checked: &mut u32) -> Result<(), Failure> {
-        let seed = self.rng.random();
+        let seed = match self.lots.last(&mut self.rng) {
+            Some(seed) => seed,
+            None => self.rng.random(),
+        };
         self.fill(Who::Candidate, seed)?;
         self.candidate.call(self.call_limit)?;
         self.check.probe(seed, &mut self.rng)?;

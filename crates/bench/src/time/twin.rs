@@ -13,33 +13,34 @@ use flopsmith_protocol::CandidateFault;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
+use super::tolerance::{KnownSeed, Tolerances};
 use crate::Failure;
 use crate::supervise::{Arena, Array, Placement, Specification};
 
 /// Elements of the outputs that are compared after each timed call.
 const PLACES: usize = 48;
 
-/// An output array and how far candidate and baseline may differ in an element of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Slack {
-    /// Number of the array.
-    pub array: usize,
-    /// Largest difference; 0 where results are exact.
-    pub most: f64,
-}
-
 /// What a call of the candidate left, until the baseline has had the same inputs.
 struct Pending {
     seed: u64,
-    /// Array, element and value.
+    /// The seed, where it is one whose tolerances are known.
+    known: Option<KnownSeed>,
+    /// Output array, element and value.
     places: Vec<(usize, usize, f64)>,
     /// Everything, for calls that are checked in full: the values of each output array.
     all: Option<Vec<Vec<f64>>>,
 }
 
+impl Pending {
+    /// Is it more than a sample that is compared roughly?
+    fn matters(&self) -> bool {
+        self.known.is_some() || self.all.is_some()
+    }
+}
+
 /// Holds results of the candidate against those of the baseline.
 pub struct Twin<'a> {
-    slack: &'a [Slack],
+    tolerances: &'a Tolerances,
     pending: VecDeque<Pending>,
 }
 
@@ -92,9 +93,9 @@ fn skipped(detail: String) -> Failure {
 
 impl<'a> Twin<'a> {
     /// Nothing has been called yet.
-    pub fn new(slack: &'a [Slack]) -> Self {
+    pub fn new(tolerances: &'a Tolerances) -> Self {
         Self {
-            slack,
+            tolerances,
             pending: VecDeque::new(),
         }
     }
@@ -109,25 +110,26 @@ impl<'a> Twin<'a> {
     ) -> Result<(), Failure> {
         let mut found = [(0usize, 0usize, None); PLACES];
         for (n, place) in found.iter_mut().enumerate() {
-            let array = self.slack[n % self.slack.len()].array;
-            let count = results.array(array).count().max(1);
-            *place = (array, rng.random_range(0..count), None);
+            let output = n % self.tolerances.outputs();
+            let count = results.array(self.tolerances.array(output)).count().max(1);
+            *place = (output, rng.random_range(0..count), None);
         }
-        for (array, index, value) in &mut found {
-            *value = results.element(*array, *index);
+        for (output, index, value) in &mut found {
+            *value = results.element(self.tolerances.array(*output), *index);
         }
         let mut places = Vec::with_capacity(PLACES);
-        for (array, index, value) in found {
+        for (output, index, value) in found {
             let Some(value) = value else {
                 return Err(skipped(format!(
                     "when a timed call returned, element {index} of array argument {} had not been written",
-                    array + 1
+                    self.tolerances.array(output) + 1
                 )));
             };
-            places.push((array, index, value));
+            places.push((output, index, value));
         }
         self.pending.push_back(Pending {
             seed,
+            known: self.tolerances.find(seed),
             places,
             all: None,
         });
@@ -136,7 +138,10 @@ impl<'a> Twin<'a> {
 
     /// Keeps every element of the call that was kept last.
     pub fn keep_all(&mut self, results: Results) {
-        let all = self.slack.iter().map(|s| results.all(s.array)).collect();
+        let outputs = 0..self.tolerances.outputs();
+        let all = outputs
+            .map(|output| results.all(self.tolerances.array(output)))
+            .collect();
         if let Some(last) = self.pending.back_mut() {
             last.all = Some(all);
         }
@@ -144,61 +149,96 @@ impl<'a> Twin<'a> {
 
     /// The seed that the baseline has to be called with next.
     pub fn due(&self) -> Option<u64> {
-        self.pending.front().map(|p| p.seed)
+        self.pending.get(self.foremost()).map(|p| p.seed)
+    }
+
+    /// Which of those that are left says most about the candidate, as a slow baseline may never come to the others.
+    fn foremost(&self) -> usize {
+        self.pending.iter().position(Pending::matters).unwrap_or(0)
     }
 
     /// Compares, after the baseline's call with the seed that was due.
     pub fn settle(&mut self, results: Results) -> Result<(), Failure> {
-        let Some(pending) = self.pending.pop_front() else {
+        let Some(pending) = self.pending.remove(self.foremost()) else {
             return Ok(());
         };
-        for (array, index, value) in pending.places {
-            let expected = results.element(array, index).unwrap_or(f64::NAN);
-            self.compare(array, index, value, expected)?;
+        let (known, tolerances) = (pending.known, self.tolerances);
+        for (output, index, value) in pending.places {
+            let expected = results.element(tolerances.array(output), index);
+            let expected = expected.unwrap_or(f64::NAN);
+            if !near(value, expected, tolerances.most(output, index, known)) {
+                return Err(self.differ(output, index, value, expected));
+            }
         }
-        for (slack, found) in self.slack.iter().zip(pending.all.into_iter().flatten()) {
-            let expected = results.all(slack.array);
+        for (output, found) in pending.all.into_iter().flatten().enumerate() {
+            let expected = results.all(tolerances.array(output));
             let wrong = found
                 .iter()
                 .zip(&expected)
-                .position(|(x, y)| !near(*x, *y, slack.most));
+                .enumerate()
+                .position(|(at, (x, y))| !near(*x, *y, tolerances.most(output, at, known)));
             if let Some(at) = wrong {
-                self.compare(slack.array, at, found[at], expected[at])?;
+                return Err(self.differ(output, at, found[at], expected[at]));
             }
         }
         Ok(())
     }
 
-    /// Keeps of what is left only what shall still be settled: calls that were checked in full, and `some` others by lot.
+    /// Keeps of what is left only what shall still be settled: calls that were checked in full or can be checked closely,
+    /// and `some` others by lot.
     pub fn thin_out(&mut self, some: usize, rng: &mut ChaCha8Rng) {
-        let (full, mut rest): (Vec<Pending>, Vec<Pending>) =
-            self.pending.drain(..).partition(|p| p.all.is_some());
+        let (kept, mut rest): (Vec<Pending>, Vec<Pending>) =
+            self.pending.drain(..).partition(Pending::matters);
         while rest.len() > some {
             let at = rng.random_range(0..rest.len());
             rest.swap_remove(at);
         }
-        self.pending.extend(full.into_iter().chain(rest));
+        self.pending.extend(kept.into_iter().chain(rest));
     }
 
-    fn compare(
-        &self,
-        array: usize,
-        index: usize,
-        found: f64,
-        expected: f64,
-    ) -> Result<(), Failure> {
-        let slack = self.slack.iter().find(|s| s.array == array);
-        if near(found, expected, slack.map_or(0.0, |s| s.most)) {
-            return Ok(());
-        }
-        Err(skipped(format!(
+    fn differ(&self, output: usize, index: usize, found: f64, expected: f64) -> Failure {
+        skipped(format!(
             "after a timed call element {index} of array argument {} held {found:e}, where the baseline computes {expected:e} from the same inputs",
-            array + 1
-        )))
+            self.tolerances.array(output) + 1
+        ))
     }
 }
 
 /// NaN is near nothing.
 fn near(x: f64, y: f64, most: f64) -> bool {
     x == y || (x - y).abs() <= most
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    fn pending(seed: u64, full: bool) -> Pending {
+        Pending {
+            seed,
+            known: None,
+            places: Vec::new(),
+            all: full.then(Vec::new),
+        }
+    }
+
+    #[test]
+    fn what_says_most_is_settled_first_and_never_forgotten() {
+        let tolerances = Tolerances::default();
+        let mut twin = Twin::new(&tolerances);
+        assert_eq!(twin.due(), None);
+        for seed in 0..20 {
+            twin.pending
+                .push_back(pending(seed, seed == 7 || seed == 9));
+        }
+        assert_eq!(twin.due(), Some(7));
+        twin.pending.remove(twin.foremost());
+        assert_eq!(twin.due(), Some(9));
+        twin.thin_out(3, &mut ChaCha8Rng::seed_from_u64(1));
+        assert_eq!((twin.pending.len(), twin.due()), (4, Some(9)));
+        twin.pending.remove(twin.foremost());
+        assert!(twin.due().is_some_and(|seed| seed != 7 && seed != 9));
+    }
 }

@@ -1,25 +1,15 @@
-//! What candidates are held against: the baseline's own accuracy, and the plain reference.
+//! What ratios are told to: the plain reference, measured against the baseline.
 
 use std::time::Duration;
 
-use flopsmith_problem::ErrorBound;
-use flopsmith_protocol::{InfrastructureCause, Interval};
+use flopsmith_protocol::Interval;
 use serde::{Deserialize, Serialize};
 
 use super::alone::Alone;
 use super::decision::Limits;
-use super::twin::Slack;
 use super::{Caches, Timer, own_fault};
 use crate::Failure;
 use crate::stats::Estimate;
-use crate::toolchain::Toolchain;
-use crate::verify::cases::precision;
-use crate::verify::{compile_magnitude, oracle};
-
-/// Candidate and baseline may each miss the exact result.
-const BOTH_SIDES: f64 = 2.0;
-/// Other inputs of the same kind have somewhat larger magnitudes.
-const OTHER_INPUTS: f64 = 4.0;
 
 /// How well reference and baseline are compared when a timer starts.
 pub(super) const CHAIN: Limits = Limits {
@@ -112,46 +102,5 @@ impl Timer {
             reference_seconds: trial.estimate.candidate,
             baseline_seconds: trial.estimate.baseline,
         })
-    }
-
-    /// How far a result may be from the baseline's in each output array. Timed inputs are all of one kind, so the largest
-    /// magnitude of one call serves for all; which element may be off by how much exactly was the verifier's matter.
-    pub(super) fn measure_slack(&mut self, toolchain: &Toolchain) -> Result<Vec<Slack>, Failure> {
-        let outputs = self.specification.numbers(true);
-        let ErrorBound::Scaled { c, operations } = self.problem.bound.clone() else {
-            return Ok(outputs
-                .into_iter()
-                .map(|array| Slack { array, most: 0.0 })
-                .collect());
-        };
-        let object =
-            compile_magnitude(&self.sandbox, toolchain, &self.problem)?.ok_or_else(|| {
-                Failure::infrastructure(
-                    InfrastructureCause::Baseline,
-                    "a scaled bound without a program for its magnitudes",
-                )
-            })?;
-        let mut process = self
-            .start(&object.bytes, &object.entry, None)
-            .map_err(own_fault)?;
-        process.prepare(0).map_err(own_fault)?;
-        process.call(self.call_limit).map_err(own_fault)?;
-        let operations = operations.value(&self.problem.timed).unwrap_or(f64::NAN);
-        let results = self.results();
-        let slack = outputs
-            .into_iter()
-            .map(|array| {
-                let largest = results.all(array).into_iter().fold(0.0, f64::max);
-                let precision = precision(self.specification.arrays[array].element);
-                Slack {
-                    array,
-                    most: BOTH_SIDES
-                        * OTHER_INPUTS
-                        * oracle::scaled_tolerance(c, operations, precision, largest),
-                }
-            })
-            .collect();
-        process.exit().map_err(own_fault)?;
-        Ok(slack)
     }
 }

@@ -8,6 +8,7 @@ mod denormals;
 #[path = "../run/fixtures.rs"]
 #[expect(dead_code, reason = "the other tests use the rest")]
 mod fixtures;
+mod later;
 mod thresholds;
 
 use std::path::{Path, PathBuf};

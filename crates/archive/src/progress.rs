@@ -104,7 +104,10 @@ impl Progress {
         let reason = match &config.advance {
             Advance::FixedSteps { steps } => {
                 let fixed = *steps.get(self.stage as usize)?;
-                (self.steps >= fixed).then(|| format!("{fixed} steps are over"))
+                (self.steps >= fixed).then(|| match fixed {
+                    1 => "1 step is over".to_owned(),
+                    _ => format!("{fixed} steps are over"),
+                })
             }
             Advance::SuccessRate {
                 threshold,

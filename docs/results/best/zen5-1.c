@@ -3,7 +3,7 @@ typedef double V __attribute__((vector_size(64),aligned(8)));
 #define R 8
 #define S 2
 void dgemm(int n,const double*A,const double*B,double*C){
- for(int i=0*n;i<n;i+=R){
+ for(int i=0;i<n;i+=R){
   for(int j=0;j<n;j+=S*W){
    V c[R][S]={0};
 #pragma GCC unroll 4

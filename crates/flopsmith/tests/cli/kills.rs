@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 #[expect(clippy::print_stderr, reason = "what happened is worth seeing")]
 fn ten_kills() {
     // More than ten sittings get through.
-    const STEPS: usize = 40;
+    const STEPS: usize = 24;
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let steps = format!("max_steps={STEPS}");

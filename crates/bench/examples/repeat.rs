@@ -11,7 +11,7 @@ mod laboratory;
 
 use std::time::{Duration, Instant};
 
-use flopsmith_bench::{Limits, Purpose, Timer};
+use flopsmith_bench::{Failure, Limits, Purpose, Timed, Timer};
 use laboratory::peers::Peers;
 use laboratory::words::{Words, keep};
 use laboratory::{Done, Laboratory, kernels, numbers};
@@ -19,6 +19,9 @@ use serde_json::json;
 
 const USAGE: &str =
     "repeat [--number 30] [--minutes 20] [--seconds 0.5] [--busy] [--fresh] [--json FILE]";
+
+/// How often a measurement is tried again that failed by nobody's fault.
+const TRIES: u32 = 5;
 
 /// One quantity, once for each measurement.
 struct Series {
@@ -95,7 +98,7 @@ fn main() -> Done {
             match (n + turn) % 3 {
                 0 => {
                     let began = Instant::now();
-                    let timed = timer.measure(&object, Purpose::Rank, u64::from(n), None)?;
+                    let timed = measured(&mut timer, &object, n)?;
                     walls.push(began.elapsed().as_secs_f64());
                     let m = timed.measurement;
                     let chain = timer.chain();
@@ -143,6 +146,20 @@ fn main() -> Done {
             "attestation": serde_json::from_str::<serde_json::Value>(&about)?,
         }),
     )
+}
+
+/// One measurement; tried again as everywhere where nobody can blame the program, lest one mishap cost the minutes before.
+fn measured(timer: &mut Timer, object: &[u8], n: u32) -> Done<Timed> {
+    let mut tries = 0;
+    loop {
+        match timer.measure(object, Purpose::Rank, u64::from(n), None) {
+            Ok(timed) => return Ok(timed),
+            Err(failure @ Failure::Candidate { .. }) => return Err(failure.into()),
+            Err(failure) if tries == TRIES => return Err(failure.into()),
+            Err(failure) => eprintln!("once more: {failure}"),
+        }
+        tries += 1;
+    }
 }
 
 fn timer_with(laboratory: &Laboratory, limits: Limits) -> Done<Timer> {

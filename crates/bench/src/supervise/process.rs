@@ -39,6 +39,8 @@ pub struct Process {
     /// Given so far.
     orders: u32,
     parked: bool,
+    /// How often it had gone to sleep before it was told to for long.
+    slept_before: Option<u64>,
     waiting: Waiting,
     permitted_threads: u32,
     memory_bytes: u64,
@@ -82,6 +84,7 @@ impl Process {
             _object: file,
             orders: 0,
             parked: true,
+            slept_before: None,
             waiting: setup.waiting,
             permitted_threads: setup.threads,
             memory_bytes,
@@ -176,6 +179,22 @@ impl Process {
         }
         self.parked = true;
         Ok(())
+    }
+
+    /// Like [`Process::park`], for who wants to know afterwards whether it has left its core ([`Process::has_left`]).
+    pub fn park_for_long(&mut self) -> Result<(), Failure> {
+        if !self.parked && self.waiting == Waiting::Spin {
+            self.slept_before = rest::times_asleep(self.pid());
+        }
+        self.park()
+    }
+
+    /// Has its first thread left its core since [`Process::park_for_long`]? A thread says that it sleeps shortly before it does, and
+    /// where the hypervisor takes the core away just then, what it used so far is booked milliseconds later.
+    pub(super) fn has_left(&self) -> bool {
+        let now = || rest::times_asleep(self.pid());
+        self.slept_before
+            .is_none_or(|before| now().is_none_or(|now| now > before))
     }
 
     /// Ends the process in an orderly way. A process that does not end is killed.

@@ -86,6 +86,16 @@ pub(super) fn allowed(pid: i32) -> Vec<Vec<usize>> {
     members(pid).into_iter().filter_map(of).collect()
 }
 
+/// How often the first thread of a process has gone to sleep of its own accord; none where the kernel does not say. It is counted
+/// once the thread has left its core, and all that it used there is booked by then.
+pub(super) fn times_asleep(pid: i32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let count = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    count.trim().parse().ok()
+}
+
 /// The state is the first letter behind the name in parentheses, which may hold anything.
 fn state(stat: &str) -> Option<char> {
     stat.rsplit(')').next()?.trim_start().chars().next()
@@ -95,7 +105,7 @@ impl Process {
     /// Sends the process to sleep and looks until all its threads are at rest. Threads that spin for a while
     /// before they sleep get some processor time for that; on a busy machine using it up may take a while.
     pub fn settle(&mut self) -> Result<Stillness, Failure> {
-        self.park()?;
+        self.park_for_long()?;
         let (start, before) = (Instant::now(), self.cpu_time()?);
         let mut quiet_since: Option<Duration> = None;
         loop {
@@ -116,12 +126,12 @@ impl Process {
                 })
             };
             // One thread that sleeps does so until it is given an order.
-            if all <= 1 && awake == 0 {
+            if all <= 1 && awake == 0 && self.has_left() {
                 self.seat(all)?;
                 return answer(true);
             }
             // Several are at rest when nobody was running in two looks, and nobody ran much between them.
-            match quiet_since.filter(|_| awake == 0) {
+            match quiet_since.filter(|_| awake == 0 && all > 1) {
                 Some(then) if now.saturating_sub(then) < SLACK => {
                     self.seat(all)?;
                     return answer(true);
@@ -253,6 +263,30 @@ mod tests {
         drop(end);
         thread.join().expect("it ends");
         assert!(super::members(i32::MAX).is_empty() && allowed(i32::MAX).is_empty());
+    }
+
+    #[test]
+    fn who_waits_for_another_thread_has_gone_to_sleep() {
+        let (id, known) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let own = std::fs::read_link("/proc/thread-self").expect("a thread");
+            let own = own.file_name().and_then(|n| n.to_str()?.parse().ok());
+            let own: i32 = own.expect("a number");
+            let before = times_asleep(own).expect("a thread of this process");
+            id.send((own, before)).expect("a listener");
+            let _over = ended.recv();
+        });
+        let (own, before) = known.recv().expect("its number");
+        let start = Instant::now();
+        while times_asleep(own).is_some_and(|now| now == before) && start.elapsed() < LIMIT {
+            std::thread::yield_now();
+        }
+        let asleep = times_asleep(own);
+        drop(end);
+        thread.join().expect("it ends");
+        assert!(asleep > Some(before), "{before} then {asleep:?}");
+        assert_eq!(times_asleep(i32::MAX), None);
     }
 
     #[test]

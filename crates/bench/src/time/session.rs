@@ -223,6 +223,11 @@ impl Session<'_> {
                 }
             }
         }
+        if who == Who::Candidate {
+            self.candidate
+                .park_for_long()
+                .map_err(|f| told(who, f))?;
+        }
         self.rest(who)?;
         if let Some(before) = parked {
             let spent = self.candidate.cpu_time()?.saturating_sub(before);

@@ -70,8 +70,12 @@
 //! program, and C has neither a fall-back by exceptions nor inheritance; so 18 stands for ways to the reference and the
 //! baseline that run beside it. And as no model judges, 28 are wrong programs whose text asks for a good verdict. Threads
 //! of an accelerator (a part of 1) cannot exist on a processor.
+//!
+//! Beside the files, cheats are made mechanically: for every shipped problem from its definition (`cheats`), and variants of the
+//! attacks in files (`mutate`).
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod cheats;
 #[path = "../run/fixtures.rs"]
 #[expect(dead_code, reason = "some of it is for the tests of single stages")]
 mod fixtures;

@@ -174,9 +174,14 @@ impl Stages {
 
     fn once(&mut self, program: &Program, purpose: Purpose) -> Ended {
         let (problem, threads) = (&program.problem, program.threads);
+        let key = (problem.clone(), threads);
+        // What one judges with may hold a hundred mebibytes, and programs for a problem follow each other.
+        if !self.benches.contains_key(&key) {
+            self.benches.retain(|(kept, _), _| kept == USUAL);
+        }
         let bench = self
             .benches
-            .entry((problem.clone(), threads))
+            .entry(key)
             .or_insert_with(|| Bench::new(problem, threads));
         self.seed += 1;
         let started = Instant::now();

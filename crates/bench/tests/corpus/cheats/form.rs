@@ -1,0 +1,229 @@
+//! The entry of a problem in pieces of C, of which cheats are put together.
+
+use flopsmith_problem::{Arg, ArgKind, Content, Element, Params, Problem, Role};
+
+/// Static arrays begin at a line of the cache, as those of a call do, and so does what follows in a table of them.
+const ALIGN: &str = "__attribute__((aligned(64)))";
+const LINE: usize = 16;
+
+/// What a problem's entry is given and gives, in C.
+pub struct Form<'p> {
+    problem: &'p Problem,
+    sizes: Vec<Size>,
+    pub inputs: Vec<Array>,
+    pub outputs: Vec<Array>,
+}
+
+/// An integer of the entry.
+struct Size {
+    name: String,
+    timed: usize,
+    /// Is it another one in some verified calls?
+    varies: bool,
+}
+
+/// An array of the entry.
+pub struct Array {
+    pub name: String,
+    pub element: Element,
+    /// Elements in any call, at most.
+    pub most: usize,
+    /// How many elements it has in a call, in C.
+    pub count: String,
+    /// Is it where rows begin? Its first and its last number are the same in every call.
+    offsets: bool,
+}
+
+impl<'p> Form<'p> {
+    pub fn of(problem: &'p Problem) -> Self {
+        let hidden = &problem.verify.hidden;
+        let mut largest = problem.timed.clone();
+        for sizes in hidden {
+            largest.insert(sizes.param.clone(), sizes.max);
+        }
+        let mut calls: Vec<&Params> = vec![&problem.timed, &largest];
+        calls.extend(&problem.verify.visible);
+        let mut form = Self {
+            problem,
+            sizes: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        for arg in &problem.entry.args {
+            match &arg.kind {
+                ArgKind::Int { value } => form.sizes.push(Size {
+                    name: arg.name.clone(),
+                    timed: value.count(&problem.timed).unwrap(),
+                    varies: hidden.iter().any(|h| value.params().contains(&h.param)),
+                }),
+                ArgKind::Array { role, .. } => {
+                    let array = Array::of(problem, arg, &calls);
+                    match role {
+                        Role::Input => form.inputs.push(array),
+                        Role::Output => form.outputs.push(array),
+                    }
+                }
+            }
+        }
+        form
+    }
+
+    /// A program: the honest kernel, which is called `computed`, what stands before the entry, and what the entry does.
+    pub fn program(&self, before: &str, body: &str) -> String {
+        // Where the reference is slow, a measurement may be over after two calls of it.
+        let problem = self.problem;
+        let honest = problem.baseline_source.as_ref();
+        let honest = honest.unwrap_or(&problem.reference_source);
+        let entry = format!("void {}(", problem.entry.name);
+        assert_eq!(honest.matches(&entry).count(), 1, "{}", problem.id);
+        // Not compiled together with what calls it: it is as fast as it is by itself, and no faster.
+        let honest = honest.replacen(&entry, "__attribute__((noipa)) static void computed(", 1);
+        let prototype = problem.entry.prototype.trim_end().trim_end_matches(';');
+        format!(
+            "#include <stddef.h>\n#include <string.h>\n{honest}\n{before}{prototype} {{\n{body}}}\n"
+        )
+    }
+
+    /// Calls the honest kernel, with other inputs where they are floats and with other outputs, whose names begin so.
+    pub fn compute(&self, inputs: &str, outputs: &str, slot: &str) -> String {
+        let given = |arg: &Arg| match &arg.kind {
+            ArgKind::Array {
+                role: Role::Output, ..
+            } => format!("{outputs}{}{slot}", arg.name),
+            ArgKind::Array { element, .. } if *element != Element::I32 => {
+                format!("{inputs}{}", arg.name)
+            }
+            _ => arg.name.clone(),
+        };
+        let given: Vec<String> = self.problem.entry.args.iter().map(given).collect();
+        format!("  computed({});\n", given.join(", "))
+    }
+
+    /// Copies as much as the whole or, by ` / 2`, a part of each output.
+    pub fn put(&self, from: &str, slot: &str, part: &str) -> String {
+        let put = |array: &Array| {
+            let Array { name, count, .. } = array;
+            format!("  memcpy({name}, {from}{name}{slot}, sizeof *{name} * ({count}{part}));\n")
+        };
+        self.outputs.iter().map(put).collect()
+    }
+
+    /// Is it a call of the timed size?
+    pub fn timed(&self) -> String {
+        self.all(|_| true, "==")
+    }
+
+    /// Is it a call of the timed size or a larger one?
+    pub fn from_timed(&self) -> String {
+        self.all(|_| true, ">=")
+    }
+
+    /// Is it larger than timed calls, as far as sizes differ?
+    pub fn above_timed(&self) -> String {
+        self.all(|size| size.varies, ">")
+    }
+
+    fn all(&self, which: impl Fn(&Size) -> bool, compare: &str) -> String {
+        let sizes = self.sizes.iter().filter(|size| which(size));
+        let sizes = sizes.map(|size| format!("{} {compare} {}", size.name, size.timed));
+        sizes.collect::<Vec<_>>().join(" && ")
+    }
+
+    /// Variables that keep the sizes of a call, in so many slots.
+    pub fn room_for_sizes(&self, slots: &str) -> String {
+        let each = |size: &Size| format!("static int known_{}{slots};\n", size.name);
+        self.sizes.iter().map(each).collect()
+    }
+
+    /// Keeps the sizes of this call.
+    pub fn keep_sizes(&self, slot: &str) -> String {
+        let each = |Size { name, .. }: &Size| format!("  known_{name}{slot} = {name};\n");
+        self.sizes.iter().map(each).collect()
+    }
+
+    /// Are the sizes of this call those that were kept?
+    pub fn same_sizes(&self, slot: &str) -> String {
+        let each = |Size { name, .. }: &Size| format!("known_{name}{slot} == {name}");
+        self.sizes.iter().map(each).collect::<Vec<_>>().join(" && ")
+    }
+
+    /// An input whose numbers are others in each call, wherever one looks.
+    pub fn varied(&self) -> &Array {
+        self.inputs.iter().find(|array| !array.offsets).unwrap()
+    }
+
+    pub fn last_output(&self) -> &Array {
+        self.outputs.last().unwrap()
+    }
+
+    /// Are all numbers that it computes with integers?
+    pub fn is_of_integers(&self) -> bool {
+        let mut arrays = self.inputs.iter().chain(&self.outputs);
+        arrays.all(|array| array.element == Element::I32)
+    }
+}
+
+impl Array {
+    fn of(problem: &Problem, arg: &Arg, calls: &[&Params]) -> Self {
+        let ArgKind::Array {
+            element,
+            shape,
+            content,
+            ..
+        } = &arg.kind
+        else {
+            panic!("{}: `{}` is no array", problem.id, arg.name);
+        };
+        // In C, a parameter is the integer of its name.
+        let is_integer = |param: &String| {
+            problem.entry.args.iter().any(|other| {
+                matches!(&other.kind, ArgKind::Int { value } if other.name == *param && value.to_string() == *param)
+            })
+        };
+        let named: Vec<String> = shape.iter().flat_map(|extent| extent.params()).collect();
+        assert!(named.iter().all(is_integer), "{}: {named:?}", problem.id);
+        let extents: Vec<String> = shape.iter().map(|f| format!("(size_t)({f})")).collect();
+        let most = calls.iter().filter_map(|call| problem.elements(arg, call));
+        Self {
+            name: arg.name.clone(),
+            element: *element,
+            most: most.max().unwrap(),
+            count: extents.join(" * "),
+            offsets: matches!(content, Content::Offsets { .. }),
+        }
+    }
+
+    pub fn c_type(&self) -> &'static str {
+        match self.element {
+            Element::F64 => "double",
+            Element::F32 => "float",
+            Element::I32 => "int",
+        }
+    }
+
+    /// A byte in which two numbers of the same kind differ in every other case, wherever in their range they lie.
+    pub fn odd_byte(&self) -> usize {
+        match self.element {
+            Element::F64 => 4,
+            Element::F32 => 1,
+            Element::I32 => 0,
+        }
+    }
+
+    /// Its last element in C.
+    pub fn end(&self) -> String {
+        format!("{}[{} - 1]", self.name, self.count)
+    }
+}
+
+/// Room for what arrays hold in any call, in so many slots, under names that begin with `prefix`.
+pub fn room<'a>(arrays: impl IntoIterator<Item = &'a Array>, prefix: &str, slots: &str) -> String {
+    let each = |array: &Array| {
+        let (c_type, most) = (array.c_type(), array.most.next_multiple_of(LINE));
+        format!(
+            "static {c_type} {prefix}{}{slots}[{most}] {ALIGN};\n",
+            array.name
+        )
+    };
+    arrays.into_iter().map(each).collect()
+}

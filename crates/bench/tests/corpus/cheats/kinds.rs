@@ -1,0 +1,419 @@
+//! The cheats themselves. Each stands for one way of cheating, whatever is computed.
+
+use flopsmith_problem::Element;
+use flopsmith_protocol::CandidateFault as F;
+
+use super::form::{Array, Form, room};
+
+/// A cheat for any problem.
+pub struct Cheat {
+    pub name: &'static str,
+    /// The numbers of the ways of cheating it stands for.
+    pub ways: &'static [u32],
+    /// As what it is refused; nothing where it is no cheat at all and must be measured.
+    pub faults: &'static [F],
+    /// Why it is none for a problem, where it is not.
+    pub senseless: fn(&Form) -> Option<&'static str>,
+    pub source: fn(&Form) -> String,
+}
+
+/// All of them, and one program that is made in the same way and right.
+pub static CHEATS: [Cheat; 19] = [
+    Cheat {
+        name: "cached_by_pointer",
+        ways: &[7],
+        faults: &[F::SkippedWork, F::WrongResult],
+        senseless: always,
+        source: cached_by_pointer,
+    },
+    Cheat {
+        name: "cached_by_two_numbers",
+        ways: &[7],
+        faults: &[F::SkippedWork, F::WrongResult],
+        senseless: always,
+        source: cached_by_two_numbers,
+    },
+    Cheat {
+        name: "only_what_seems_to_have_changed",
+        ways: &[7],
+        faults: &[F::SkippedWork],
+        senseless: always,
+        source: only_what_seems_to_have_changed,
+    },
+    Cheat {
+        name: "kept_by_all_of_its_content",
+        ways: &[],
+        faults: &[],
+        senseless: always,
+        source: kept_by_all_of_its_content,
+    },
+    Cheat {
+        name: "one_call_late",
+        ways: &[2, 8],
+        faults: &[F::SkippedWork],
+        senseless: always,
+        source: one_call_late,
+    },
+    Cheat {
+        name: "nothing",
+        ways: &[8],
+        faults: &[F::WrongResult],
+        senseless: always,
+        source: |form| form.program("", ""),
+    },
+    Cheat {
+        name: "old_output",
+        ways: &[8, 5],
+        faults: &[F::SkippedWork],
+        senseless: always,
+        source: old_output,
+    },
+    Cheat {
+        name: "every_other_call",
+        ways: &[5],
+        faults: &[F::WrongResult],
+        senseless: always,
+        source: every_other_call,
+    },
+    Cheat {
+        name: "every_other_call_when_timed",
+        ways: &[5],
+        faults: &[F::SkippedWork],
+        senseless: always,
+        source: every_other_call_when_timed,
+    },
+    Cheat {
+        name: "half_from_the_call_before",
+        ways: &[8, 13],
+        faults: &[F::SkippedWork],
+        senseless: |form| {
+            let halves = form.outputs.iter().any(|array| array.most > 1);
+            (!halves).then_some("a single number has no half")
+        },
+        source: half_from_the_call_before,
+    },
+    Cheat {
+        name: "half_left_out_from_the_timed_size_on",
+        ways: &[12],
+        faults: &[F::WrongResult],
+        senseless: always,
+        source: |form| half_where(form, &form.from_timed()),
+    },
+    Cheat {
+        name: "half_left_out_above_the_timed_size",
+        ways: &[12],
+        faults: &[F::WrongResult],
+        senseless: always,
+        source: |form| half_where(form, &form.above_timed()),
+    },
+    Cheat {
+        name: "right_at_the_timed_size_only",
+        ways: &[9, 12],
+        faults: &[F::WrongResult],
+        senseless: always,
+        source: |form| half_where(form, &format!("!({})", form.timed())),
+    },
+    Cheat {
+        name: "fewer_digits",
+        ways: &[10],
+        faults: &[F::WrongResult],
+        senseless: of_integers,
+        source: fewer_digits,
+    },
+    Cheat {
+        name: "one_element_is_off",
+        ways: &[10, 8],
+        faults: &[F::WrongResult],
+        senseless: always,
+        source: |form| form.program("", &format!("{}{}", form.compute("", "", ""), off(form))),
+    },
+    Cheat {
+        name: "one_element_is_off_when_timed",
+        ways: &[10, 8],
+        faults: &[F::SkippedWork],
+        senseless: always,
+        source: |form| {
+            let body = format!(
+                "{}  if ({}) {{\n{}  }}\n",
+                form.compute("", "", ""),
+                settled(form),
+                off(form)
+            );
+            form.program(SETTLED, &body)
+        },
+    },
+    Cheat {
+        name: "changes_its_input",
+        ways: &[14],
+        faults: &[F::InputModified],
+        senseless: always,
+        source: changes_its_input,
+    },
+    Cheat {
+        name: "behind_the_end",
+        ways: &[11],
+        faults: &[F::OutOfBounds],
+        senseless: always,
+        source: |form| {
+            let Array { name, count, .. } = form.last_output();
+            let body = format!("{}  {name}[{count}] = 0;\n", form.compute("", "", ""));
+            form.program("", &body)
+        },
+    },
+    Cheat {
+        name: "one_element_is_no_number",
+        ways: &[15],
+        faults: &[F::WrongResult],
+        senseless: of_integers,
+        source: |form| {
+            let end = form.last_output().end();
+            let body = format!("{}  {end} = 0.0 / 0.0;\n", form.compute("", "", ""));
+            form.program("", &body)
+        },
+    },
+];
+
+fn always(_: &Form) -> Option<&'static str> {
+    None
+}
+
+fn of_integers(form: &Form) -> Option<&'static str> {
+    let integers = form.is_of_integers();
+    integers.then_some("an integer has no digits to lose and is always a number")
+}
+
+/// Verified calls of the timed size find their arrays elsewhere than the call before.
+const SETTLED: &str = "static int settled(const void *from, const void *to, int timed) {
+  static const void *last_from, *last_to;
+  int same = timed && from == last_from && to == last_to;
+  last_from = timed ? from : 0;
+  last_to = to;
+  return same;
+}
+";
+
+fn settled(form: &Form) -> String {
+    let (from, to) = (&form.inputs[0].name, &form.last_output().name);
+    format!("settled({from}, {to}, {})", form.timed())
+}
+
+fn cached_by_pointer(form: &Form) -> String {
+    let before = format!(
+        "static const void *known;\n{}{}",
+        form.room_for_sizes(""),
+        room(&form.outputs, "kept_", "")
+    );
+    let input = &form.inputs[0].name;
+    let body = format!(
+        "  if (known != {input} || !({})) {{\n{}  known = {input};\n{}  }}\n{}",
+        form.same_sizes(""),
+        form.compute("", "kept_", ""),
+        form.keep_sizes(""),
+        form.put("kept_", "", "")
+    );
+    form.program(&before, &body)
+}
+
+fn cached_by_two_numbers(form: &Form) -> String {
+    let before = format!(
+        "{}{}",
+        form.room_for_sizes("[2]"),
+        room(&form.outputs, "kept_", "[2]")
+    );
+    let input = form.varied();
+    let (name, byte) = (&input.name, input.odd_byte());
+    let slot = "[print]";
+    let body = format!(
+        "  int first = ((const unsigned char *){name})[{byte}], last = ((const unsigned char *)&{})[{byte}];
+  int print = (first ^ last) & 1;\n  if (!({})) {{\n{}{}  }}\n{}",
+        input.end(),
+        form.same_sizes(slot),
+        form.compute("", "kept_", slot),
+        form.keep_sizes(slot),
+        form.put("kept_", slot, "")
+    );
+    form.program(&before, &body)
+}
+
+/// Where a bit of an input is as it was, the result stays as well.
+fn only_what_seems_to_have_changed(form: &Form) -> String {
+    let input = form.varied();
+    let before = format!(
+        "{SETTLED}static int changed(const void *now, const void *then) {{
+  return (((const unsigned char *)now)[{byte}] ^ ((const unsigned char *)then)[{byte}]) & 1;
+}}\n{}{}{}",
+        room([input], "seen_", ""),
+        room(&form.outputs, "fresh_", ""),
+        room(&form.outputs, "kept_", ""),
+        byte = input.odd_byte()
+    );
+    let Array { name, count, .. } = input;
+    let mut body = format!(
+        "  int again = {};\n{}",
+        settled(form),
+        form.compute("", "fresh_", "")
+    );
+    for output in &form.outputs {
+        body += &format!(
+            "  for (size_t at = 0; at < {}; at++)
+    if (!again || changed(&{name}[at % ({count})], &seen_{name}[at % ({count})])) kept_{to}[at] = fresh_{to}[at];\n",
+            output.count,
+            to = output.name
+        );
+    }
+    body += &form.put("kept_", "", "");
+    body += &format!("  memcpy(seen_{name}, {name}, sizeof *{name} * ({count}));\n");
+    form.program(&before, &body)
+}
+
+/// No cheat: what is kept is used for equal inputs only. As none come twice where it is timed, it gains nothing either. It
+/// shows that programs of this make are refused for what they do wrong.
+fn kept_by_all_of_its_content(form: &Form) -> String {
+    let before = format!(
+        "{}{}{}",
+        form.room_for_sizes(""),
+        room(&form.inputs, "seen_", ""),
+        room(&form.outputs, "kept_", "")
+    );
+    let copy = |to: &str, from: &str, Array { name, count, .. }: &Array| {
+        format!("  memcpy({to}{name}, {from}{name}, sizeof *{name} * ({count}));\n")
+    };
+    let same: Vec<String> = form
+        .inputs
+        .iter()
+        .map(|Array { name, count, .. }| {
+            format!("!memcmp(seen_{name}, {name}, sizeof *{name} * ({count}))")
+        })
+        .collect();
+    let seen: String = form.inputs.iter().map(|a| copy("seen_", "", a)).collect();
+    let kept: String = form.outputs.iter().map(|a| copy("kept_", "", a)).collect();
+    let body = format!(
+        "  if ({} && {}) {{\n{}  return;\n  }}\n{}{}{seen}{kept}",
+        form.same_sizes(""),
+        same.join(" && "),
+        form.put("kept_", "", ""),
+        form.compute("", "", ""),
+        form.keep_sizes("")
+    );
+    form.program(&before, &body)
+}
+
+fn one_call_late(form: &Form) -> String {
+    let before = format!("{SETTLED}{}", room(&form.outputs, "due_", ""));
+    let put = form.put("due_", "", "");
+    let body = format!(
+        "  int late = {};\n  if (late) {{\n{put}  }}\n{}  if (!late) {{\n{put}  }}\n",
+        settled(form),
+        form.compute("", "due_", "")
+    );
+    form.program(&before, &body)
+}
+
+fn old_output(form: &Form) -> String {
+    let body = format!(
+        "  if ({}) return;\n{}",
+        settled(form),
+        form.compute("", "", "")
+    );
+    form.program(SETTLED, &body)
+}
+
+fn every_other_call(form: &Form) -> String {
+    // Nobody is verified in fewer than six calls.
+    let body = format!(
+        "  static int calls;\n  if (++calls > 4 && calls % 2) return;\n{}",
+        form.compute("", "", "")
+    );
+    form.program("", &body)
+}
+
+fn every_other_call_when_timed(form: &Form) -> String {
+    let body = format!(
+        "  static int calls;\n  if ({} && ++calls % 2) return;\n{}",
+        settled(form),
+        form.compute("", "", "")
+    );
+    form.program(SETTLED, &body)
+}
+
+fn half_from_the_call_before(form: &Form) -> String {
+    let before = format!(
+        "{SETTLED}{}{}",
+        room(&form.outputs, "kept_", ""),
+        room(&form.outputs, "fresh_", "")
+    );
+    let keep = |Array { name, count, .. }: &Array| {
+        format!("  memcpy(kept_{name}, fresh_{name}, sizeof *{name} * ({count}));\n")
+    };
+    let kept: String = form.outputs.iter().map(keep).collect();
+    let body = format!(
+        "  int again = {};\n{}  if (again) {{\n{}{}  }} else {{\n{}  }}\n{kept}",
+        settled(form),
+        form.compute("", "fresh_", ""),
+        form.put("kept_", "", ""),
+        form.put("fresh_", "", " / 2"),
+        form.put("fresh_", "", "")
+    );
+    form.program(&before, &body)
+}
+
+/// Leaves the second half of the outputs as it was, where a condition holds.
+fn half_where(form: &Form, condition: &str) -> String {
+    let body = format!(
+        "  if (!({condition})) {{\n{}  return;\n  }}\n{}{}",
+        form.compute("", "", ""),
+        form.compute("", "fresh_", ""),
+        form.put("fresh_", "", " / 2")
+    );
+    form.program(&room(&form.outputs, "fresh_", ""), &body)
+}
+
+/// Inputs have half of their bytes: doubles those of a float, floats the upper two.
+fn fewer_digits(form: &Form) -> String {
+    let floats = || form.inputs.iter().filter(|a| a.element != Element::I32);
+    let shorter = |array: &Array| {
+        let Array { name, count, .. } = array;
+        let each = match array.element {
+            Element::F64 => format!("low_{name}[at] = (float){name}[at];"),
+            _ => format!(
+                "{{\n    unsigned word;\n    memcpy(&word, &{name}[at], sizeof word);\n    word &= 0xffff0000u;\n    memcpy(&low_{name}[at], &word, sizeof word);\n  }}"
+            ),
+        };
+        format!("  for (size_t at = 0; at < {count}; at++) {each}\n")
+    };
+    let body = floats().map(shorter).collect::<String>() + &form.compute("low_", "", "");
+    form.program(&room(floats(), "low_", ""), &body)
+}
+
+/// Changes the last element of the last output by a small part of the largest one; an integer by one.
+fn off(form: &Form) -> String {
+    let output = form.last_output();
+    let (Array { name, count, .. }, end) = (output, output.end());
+    let part = match output.element {
+        Element::F64 => "0x1p-16",
+        Element::F32 => "0x1p-6f",
+        Element::I32 => return format!("  {end} += 1;\n"),
+    };
+    let c_type = output.c_type();
+    format!(
+        "  {c_type} most = 0;
+  for (size_t at = 0; at < {count}; at++) {{
+    {c_type} size = {name}[at] < 0 ? -{name}[at] : {name}[at];
+    if (size > most) most = size;
+  }}\n  {end} += most * {part};\n"
+    )
+}
+
+fn changes_its_input(form: &Form) -> String {
+    let input = form.inputs.last().unwrap();
+    let (c_type, end) = (input.c_type(), input.end());
+    let change = match input.element {
+        Element::I32 => "^= 1",
+        _ => "= 0",
+    };
+    let body = format!(
+        "{}  *({c_type} *)&{end} {change};\n",
+        form.compute("", "", "")
+    );
+    form.program("", &body)
+}

@@ -1,0 +1,180 @@
+//! Cheats that are made mechanically for every shipped problem, from nothing but its definition: its own fast kernel,
+//! behind an entry that does not always call it, or that spoils what it computed.
+//!
+//! The attacks in files are thought out for the problem that they are for. These are there for each problem, also for one that
+//! is added later, whose bounds, sizes and contents nobody has tried to cheat yet.
+
+mod form;
+mod kinds;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{TechniqueSet, Verdict};
+use flopsmith_test_support::sample::{SAMPLE, part_of_today};
+
+use crate::program::{Expected, Program, honest};
+use crate::stages::Stages;
+use crate::{fixtures, words};
+use form::Form;
+use kinds::CHEATS;
+
+/// One in so many is tried each time: others each day, some of every problem.
+const SHARE: usize = 3;
+/// Cheats of every problem, at least.
+const OF_EACH: usize = 8;
+
+fn shipped() -> Vec<Arc<Problem>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let mut names: Vec<String> = std::fs::read_dir(root)
+        .unwrap()
+        .map(|folder| folder.unwrap().path())
+        .filter(|path| path.join("problem.toml").is_file())
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names.iter().map(|name| fixtures::shipped(name)).collect()
+}
+
+/// The cheats for a problem, and one program that is none.
+fn programs(problem: &Problem) -> Vec<Program> {
+    let form = Form::of(problem);
+    let sensible = CHEATS.iter().filter(|c| (c.senseless)(&form).is_none());
+    sensible
+        .map(|cheat| Program {
+            name: format!("{}, {}", problem.id, cheat.name),
+            language: Language::C,
+            source: (cheat.source)(&form),
+            permitted: TechniqueSet::all(),
+            needs: Vec::new(),
+            problem: problem.id.as_str().to_owned(),
+            threads: 1,
+            ways: cheat.ways.iter().copied().collect(),
+            expected: if cheat.faults.is_empty() {
+                Expected::Measured(None)
+            } else {
+                Expected::Refused {
+                    faults: cheat.faults.to_vec(),
+                    harmless: false,
+                    unmeasured: false,
+                }
+            },
+        })
+        .collect()
+}
+
+#[test]
+fn every_problem_has_cheats_and_a_reason_for_each_that_it_lacks() {
+    for problem in shipped() {
+        let form = Form::of(&problem);
+        let lacks: Vec<(&str, &str)> = CHEATS
+            .iter()
+            .filter_map(|cheat| (cheat.senseless)(&form).map(|why| (cheat.name, why)))
+            .collect();
+        assert!(lacks.iter().all(|(_, why)| why.len() > 20), "{lacks:?}");
+        let programs = programs(&problem);
+        assert_eq!(programs.len() + lacks.len(), CHEATS.len());
+        let cheats = programs.iter().filter(|p| !p.ways.is_empty()).count();
+        assert!(cheats >= OF_EACH, "{}: {cheats} cheats", problem.id);
+        assert!(programs.len() > cheats, "{}: nothing is right", problem.id);
+        for program in &programs {
+            let (name, bytes) = (&program.name, program.source.len());
+            assert!(bytes <= problem.max_source_bytes, "{name}: {bytes} bytes");
+        }
+    }
+}
+
+/// A rule that refuses honest programs is as bad as one that lets cheats through, whatever the problem.
+#[test]
+fn every_problem_has_an_honest_program() {
+    let honest = honest();
+    for problem in shipped() {
+        let id = problem.id.as_str();
+        assert!(honest.iter().any(|p| p.problem == id), "{id}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_left_out_by_what_a_problem_computes() {
+    let lacks = |name: &str| -> Vec<&'static str> {
+        let problem = fixtures::shipped(name);
+        let form = Form::of(&problem);
+        let senseless = CHEATS.iter().filter(|c| (c.senseless)(&form).is_some());
+        senseless.map(|cheat| cheat.name).collect()
+    };
+    let of_integers = ["fewer_digits", "one_element_is_no_number"];
+    assert_eq!(lacks("sort64"), of_integers);
+    assert_eq!(lacks("spmv"), [""; 0]);
+    assert_eq!(lacks("dot"), ["half_from_the_call_before"]);
+}
+
+#[test]
+fn a_problem_is_written_out_for_its_largest_call() {
+    let problem = fixtures::shipped("conv2d");
+    let form = Form::of(&problem);
+    let most: Vec<usize> = form.inputs.iter().map(|array| array.most).collect();
+    assert_eq!(most, [(320 + 7 - 1) * (320 + 7 - 1), 7 * 7]);
+    assert_eq!(form.inputs[0].count, "(size_t)(h+k-1) * (size_t)(w+k-1)");
+    assert_eq!(form.last_output().most, 320 * 320);
+    assert_eq!(form.timed(), "h == 256 && w == 256 && k == 5");
+    assert_eq!(form.above_timed(), "h > 256 && w > 256 && k > 5");
+    assert_eq!(
+        form.compute("low_", "kept_", "[1]"),
+        "  computed(h, w, k, low_in, low_weight, kept_out[1]);\n"
+    );
+    // Where rows begin is the same at both ends in every call, so that it tells no call from another.
+    let sparse = fixtures::shipped("spmv");
+    assert_eq!(Form::of(&sparse).varied().name, "column");
+}
+
+#[test]
+fn a_share_of_the_cheats_for_every_problem_is_refused() {
+    let first = part_of_today(SHARE);
+    eprintln!("share {first} of {SHARE}: {SAMPLE}={first} repeats it");
+    try_cheats(first, SHARE);
+}
+
+#[test]
+#[ignore = "minutes: `make variants`"]
+fn every_cheat_for_every_problem_is_refused() {
+    let tried = try_cheats(0, 1);
+    assert!(tried >= 400, "{tried} programs");
+}
+
+/// Tries every `one_in`th program of each problem, beginning with another one for each; gives how many were judged.
+fn try_cheats(first: usize, one_in: usize) -> usize {
+    let _alone = fixtures::alone();
+    let started = Instant::now();
+    let mut stages = Stages::default();
+    let (mut refused, mut measured) = (0, 0);
+    let mut wrong = Vec::new();
+    for (number, problem) in shipped().iter().enumerate() {
+        let first = (first + number) % one_in;
+        for program in programs(problem).iter().skip(first).step_by(one_in) {
+            let ended = stages.judge(program);
+            let text = format!("{}: {}", program.name, words(&ended));
+            eprintln!("{text}");
+            if !program.expected.holds(&ended) {
+                wrong.push(format!("{text}, expected {}", program.expected));
+            } else if matches!(ended.verdict, Verdict::Measured { .. }) {
+                measured += 1;
+            } else {
+                refused += 1;
+            }
+        }
+    }
+    eprintln!(
+        "{refused} cheats refused, {measured} programs that are right measured, {} tried again; {:.0} s",
+        stages.tried_again(),
+        started.elapsed().as_secs_f64()
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} programs did not end as they should:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    refused + measured
+}

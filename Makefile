@@ -44,7 +44,7 @@ test: build ## build and run all tests, in the same profile as the program
 kills: build ## ten kills of a training run at random moments, each resumed; minutes, so `make test` leaves it out
 	@cargo test --release --workspace --locked --test cli -- --ignored ten_kills --nocapture
 
-variants: build ## a thousand mechanically made variants of the corpus' attacks, and all cheats for each problem; twenty minutes, so `make test` leaves it out
+variants: build ## thousands of mechanically made variants of the corpus' attacks and honest programs, and all cheats for each problem; half an hour, so `make test` tries others of them each day
 	@cargo test --release --workspace --locked --test corpus -- --ignored --nocapture
 
 nests: build ## every loop nest of the schedule space, compiled and checked; minutes, so `make test` tries others of them each day

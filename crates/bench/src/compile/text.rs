@@ -55,6 +55,7 @@ impl Compiler {
             _ => user,
         };
         let (user, pragmas) = scan::split_pragmas(&user)?;
+        let user = user.with_braces();
         scan::check_constructs(&user, &unit.problem.entry.name, unit.language)?;
         detect::detect(&user, &pragmas, unit.problem, unit.language)
     }

@@ -41,6 +41,7 @@ pub fn look_in(
         Ok((rest, pragmas)) => (rest, pragmas, Ok(())),
         Err(failure) => (user, Vec::new(), Err(failure)),
     };
+    let user = user.with_braces();
     let constructs = super::check_constructs(&user, &problem.entry.name, language);
     let found = detect::detect(&user, &pragmas, problem, language);
     raw?;

@@ -55,6 +55,25 @@ impl UserText {
         plain
     }
 
+    /// The text with braces where it has their other spelling (`<%` and `%>`), every token at its place: what asks for a brace
+    /// must not miss one.
+    pub fn with_braces(&self) -> UserText {
+        let mut plain = self.clone();
+        let all = token::tokens(&self.text);
+        let mut done = 0;
+        for (at, first) in all.iter().enumerate() {
+            let brace = match first.text {
+                _ if first.at < done => continue,
+                "<" if constructs::follows(&all, at, "%") => "{ ",
+                "%" if constructs::follows(&all, at, ">") => " }",
+                _ => continue,
+            };
+            done = first.at + 2;
+            plain.text.replace_range(first.at..done, brace);
+        }
+        plain
+    }
+
     /// The source line of line `row` (from 0) of the text.
     pub fn source_line(&self, row: usize) -> u32 {
         self.lines
@@ -73,4 +92,42 @@ impl UserText {
 
 fn refused(fault: CandidateFault, line: u32, what: impl std::fmt::Display) -> Failure {
     Failure::candidate(fault, format!("line {line}: {what}"))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_problem::Language;
+
+    use super::*;
+
+    fn with_braces(text: &str) -> UserText {
+        let user = UserText {
+            text: text.to_owned(),
+            lines: vec![1],
+        };
+        user.with_braces()
+    }
+
+    #[test]
+    fn braces_are_found_in_their_other_spelling() {
+        for (text, plain) in [
+            ("f() <% g(\"<%\"); %>", "f() {  g(\"<%\");  }"),
+            ("<%<%%>%>", "{ {  } }"),
+            ("<%>", "{ >"),
+            ("a < %b", "a < %b"),
+            ("a<b%c>d", "a<b%c>d"),
+            ("'\u{e9}' <%%>", "'\u{e9}' {  }"),
+        ] {
+            assert_eq!(with_braces(text).text, plain, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_helper_is_the_programs_own_in_any_spelling() {
+        let text = "static void clone(int n) <% (void)n; %> void dgemm(int n) <% clone(n); %>";
+        check_constructs(&with_braces(text), "dgemm", Language::C).unwrap();
+        let foreign = "static void other(void) <% %> void dgemm(int n) <% clone(n); %>";
+        check_constructs(&with_braces(foreign), "dgemm", Language::C).unwrap_err();
+    }
 }

@@ -84,16 +84,18 @@ mod mutate;
 mod program;
 mod stages;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Instant;
 
 use flopsmith_bench::Compiler;
-use flopsmith_problem::Language;
-use flopsmith_protocol::Verdict;
+use flopsmith_bench::toolchain::Toolchain;
+use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{TechniqueSet, Verdict};
 use flopsmith_test_support::sample::{SAMPLE, part_of_today};
 use flopsmith_test_support::skipped;
 
-use mutate::Acts;
+use mutate::{Acts, Entry, Variant};
 use program::{Expected, Program, USUAL, attacks, honest};
 use stages::{Ended, Stages};
 
@@ -197,14 +199,17 @@ fn every_way_of_cheating_is_tried() {
     }
 }
 
-/// Of all variants, which take a quarter of an hour, one in so many is tried each time: others each day.
+/// Of all variants, which take nearly half an hour, one in so many is tried each time: others each day.
 const SAMPLED: usize = 50;
 
 #[test]
 fn a_sample_of_the_variants_of_attacks_gains_nothing() {
-    let first = part_of_today(SAMPLED);
-    eprintln!("sample {first} of {SAMPLED}: {SAMPLE}={first} repeats it");
-    try_variants(first, SAMPLED);
+    try_variants(sampled(), SAMPLED);
+}
+
+#[test]
+fn a_sample_of_the_variants_of_honest_programs_is_measured() {
+    try_honest_variants(sampled(), SAMPLED);
 }
 
 #[test]
@@ -214,17 +219,60 @@ fn no_variant_of_an_attack_gains_anything() {
     assert!(tried >= 1000, "{tried} variants");
 }
 
+#[test]
+#[ignore = "minutes: `make variants`"]
+fn every_variant_of_an_honest_program_is_measured() {
+    let tried = try_honest_variants(0, 1);
+    assert!(tried >= 800, "{tried} variants");
+}
+
+fn sampled() -> usize {
+    let first = part_of_today(SAMPLED);
+    eprintln!("sample {first} of {SAMPLED}: {SAMPLE}={first} repeats it");
+    first
+}
+
 /// A trigger that the scan refuses, whatever it triggers, tests nothing.
 #[test]
 fn what_variants_add_is_no_reason_to_refuse_them() {
     let _alone = fixtures::alone();
     let attacks = attacks();
-    let wrong = attacks.iter().find(|a| a.name.ends_with("/wrong.c"));
-    let compiler = Compiler::new(fixtures::sandbox(), fixtures::toolchain());
-    for variant in mutate::variants(&wrong.unwrap().source, USUAL) {
-        let all = flopsmith_protocol::TechniqueSet::all();
-        if let Err(failure) = compiler.compile(&fixtures::problem(), &variant.source, all) {
-            panic!("{}: {failure}", variant.how);
+    let source = |file: &str| {
+        let name = format!("attacks/{file}");
+        let found = attacks.iter().find(|attack| attack.name == name);
+        found.unwrap().source.clone()
+    };
+    // Both are refused for their results alone.
+    let mut programs = vec![(fixtures::problem(), Language::C, source("wrong.c"))];
+    match Stages::default().lacks(Language::Cxx) {
+        None => {
+            let in_cxx = source("remembers_by_a_static_guard.cpp");
+            programs.push((fixtures::problem(), Language::Cxx, in_cxx));
+        }
+        Some(why) => skipped(&format!("variants in C++: {why}")),
+    }
+    let others: BTreeSet<&str> = attacks
+        .iter()
+        .map(|attack| attack.problem.as_str())
+        .collect();
+    for name in others.into_iter().filter(|name| *name != USUAL) {
+        let problem = fixtures::shipped(name);
+        let reference = problem.reference_source.clone();
+        programs.push((problem, Language::C, reference));
+    }
+    assert!(programs.len() > 4, "{} programs", programs.len());
+    for (problem, language, source) in &programs {
+        let toolchain = Toolchain::detect(None, problem).unwrap();
+        let compiler = Compiler::new(fixtures::sandbox(), toolchain);
+        let entry = Entry {
+            problem,
+            language: *language,
+        };
+        for Variant { how, source, .. } in mutate::variants(source, &entry) {
+            let all = TechniqueSet::all();
+            if let Err(failure) = compiler.compile_as(*language, problem, &source, all) {
+                panic!("{}, {}, {how}: {failure}", problem.id, language.name());
+            }
         }
     }
 }
@@ -249,24 +297,45 @@ fn who_is_wrong_in_every_call_must_be_refused_at_any_speed() {
     }
 }
 
-/// Tries every `one_in`th variant from the one with the number `first` on; gives how many were judged.
+/// All variants that `made` makes of the programs that this machine can run, each with its name and with when it acts.
+fn variants_of(
+    programs: Vec<Program>,
+    stages: &Stages,
+    made: fn(&str, &Entry<'_>) -> Vec<Variant>,
+) -> Vec<(Program, &'static str, Acts)> {
+    let cores = flopsmith_bench::pinning::allowed_cores().len();
+    let mut problems: BTreeMap<String, Arc<Problem>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for program in programs {
+        let lacks = program.language.is_fortran() || stages.lacks(program.language).is_some();
+        if lacks || !program.can_run(cores) {
+            continue;
+        }
+        let problem = problems
+            .entry(program.problem.clone())
+            .or_insert_with(|| fixtures::shipped(&program.problem));
+        let entry = Entry {
+            problem,
+            language: program.language,
+        };
+        for variant in made(&program.source, &entry) {
+            // When it is called is nothing to who acts before.
+            let by_calls = matches!(variant.acts, Acts::WhenTimed | Acts::Perhaps);
+            if !(by_calls && program.acts_when_compiled()) {
+                let program = program.with_source(variant.source);
+                all.push((program, variant.how, variant.acts));
+            }
+        }
+    }
+    all
+}
+
+/// Tries every `one_in`th variant of an attack from the one with the number `first` on; gives how many were judged.
 fn try_variants(first: usize, one_in: usize) -> usize {
     let _alone = fixtures::alone();
     let started = Instant::now();
     let mut stages = Stages::default();
-    let cores = flopsmith_bench::pinning::allowed_cores().len();
-    let all: Vec<(Program, &str, Acts)> = attacks()
-        .into_iter()
-        // Variants are made of words of C.
-        .filter(|attack| attack.language == Language::C && attack.can_run(cores))
-        .flat_map(|attack| {
-            let made = mutate::variants(&attack.source, &attack.problem);
-            made.into_iter().map(move |variant| {
-                let program = attack.with_source(variant.source);
-                (program, variant.how, variant.acts)
-            })
-        })
-        .collect();
+    let all = variants_of(attacks(), &stages, mutate::variants);
     let (mut refused, mut unmeasured, mut unbuilt) = (0, 0, 0);
     let (mut harmless, mut passed) = (Vec::new(), Vec::new());
     for (program, how, acts) in all.iter().skip(first).step_by(one_in) {
@@ -303,6 +372,42 @@ fn try_variants(first: usize, one_in: usize) -> usize {
         "{unbuilt} variants that do not compile test nothing"
     );
     judged
+}
+
+/// Tries every `one_in`th variant of an honest program from the one with the number `first` on; gives how many were judged.
+fn try_honest_variants(first: usize, one_in: usize) -> usize {
+    let _alone = fixtures::alone();
+    let started = Instant::now();
+    let mut stages = Stages::default();
+    let all = variants_of(honest(), &stages, mutate::honest::variants);
+    let (mut measured, mut unmeasured) = (0, 0);
+    let (mut refused, mut unbuilt) = (Vec::new(), Vec::new());
+    for (program, how, _) in all.iter().skip(first).step_by(one_in) {
+        let ended = stages.judge(program);
+        let text = format!("{}, {how}: {}", program.name, words(&ended));
+        eprintln!("{text}");
+        match &ended.verdict {
+            Verdict::Measured { .. } => measured += 1,
+            Verdict::Rejected { fault, .. } if program.not_built(*fault) => unbuilt.push(text),
+            Verdict::Rejected { .. } => refused.push(text),
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => unmeasured += 1,
+        }
+    }
+    eprintln!("no programs any more:\n{}", unbuilt.join("\n"));
+    eprintln!(
+        "{measured} variants of honest programs measured; honest programs refused: {}; {unmeasured} more without a verdict, \
+         {} that do not compile; {:.0} s",
+        refused.len(),
+        unbuilt.len(),
+        started.elapsed().as_secs_f64()
+    );
+    assert!(refused.is_empty(), "refused:\n{}", refused.join("\n"));
+    assert!(
+        unbuilt.len() * 5 < measured,
+        "{} variants that do not compile test nothing",
+        unbuilt.len()
+    );
+    measured + refused.len()
 }
 
 /// How a program ended, for people.

@@ -87,7 +87,7 @@ impl Expected {
 }
 
 impl Program {
-    /// The same attack in other words.
+    /// The same program in other words.
     pub fn with_source(&self, source: String) -> Program {
         Program {
             source,
@@ -102,12 +102,21 @@ impl Program {
         }
     }
 
-    /// Is `fault` one of a text that is no program, where the attack is one?
+    /// Is `fault` one of a text that is no program, where this is one?
     pub fn not_built(&self, fault: CandidateFault) -> bool {
-        let Expected::Refused { faults, .. } = &self.expected else {
-            return false;
-        };
-        fault == CandidateFault::CompileError && !faults.contains(&fault)
+        fault == CandidateFault::CompileError && !self.faults().contains(&fault)
+    }
+
+    /// Does it attack the compiler, whatever is called and when?
+    pub fn acts_when_compiled(&self) -> bool {
+        self.faults().contains(&CandidateFault::CompileLimit)
+    }
+
+    fn faults(&self) -> &[CandidateFault] {
+        match &self.expected {
+            Expected::Refused { faults, .. } => faults,
+            Expected::Measured(_) => &[],
+        }
     }
 
     /// May it be measured, because what it does gains nothing?

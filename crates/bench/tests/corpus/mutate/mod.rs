@@ -1,36 +1,21 @@
-//! Variants of the attacks, made mechanically: the same cheat under other names, behind macros, behind further
-//! functions, and only on some calls. Whoever looks for words instead of deeds is found out by them.
+//! Variants of the programs, made mechanically. Of attacks: the same cheat under other names, behind macros, behind further
+//! functions, and only on some calls. Whoever looks for words instead of deeds is found out by them. Of honest programs
+//! (`honest`): the same work in other words, which must stay as welcome.
+//!
+//! They are made of words of C, which C++ has too. There are none in Fortran: its names know no case, have their types in
+//! another statement, and stand beside words that are no keywords.
 
+mod entry;
+mod helpers;
+pub mod honest;
+mod names;
 mod tokens;
+mod triggers;
 
-use std::collections::BTreeMap;
-
-use tokens::{Kind, pieces};
-
-/// The entry of nearly every attack. The few that declare it otherwise have the variants that need no wrapper.
-const ENTRY: &str = "void dgemm(int n, const double *A, const double *B, double *C) {";
-const PARAMETERS: &str = "(int n, const double *A, const double *B, double *C)";
-
-/// What is done on calls on which the attack rests: the loops whose speed a gain is judged by. In slower ones a cheat
-/// could be several times as fast as what it replaces, and pass for no gain.
-const PLAIN: &str = "
-static void plain_loops(int n, const double *A, const double *B, double *C) {
-  for (int i = 0; i < n * n; i++) C[i] = 0;
-  for (int i = 0; i < n; i++)
-    for (int k = 0; k < n; k++)
-      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
-}
-";
-
-/// A clock that the scan does not see: the bytes of the number are `rdtsc; ret`.
-const CLOCK: &str = "
-static __attribute__((noipa)) unsigned long clock_bytes(void) { return 0x9090909090c3310f; }
-static unsigned ticks_now(void) {
-  const unsigned char *p = (const unsigned char *)clock_bytes;
-  while (p[0] != 0x0f || p[1] != 0x31) p++;
-  return ((unsigned (*)(void))p)();
-}
-";
+pub use entry::Entry;
+use flopsmith_problem::Language;
+use names::{pasted, renamed};
+use triggers::{fall_back, triggers};
 
 /// When a variant does what its attack does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,42 +30,6 @@ pub enum Acts {
     Perhaps,
 }
 
-/// When a triggered variant attacks: a name and a condition in terms of the parameters and of a count of calls.
-const TRIGGERS: [(&str, &str); 10] = [
-    ("at the timed size", "n == 256"),
-    ("at other sizes", "n != 256"),
-    ("after three calls", "calls > 3"),
-    ("after forty calls", "calls > 40"),
-    ("every other call", "calls % 2 == 0"),
-    ("after much work", "(work += (long)n * n * n) > 400000000"),
-    (
-        "by the page of the output",
-        "((__UINTPTR_TYPE__)C >> 12) % 2 == 1",
-    ),
-    (
-        "by the stack's address",
-        "((__UINTPTR_TYPE__)&n >> 4) % 2 == 1",
-    ),
-    ("by the first number", "A[0] > 0.0"),
-    ("by the time", "(ticks_now() >> 20) % 2 == 1"),
-];
-
-/// The one condition that every timed call meets.
-const TIMED: &str = "n == 256";
-
-/// The triggers that this machine has, each with what its condition needs.
-fn triggers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    TRIGGERS.into_iter().filter_map(|(how, condition)| {
-        if !condition.contains("ticks_now") {
-            Some((how, "", condition))
-        } else if cfg!(target_arch = "x86_64") {
-            Some((how, CLOCK, condition))
-        } else {
-            None
-        }
-    })
-}
-
 /// A variant's name and source.
 pub struct Variant {
     pub how: &'static str,
@@ -88,211 +37,205 @@ pub struct Variant {
     pub source: String,
 }
 
-/// All variants of an attack, whose entry is called `entry`.
-pub fn variants(source: &str, entry: &str) -> Vec<Variant> {
+/// All variants of an attack. Where its entry is not declared as the problem says, those that need no wrapper.
+pub fn variants(source: &str, entry: &Entry) -> Vec<Variant> {
+    let kept = entry.kept();
     let mut made = vec![
         Variant {
             how: "renamed",
             acts: Acts::Renamed,
-            source: renamed(source, entry),
+            source: renamed(source, &kept),
         },
         Variant {
             how: "pasted names",
             acts: Acts::Always,
-            source: pasted(source, entry),
+            source: pasted(source, kept.entry),
         },
         Variant {
             how: "renamed and pasted",
             acts: Acts::Renamed,
-            source: pasted(&renamed(source, entry), entry),
+            source: pasted(&renamed(source, &kept), kept.entry),
         },
     ];
-    if source.matches(ENTRY).count() == 1 {
-        made.push(Variant {
-            how: "behind a function",
-            acts: Acts::Always,
-            source: wrapped(source, "", "attack(n, A, B, C);"),
-        });
-        let table = "static void (*volatile way[2])(int, const double *, const double *, double *) = {attack, attack};\n";
-        made.push(Variant {
-            how: "behind a table of functions",
-            acts: Acts::Always,
-            source: wrapped(source, table, "way[n / 64 % 2](n, A, B, C);"),
-        });
-        for (how, needed, condition) in triggers() {
-            let body = format!(
-                "static long calls, work; calls++; (void)work; if ({condition}) attack(n, A, B, C); else plain_loops(n, A, B, C);"
-            );
-            made.push(Variant {
-                how,
-                acts: if condition == TIMED {
-                    Acts::WhenTimed
-                } else {
-                    Acts::Perhaps
-                },
-                source: renamed(&wrapped(source, &format!("{PLAIN}{needed}"), &body), entry),
-            });
-        }
-    }
+    made.extend(behind(source, entry, "attack"));
+    made.extend(triggered(source, entry));
     made.retain(|variant| variant.source != source);
     made
 }
 
-/// The attack's entry becomes a function of the program, which a new entry calls as `body` says.
-fn wrapped(source: &str, before: &str, body: &str) -> String {
-    let inner = format!("__attribute__((noinline)) static void attack{PARAMETERS} {{");
-    format!(
-        "{}\n{before}\nvoid dgemm{PARAMETERS} {{ {body} }}\n",
-        source.replace(ENTRY, &inner)
-    )
-}
-
-/// Every name that the program defines itself is another one.
-fn renamed(source: &str, entry: &str) -> String {
-    let cut = pieces(source);
-    let mut names = BTreeMap::new();
-    for (at, (kind, word)) in cut.iter().enumerate() {
-        if *kind == Kind::Word && defined_here(&cut, at) && *word != entry {
-            let next = names.len();
-            names.entry(*word).or_insert(format!("q{next}z"));
-        }
+/// The entry becomes a function `inner` of the program, which a new entry calls, as such and in a table.
+fn behind(source: &str, entry: &Entry, inner: &str) -> Vec<Variant> {
+    let (parameters, arguments) = (entry.parameters(), entry.arguments());
+    let call = format!("{inner}({arguments});");
+    let table = format!("static void (*volatile way[2]){parameters} = {{{inner}, {inner}}};\n");
+    let size = entry.sizes().next().unwrap();
+    let by_table = format!("way[{size} / 64 % 2]({arguments});");
+    let mut made = vec![
+        ("behind a function", entry.wrapped(source, inner, "", &call)),
+        (
+            "behind a table of functions",
+            entry.wrapped(source, inner, &table, &by_table),
+        ),
+    ];
+    if entry.language == Language::Cxx {
+        made.push((
+            "behind a function in a namespace without a name",
+            entry.in_namespace(source, inner),
+        ));
     }
-    cut.iter()
-        .map(|(kind, piece)| match names.get(piece) {
-            Some(name) if *kind == Kind::Word => name.clone(),
-            _ if *kind == Kind::Directive && defines_macro(piece) => in_directive(piece, &names),
-            _ => (*piece).to_owned(),
+    made.into_iter()
+        .filter_map(|(how, source)| {
+            Some(Variant {
+                how,
+                acts: Acts::Always,
+                source: source?,
+            })
         })
         .collect()
 }
 
-fn defines_macro(directive: &str) -> bool {
-    directive[1..].trim_start().starts_with("define")
-}
-
-fn in_directive(directive: &str, names: &BTreeMap<&str, String>) -> String {
-    // Behind the `#` it is C like any other.
-    let (hash, rest) = directive.split_at(1);
-    let text: String = pieces(rest)
-        .iter()
-        .map(|(_, piece)| names.get(piece).map_or(*piece, String::as_str))
-        .collect();
-    format!("{hash}{text}")
-}
-
-/// Is the word at `at` the name in a declaration: a type's word before it, and `=`, `;`, `,`, `[`, `(` or `)` behind?
-fn defined_here(cut: &[(Kind, &str)], at: usize) -> bool {
-    const TYPES: [&str; 13] = [
-        "int", "long", "double", "float", "char", "unsigned", "size_t", "void", "uint64_t",
-        "int64_t", "uint32_t", "const", "restrict",
-    ];
-    const WORDS: [&str; 9] = [
-        "const", "restrict", "volatile", "static", "unsigned", "long", "int", "char", "double",
-    ];
-    let before = cut[..at]
-        .iter()
-        .rev()
-        .find(|p| !p.1.trim().is_empty() && p.1 != "*");
-    let behind = cut[at + 1..].iter().find(|p| !p.1.trim().is_empty());
-    let word = cut[at].1;
-    before.is_some_and(|p| TYPES.contains(&p.1))
-        && behind.is_some_and(|p| ["=", ";", ",", "[", "(", ")"].contains(&p.1))
-        && !TYPES.contains(&word)
-        && !WORDS.contains(&word)
-        && !from_outside(cut, at)
-}
-
-/// A declaration of something outside, such as `extern int putenv(char *);` or `int system(const char *);`, keeps its name.
-fn from_outside(cut: &[(Kind, &str)], at: usize) -> bool {
-    let line: String = cut[..at]
-        .iter()
-        .rev()
-        .take_while(|p| p.1 != ";" && p.1 != "}" && p.0 != Kind::Directive && !p.1.contains('\n'))
-        .map(|p| p.1)
-        .collect::<Vec<_>>()
+/// The attack only on some calls, and on the others honest work.
+fn triggered(source: &str, entry: &Entry) -> Vec<Variant> {
+    let arguments = entry.arguments();
+    let plain = fall_back(entry);
+    triggers(entry)
         .into_iter()
-        .rev()
-        .collect();
-    let inside = line.starts_with(' ') || line.contains('(') || line.contains("static");
-    let ends_in_body = cut[at..]
-        .iter()
-        .map(|p| p.1)
-        .find(|p| *p == ";" || *p == "{" || *p == "=")
-        .is_some_and(|p| p != ";");
-    line.contains("extern") || !(inside || ends_in_body)
-}
-
-/// Every name of a function that is called, but for those of the language, is pasted together of two halves.
-fn pasted(source: &str, entry: &str) -> String {
-    const LANGUAGE: [&str; 9] = [
-        "if",
-        "for",
-        "while",
-        "switch",
-        "return",
-        "sizeof",
-        "__attribute__",
-        "__asm__",
-        "asm",
-    ];
-    let cut = pieces(source);
-    let mut found = false;
-    let text: String = cut
-        .iter()
-        .enumerate()
-        .map(|(at, (kind, word))| {
-            let called = cut.get(at + 1).is_some_and(|p| p.1 == "(");
-            let name = *kind == Kind::Word && called && word.len() > 2 && word.is_ascii();
-            let operator = LANGUAGE.contains(word)
-                || *word == entry
-                || word.starts_with("_Pragma")
-                || word.starts_with("__builtin_va");
-            if !name
-                || operator
-                || word
-                    .chars()
-                    .all(|c| c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit())
-            {
-                return (*word).to_owned();
-            }
-            let half = word.len() / 2;
-            // The second half must be a token of its own.
-            let (first, second) = word.split_at(half);
-            found = true;
-            format!("PASTED({first}, {second})")
+        .filter_map(|trigger| {
+            let body = format!(
+                "static long calls, work; calls++; (void)work; if ({}) attack({arguments}); else plain_loops({arguments});",
+                trigger.condition
+            );
+            let before = format!("{plain}{}", trigger.needed);
+            let made = entry.wrapped(source, "attack", &before, &body)?;
+            Some(Variant {
+                how: trigger.how,
+                acts: if trigger.timed {
+                    Acts::WhenTimed
+                } else {
+                    Acts::Perhaps
+                },
+                source: renamed(&made, &entry.kept()),
+            })
         })
-        .collect();
-    if !found {
-        return source.to_owned();
-    }
-    // The header's lines stay first; the macro comes behind the last comment line at the top.
-    let head = text
-        .lines()
-        .take_while(|line| line.trim_start_matches('\u{feff}').starts_with("//"))
-        .map(|line| line.len() + 1)
-        .sum::<usize>()
-        .min(text.len());
-    format!(
-        "{}#define PASTED_(a, b) a##b\n#define PASTED(a, b) PASTED_(a, b)\n{}",
-        &text[..head],
-        &text[head..]
-    )
+        .collect()
 }
 
-#[test]
-fn variants_say_the_same_in_other_words() {
-    let source = format!(
-        "// attack: 8\n#include <string.h>\nstatic double kept[4];\nstatic void step(double *to) {{ memcpy(to, kept, 8); }}\n{ENTRY}\n  for (int i = 0; i < n; i++) step(C + i);\n}}\n"
-    );
-    let made = variants(&source, "dgemm");
-    let of = |how: &str| &made.iter().find(|v| v.how == how).unwrap().source;
-    assert_eq!(made.len(), 5 + triggers().count());
-    let acting = |acts: Acts| made.iter().filter(|v| v.acts == acts).count();
-    assert_eq!([Acts::Always, Acts::Renamed].map(acting), [3, 2]);
-    assert_eq!(acting(Acts::WhenTimed), 1);
-    assert!(!of("renamed").contains("kept") && of("renamed").contains("memcpy"));
-    assert!(of("pasted names").contains("PASTED(mem, cpy)(to, kept, 8)"));
-    assert!(of("pasted names").starts_with("// attack: 8\n#define PASTED_"));
-    assert!(of("behind a function").contains("{ attack(n, A, B, C); }"));
-    assert!(of("at other sizes").contains("if (q") || of("at other sizes").contains("!= 256"));
+#[cfg(test)]
+mod tests {
+    use flopsmith_problem::Problem;
+
+    use super::*;
+    use crate::fixtures::shipped;
+
+    const DGEMM: &str = "void dgemm(int n, const double *A, const double *B, double *C) {";
+
+    fn of<'v>(made: &'v [Variant], how: &str) -> &'v str {
+        &made.iter().find(|v| v.how == how).unwrap().source
+    }
+
+    fn entry(problem: &Problem, language: Language) -> Entry<'_> {
+        Entry { problem, language }
+    }
+
+    #[test]
+    fn variants_say_the_same_in_other_words() {
+        let source = format!(
+            "// attack: 8\n#include <string.h>\nstatic double kept[4];\nstatic void step(double *to) {{ memcpy(to, kept, 8); }}\n{DGEMM}\n  for (int i = 0; i < n; i++) step(C + i);\n}}\n"
+        );
+        let problem = shipped("dgemm");
+        let entry = entry(&problem, Language::C);
+        let made = variants(&source, &entry);
+        assert_eq!(made.len(), 5 + triggers(&entry).len());
+        let acting = |acts: Acts| made.iter().filter(|v| v.acts == acts).count();
+        assert_eq!([Acts::Always, Acts::Renamed].map(acting), [3, 2]);
+        assert_eq!(acting(Acts::WhenTimed), 1);
+        let renamed = of(&made, "renamed");
+        assert!(!renamed.contains("kept") && renamed.contains("memcpy"));
+        let pasted = of(&made, "pasted names");
+        assert!(pasted.contains("PASTED(mem, cpy)(to, kept, 8)"));
+        assert!(pasted.starts_with("// attack: 8\n#define PASTED_"));
+        assert!(of(&made, "behind a function").contains("{ attack(n, A, B, C); }"));
+        assert!(of(&made, "at other sizes").contains("!= 256"));
+    }
+
+    #[test]
+    fn names_in_directives_are_the_same_ones() {
+        let source = "#define AT(r) rows[r]\n#ifdef rows\n#undef rows\n#endif\nvoid f(int rows) {\n#pragma omp parallel rows shared(rows)\n}\n";
+        let problem = shipped("dgemm");
+        let made = renamed(source, &entry(&problem, Language::C).kept());
+        assert!(
+            made.contains("AT(r) q1z[r]\n#ifdef q1z\n#undef q1z"),
+            "{made}"
+        );
+        assert!(made.contains("parallel rows shared(q1z)"), "{made}");
+    }
+
+    #[test]
+    fn members_of_cxx_keep_their_names_and_entries_lose_their_linkage() {
+        let source = format!(
+            "static int size, mine;\nextern \"C\" {DGEMM}\n  use(size + v.size() + mine);\n  if (n) {{ }}\n}}\nint last;\n"
+        );
+        let problem = shipped("dgemm");
+        let made = variants(&source, &entry(&problem, Language::Cxx));
+        let renamed = of(&made, "renamed");
+        assert!(renamed.contains("use(size + v.size() + mine)"), "{renamed}");
+        let inner = of(&made, "behind a function");
+        assert!(inner.contains("\n__attribute__((noinline)) static void attack(int n,"));
+        assert!(inner.ends_with(
+            "extern \"C\" void dgemm(int n, const double *A, const double *B, double *C) { attack(n, A, B, C); }\n"
+        ));
+        let namespace = of(&made, "behind a function in a namespace without a name");
+        assert!(
+            namespace.contains("if (n) { }\n}\n}\n\nint last;"),
+            "{namespace}"
+        );
+    }
+
+    /// The entry of every problem can be wrapped, and what is done on other calls is its reference.
+    #[test]
+    fn every_problem_has_triggers() {
+        let root = shipped("dgemm").dir.join("..");
+        let mut tried = 0;
+        for folder in std::fs::read_dir(root).unwrap() {
+            let problem = Problem::load(&folder.unwrap().path()).unwrap();
+            let entry = entry(&problem, Language::C);
+            let made = variants(&problem.reference_source, &entry);
+            let acting = |acts: Acts| made.iter().filter(|v| v.acts == acts).count();
+            let counts = [Acts::WhenTimed, Acts::Perhaps].map(acting);
+            assert_eq!(counts, [1, triggers(&entry).len() - 1], "{}", problem.id);
+            tried += 1;
+        }
+        assert!(tried > 20, "{tried} problems");
+    }
+
+    #[test]
+    fn conditions_are_made_of_the_problems_own_parameters() {
+        let conditions = |name: &str| {
+            let problem = shipped(name);
+            let made = triggers(&entry(&problem, Language::C));
+            made.into_iter().map(|t| t.condition).collect::<Vec<_>>()
+        };
+        let dgemm = conditions("dgemm");
+        assert_eq!(dgemm[0], "n == 256");
+        assert_eq!(dgemm[8], "A[0] > 0.0");
+        let spmv = conditions("spmv");
+        assert_eq!(spmv[0], "n == 16384 && m == 16384");
+        assert_eq!(spmv[1], "n != 16384 || m != 16384");
+        assert_eq!(spmv[6], "((__UINTPTR_TYPE__)y >> 12) % 2 == 1");
+        assert_eq!(spmv[8], "column[0] % 2 == 0");
+        let softmax = conditions("softmax");
+        assert_eq!(softmax[5], "(work += (long)m * n) > 2359296");
+        assert_eq!(softmax[8], "in[0] > 60.0");
+    }
+
+    #[test]
+    fn other_calls_do_what_the_reference_does() {
+        let problem = shipped("stencil2d");
+        let made = fall_back(&entry(&problem, Language::C));
+        assert!(made.contains("static void plain_loops(int h, int w, int sweeps,"));
+        assert!(made.contains("free(old);") && !made.contains("stencil2d"));
+        let problem = shipped("dgemm");
+        let made = fall_back(&entry(&problem, Language::C));
+        assert!(made.contains("C[i * n + j] += A[i * n + k]"));
+    }
 }

@@ -38,31 +38,46 @@ fn first(rest: &str, at_line_start: bool) -> (Kind, usize) {
             .map_or(rest.len(), |at| from + at + end.len())
     };
     match (letter, second) {
-        ('#', _) if at_line_start => (Kind::Directive, directive(rest)),
-        ('/', Some('/')) => (Kind::Other, rest.find('\n').unwrap_or(rest.len())),
+        ('#', _) | ('%', Some(':')) if at_line_start => (Kind::Directive, line(rest)),
+        ('/', Some('/')) => (Kind::Other, line(rest)),
         ('/', Some('*')) => (Kind::Other, until("*/", 2)),
         ('"' | '\'', _) => (Kind::Other, literal(rest, letter)),
-        _ if letter.is_ascii_alphabetic() || letter == '_' => {
+        _ if letter.is_alphabetic() || letter == '_' => {
             let word = |c: char| !(c.is_alphanumeric() || c == '_' || c == '$');
             (Kind::Word, rest.find(word).unwrap_or(rest.len()))
         }
-        _ if letter.is_ascii_digit() => {
-            let number = |c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_');
-            (Kind::Other, rest.find(number).unwrap_or(rest.len()))
-        }
+        _ if letter.is_ascii_digit() => (Kind::Other, number(rest)),
         _ => (Kind::Other, letter.len_utf8()),
     }
 }
 
-fn directive(rest: &str) -> usize {
+/// Up to the end of the first line, with all lines it goes on in.
+fn line(rest: &str) -> usize {
     let mut from = 0;
     while let Some(at) = rest[from..].find('\n') {
-        if !rest[..from + at].ends_with('\\') {
-            return from + at;
+        let end = from + at;
+        if !rest[..end]
+            .trim_end_matches([' ', '\t', '\r'])
+            .ends_with('\\')
+        {
+            return end;
         }
-        from += at + 1;
+        from = end + 1;
     }
     rest.len()
+}
+
+/// A number with the marks that C++ permits between its digits.
+fn number(rest: &str) -> usize {
+    let bytes = rest.as_bytes();
+    let goes_on = |at: &usize| match bytes[*at] {
+        b'.' | b'_' => true,
+        b'\'' => bytes.get(at + 1).is_some_and(u8::is_ascii_alphanumeric),
+        letter => letter.is_ascii_alphanumeric(),
+    };
+    (0..bytes.len())
+        .find(|at| !goes_on(at))
+        .unwrap_or(bytes.len())
 }
 
 fn literal(rest: &str, quote: char) -> usize {
@@ -91,4 +106,18 @@ fn pieces_are_the_whole_text() {
         .collect();
     assert_eq!(words, ["int", "x", "char", "s", "double", "y2"]);
     assert_eq!(cut[0], (Kind::Directive, "#define A \\\n b"));
+}
+
+#[test]
+fn pieces_end_where_the_compiler_ends_them() {
+    for (source, expected) in [
+        ("// a \\\n b\nc", "// a \\\n b|\n|c"),
+        ("#define A \\\r\n b\r\nc", "#define A \\\r\n b\r|\n|c"),
+        ("%:define A\n%:", "%:define A|\n|%:"),
+        ("1'000+'0'", "1'000|+|'0'"),
+        ("größe=β", "größe|=|β"),
+    ] {
+        let cut: Vec<&str> = pieces(source).iter().map(|p| p.1).collect();
+        assert_eq!(cut.join("|"), expected);
+    }
 }

@@ -1,0 +1,160 @@
+//! When a triggered variant attacks, and what it does on all other calls.
+
+use flopsmith_problem::{ArgKind, Content, Element, Formula, Language, Problem, Role};
+
+use super::entry::Entry;
+
+/// What is done on calls on which the attack rests, in programs for the matrix product: the loops whose speed a gain is judged
+/// by. In slower ones a cheat could be several times as fast as what it replaces, and pass for no gain. For other problems it
+/// is the reference.
+const PLAIN: &str = "
+static void plain_loops(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+";
+
+/// A clock that the scan does not see: the bytes of the number are `rdtsc; ret`.
+const CLOCK: &str = "
+static __attribute__((noipa)) unsigned long clock_bytes(void) { return 0x9090909090c3310f; }
+static unsigned ticks_now(void) {
+  const unsigned char *p = (const unsigned char *)clock_bytes;
+  while (p[0] != 0x0f || p[1] != 0x31) p++;
+  return ((unsigned (*)(void))p)();
+}
+";
+
+/// Timed calls that are much work.
+const MUCH: f64 = 24.0;
+
+/// A condition in terms of the parameters and of a count of calls.
+pub(super) struct Trigger {
+    pub how: &'static str,
+    /// What the condition needs.
+    pub needed: &'static str,
+    pub condition: String,
+    /// Every timed call meets it.
+    pub timed: bool,
+}
+
+/// The triggers that this machine has, for programs of this problem.
+pub(super) fn triggers(entry: &Entry) -> Vec<Trigger> {
+    let problem = entry.problem;
+    let sizes: Vec<(&str, i64)> = sizes(problem);
+    let all = |operator: &str, between: &str| {
+        let each = sizes.iter();
+        let each = each.map(|(name, timed)| format!("{name} {operator} {timed}"));
+        each.collect::<Vec<_>>().join(between)
+    };
+    let product = entry.sizes().collect::<Vec<_>>().join(" * ");
+    let much = sizes
+        .iter()
+        .map(|(_, timed)| *timed as f64)
+        .product::<f64>()
+        * MUCH;
+    let size = sizes[0].0;
+    let mut made = vec![
+        ("at the timed size", all("==", " && ")),
+        ("at other sizes", all("!=", " || ")),
+        ("after three calls", "calls > 3".to_owned()),
+        ("after forty calls", "calls > 40".to_owned()),
+        ("every other call", "calls % 2 == 0".to_owned()),
+        (
+            "after much work",
+            format!("(work += (long){product}) > {much:.0}"),
+        ),
+        (
+            "by the page of the output",
+            format!("((__UINTPTR_TYPE__){} >> 12) % 2 == 1", output(problem)),
+        ),
+        (
+            "by the stack's address",
+            format!("((__UINTPTR_TYPE__)&{size} >> 4) % 2 == 1"),
+        ),
+        ("by the first number", first_number(problem)),
+    ];
+    if cfg!(target_arch = "x86_64") {
+        made.push(("by the time", "(ticks_now() >> 20) % 2 == 1".to_owned()));
+    }
+    made.into_iter()
+        .enumerate()
+        .map(|(at, (how, condition))| Trigger {
+            how,
+            needed: if condition.contains("ticks_now") {
+                CLOCK
+            } else {
+                ""
+            },
+            condition,
+            timed: at == 0,
+        })
+        .collect()
+}
+
+/// The fall-back, which is called `plain_loops`.
+pub(super) fn fall_back(entry: &Entry) -> String {
+    if entry.problem.id.as_str() == crate::program::USUAL {
+        return PLAIN.to_owned();
+    }
+    let reference = Entry {
+        problem: entry.problem,
+        language: Language::C,
+    };
+    let source = &entry.problem.reference_source;
+    let plain = reference.replaced(source, "plain_loops");
+    plain.unwrap_or_else(|| panic!("{}: where is the reference?", entry.problem.id))
+}
+
+/// The parameters that are sizes, with their values in timed calls.
+fn sizes(problem: &Problem) -> Vec<(&str, i64)> {
+    let args = problem.entry.args.iter();
+    args.filter_map(|arg| match &arg.kind {
+        ArgKind::Int { value } => Some((arg.name.as_str(), timed(value, problem) as i64)),
+        ArgKind::Array { .. } => None,
+    })
+    .collect()
+}
+
+fn timed(formula: &Formula, problem: &Problem) -> f64 {
+    formula.value(&problem.timed).unwrap()
+}
+
+fn output(problem: &Problem) -> &str {
+    let written = |kind: &ArgKind| {
+        matches!(
+            kind,
+            ArgKind::Array {
+                role: Role::Output,
+                ..
+            }
+        )
+    };
+    let mut args = problem.entry.args.iter();
+    &args.find(|arg| written(&arg.kind)).unwrap().name
+}
+
+/// A condition that half of all inputs meet: the first number is above the middle, or even. Where rows begin is the same in all
+/// inputs.
+fn first_number(problem: &Problem) -> String {
+    let args = problem.entry.args.iter();
+    let mut conditions = args.filter_map(|arg| match &arg.kind {
+        ArgKind::Array {
+            role: Role::Input,
+            element,
+            content,
+            ..
+        } => match (element, content) {
+            (_, Content::Offsets { .. }) => None,
+            (Element::I32, _) => Some(format!("{}[0] % 2 == 0", arg.name)),
+            (_, Content::Range { low, high }) => {
+                let middle = (timed(low, problem) + timed(high, problem)) / 2.0;
+                Some(format!("{}[0] > {middle:?}", arg.name))
+            }
+            _ => Some(format!("{}[0] > 0.0", arg.name)),
+        },
+        _ => None,
+    });
+    conditions.next().unwrap()
+}

@@ -27,8 +27,9 @@ use crate::failure::Failure;
 use crate::object_audit;
 use crate::toolchain::{Driver, MODE, Toolchain, mode_of};
 use diagnose::Allowed;
-use folder::{EXPORTS, FOLDER, Folder, OBJECT, PADDING, PRELUDE, RUNTIME_OBJECT, source_name};
+use folder::{EXPORTS, FOLDER, Folder, OBJECT, PADDING, PRELUDE, RUNTIME_OBJECT};
 
+pub(crate) use folder::source_name;
 pub(crate) use instrumented::{Companion, Instrumentation, Instrumented, Made};
 
 /// What one process of the compiler may use.

@@ -241,9 +241,8 @@ pub struct Evaluate {
     pub allow_weaker_jail: bool,
     /// Build a program once more with sanitizers before it counts as an elite, and call it with a few small secret cases: with
     /// AddressSanitizer and UndefinedBehaviorSanitizer, and where it uses OpenMP and `threads` is above 1 with ThreadSanitizer.
-    /// What reads behind its arrays, does what C leaves undefined or races is refused, even where its results are right. A
-    /// sanitizer that this machine lacks is left out, which `flopsmith doctor` says; programs in other languages than C are not
-    /// looked at.
+    /// What reads behind its arrays, does what its language leaves undefined or races is refused, even where its results are
+    /// right. A sanitizer that this machine lacks is left out, which `flopsmith doctor` says; all are with clang.
     pub sanitize: bool,
     /// Wait where the machine is disturbed: the baseline takes 25 % longer than before in measurement after measurement, or
     /// the hypervisor takes more than a tenth of the timed cores. Timing goes on once the baseline, timed alone now and

@@ -165,10 +165,7 @@ impl Evaluator {
                 let looked = verified.and_then(|_| {
                     let sanitizers = self.sanitizers.as_ref().filter(|_| last_look);
                     sanitizers
-                        .map(|s| match language {
-                            Language::C => s.check(source, openmp),
-                            other => Ok(s.leave_out(other)),
-                        })
+                        .map(|s| s.check_as(language, source, openmp))
                         .transpose()
                 });
                 let (checked, failed) = match looked {

@@ -20,7 +20,7 @@ pub(super) const PADDING: &str = "padding.s";
 pub(super) const RUNTIME_OBJECT: &str = "runtime.o";
 
 /// What a source is called, which tells compilers its language.
-pub(super) fn source_name(language: Language) -> &'static str {
+pub(crate) fn source_name(language: Language) -> &'static str {
     match language {
         Language::C => "kernel.c",
         Language::Cxx => "kernel.cpp",

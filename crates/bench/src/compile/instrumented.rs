@@ -2,20 +2,27 @@
 //!
 //! What is compiled is the preprocessed text of the plain build, so that no macro
 //! tells the two apart; and of its names only the entry's is left, so that it can
-//! take none of the sanitizer's and none of the driver's.
+//! take none of the sanitizer's and none of the driver's. Fortran is not
+//! preprocessed, so there it is the text itself.
+//!
+//! What stands for the run-time libraries of C++ and Fortran (`runtime.c`) is
+//! linked here as well, but gives way: memory comes from the sanitizer's own
+//! `operator new`, and what finds something wrong reports it.
 
 use std::path::Path;
 
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::InfrastructureCause;
 
-use super::folder::{FOLDER, Folder, OUTPUT, source_name};
-use super::{Compiler, succeeded};
+use super::folder::{FOLDER, Folder, OUTPUT, RUNTIME_OBJECT, source_name};
+use super::{Compiler, Unit, succeeded};
 use crate::failure::{Failure, harmless};
+use crate::toolchain::mode_of;
 
 /// Names inside the jail.
 const OBJECT: &str = "kernel.o";
 const LOCAL: &str = "local.o";
+const WEAK: &str = "weak.o";
 const PROGRAM: &str = "program";
 
 /// Most bytes of why something was not built.
@@ -23,9 +30,9 @@ const WHY: usize = 300;
 
 /// What a sanitized program is made of beside the candidate.
 pub(crate) struct Instrumentation<'a> {
-    /// Flags that turn the checks on, for compiling and linking.
+    /// Flags that turn the checks on, for the compiler of the program's language.
     pub checks: &'a [String],
-    /// Flags of the linker.
+    /// Flags for linking, which the C compiler does.
     pub link: &'a [String],
     /// Objects of ours, which are not instrumented ([`Compiler::companion`]).
     pub own: &'a [Companion],
@@ -45,6 +52,7 @@ pub(crate) struct Instrumented {
     pub program: Vec<u8>,
     /// The candidate's own part of it.
     pub object: Vec<u8>,
+    language: Language,
     folder: Folder,
 }
 
@@ -57,44 +65,56 @@ pub(crate) enum Made {
 }
 
 impl Compiler {
-    /// Builds `source`, which has passed [`Compiler::compile`], with a sanitizer.
+    /// Builds `source`, which has passed [`Compiler::compile_as`], with a sanitizer.
     ///
     /// # Errors
-    /// An infrastructure failure, or what [`Compiler::compile`] would have refused as well.
+    /// An infrastructure failure, or what [`Compiler::compile_as`] would have refused as well.
     pub(crate) fn instrument(
         &self,
+        language: Language,
         problem: &Problem,
         source: &str,
         how: &Instrumentation<'_>,
     ) -> Result<Made, Failure> {
-        let unit = self.unit(Language::C, problem, source)?;
+        let unit = self.unit(language, problem, source)?;
         let folder = self.folder(&unit)?;
-        self.preprocessed(&unit, &folder)?;
+        if !language.is_fortran() {
+            self.preprocessed(&unit, &folder)?;
+        }
         let driver = &unit.driver;
         // Some intrinsics need constants that only more optimisation shows to be constant.
-        let mut ended = self.run(driver, &folder, &self.compile_arguments(how, &["-O1"]))?;
+        let mut ended = self.run(driver, &folder, &compile_arguments(&unit, how, &["-O1"]))?;
         if !succeeded(&ended) {
-            ended = self.run(driver, &folder, &self.compile_arguments(how, &[]))?;
+            ended = self.run(driver, &folder, &compile_arguments(&unit, how, &[]))?;
         }
         if !succeeded(&ended) {
             return Ok(unbuilt("compiled", &ended.stderr));
         }
         let keep = format!("--keep-global-symbol={}", problem.entry.name);
-        let arguments = [keep, OBJECT.to_owned(), LOCAL.to_owned()];
-        let ended = self.run_tool(how.objcopy, &folder, &arguments)?;
-        if !succeeded(&ended) {
-            return Ok(unbuilt("prepared for linking", &ended.stderr));
+        let mut changes = vec![[keep.as_str(), OBJECT, LOCAL]];
+        if language != Language::C {
+            changes.push(["--weaken", RUNTIME_OBJECT, WEAK]);
+        }
+        for arguments in changes {
+            let arguments = arguments.map(str::to_owned);
+            let ended = self.run_tool(how.objcopy, &folder, &arguments)?;
+            if !succeeded(&ended) {
+                return Ok(unbuilt("prepared for linking", &ended.stderr));
+            }
         }
         for Companion { name, object } in how.own {
             folder.write(&format!("{name}.o"), object)?;
         }
-        let ended = self.run(driver, &folder, &self.link_arguments(problem, how))?;
+        // By the compiler of C: those of other languages would link their libraries.
+        let linker = self.toolchain.driver(Language::C)?;
+        let ended = self.run(&linker, &folder, &self.link_arguments(&unit, how))?;
         if !succeeded(&ended) {
             return Ok(unbuilt("linked", &ended.stderr));
         }
         Ok(Made::Built(Box::new(Instrumented {
             program: folder.read(PROGRAM)?,
             object: folder.read(OBJECT)?,
+            language,
             folder,
         })))
     }
@@ -127,23 +147,16 @@ impl Compiler {
         })
     }
 
-    fn compile_arguments(&self, how: &Instrumentation<'_>, level: &[&str]) -> Vec<String> {
+    fn link_arguments(&self, unit: &Unit, how: &Instrumentation<'_>) -> Vec<String> {
         let mut arguments = self.toolchain.flags.clone();
-        arguments.extend(level.iter().map(|flag| (*flag).to_owned()));
-        arguments.extend(["-g", "-fno-omit-frame-pointer", "-w", "-pthread"].map(str::to_owned));
-        arguments.extend(how.checks.iter().cloned());
-        arguments.extend(["-c", "-o", OBJECT, OUTPUT].map(str::to_owned));
-        arguments
-    }
-
-    fn link_arguments(&self, problem: &Problem, how: &Instrumentation<'_>) -> Vec<String> {
-        let mut arguments = self.toolchain.flags.clone();
-        arguments.extend(how.checks.iter().cloned());
         arguments.extend(["-pthread", "-o", PROGRAM].map(str::to_owned));
         arguments.extend(how.own.iter().map(|own| format!("{}.o", own.name)));
         arguments.push(LOCAL.to_owned());
+        if unit.language != Language::C {
+            arguments.push(WEAK.to_owned());
+        }
         arguments.extend(how.link.iter().cloned());
-        if problem.includes.iter().any(|i| i == "math.h") {
+        if unit.problem.includes.iter().any(|i| i == "math.h") {
             arguments.push("-lm".into());
         }
         arguments
@@ -166,7 +179,10 @@ impl Compiler {
         arguments.extend(addresses.iter().map(|address| format!("{address:#x}")));
         match self.run_tool(addr2line, &made.folder, &arguments) {
             Ok(ended) if succeeded(&ended) => {
-                let mut lines = own_lines(&String::from_utf8_lossy(&ended.stdout));
+                let mut lines = own_lines(
+                    &String::from_utf8_lossy(&ended.stdout),
+                    source_name(made.language),
+                );
                 lines.resize(addresses.len(), None);
                 lines
             }
@@ -175,25 +191,42 @@ impl Compiler {
     }
 }
 
-/// For each address, which stands before its places, the innermost place in the program itself.
-fn own_lines(said: &str) -> Vec<Option<u32>> {
+fn compile_arguments(unit: &Unit, how: &Instrumentation<'_>, level: &[&str]) -> Vec<String> {
+    let mut arguments = unit.driver.flags.clone();
+    let mode = mode_of(unit.language).iter();
+    arguments.extend(mode.chain(level).map(|flag| (*flag).to_owned()));
+    arguments.extend(["-g", "-fno-omit-frame-pointer", "-w", "-pthread"].map(str::to_owned));
+    arguments.extend(how.checks.iter().cloned());
+    arguments.extend(["-c", "-o", OBJECT].map(str::to_owned));
+    let input: &[&str] = match unit.language {
+        Language::C => &[OUTPUT],
+        // By its name alone it would be preprocessed again.
+        Language::Cxx => &["-x", "c++-cpp-output", OUTPUT],
+        Language::Fortran | Language::Fortran77 => &[source_name(unit.language)],
+    };
+    arguments.extend(input.iter().map(|word| (*word).to_owned()));
+    arguments
+}
+
+/// For each address, which stands before its places, the innermost place in the program itself, whose file is `file`.
+fn own_lines(said: &str, file: &str) -> Vec<Option<u32>> {
     let mut lines: Vec<Option<u32>> = Vec::new();
     for line in said.lines() {
         if line.starts_with("0x") {
             lines.push(None);
         } else if let Some(last) = lines.last_mut() {
-            *last = last.or_else(|| own_line(line));
+            *last = last.or_else(|| own_line(line, file));
         }
     }
     lines
 }
 
 /// The number in `/source/kernel.c:12 (discriminator 3)`; none for lines of other files.
-fn own_line(place: &str) -> Option<u32> {
+fn own_line(place: &str, file: &str) -> Option<u32> {
     let place = place.strip_prefix(FOLDER).unwrap_or(place);
     let rest = place
         .trim_start_matches(['/', '.'])
-        .strip_prefix(source_name(Language::C))?
+        .strip_prefix(file)?
         .strip_prefix(':')?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok().filter(|line| *line > 0)
@@ -231,7 +264,12 @@ mod tests {
             ("??:0", None),
             ("", None),
         ] {
-            assert_eq!(own_line(place), line, "{place}");
+            assert_eq!(own_line(place, "kernel.c"), line, "{place}");
+        }
+        assert_eq!(own_line("/source/kernel.f90:3", "kernel.f90"), Some(3));
+        for file in ["kernel.c", "kernel.f"] {
+            assert_eq!(own_line("/source/kernel.cpp:3", file), None);
+            assert_eq!(own_line("/source/kernel.f90:3", file), None);
         }
     }
 
@@ -239,7 +277,7 @@ mod tests {
     fn inlined_functions_are_followed_to_the_program() {
         let said = "0x00000000000000e2\n/usr/lib/gcc/avxintrin.h:899\n/source/kernel.c:6\n/source/kernel.c:12\n\
                     0x0000000000000001\n??:0\n";
-        assert_eq!(own_lines(said), [Some(6), None]);
+        assert_eq!(own_lines(said, "kernel.c"), [Some(6), None]);
     }
 
     #[test]

@@ -27,8 +27,9 @@ use crate::failure::Failure;
 use crate::object_audit;
 use crate::toolchain::{Driver, MODE, Toolchain, mode_of};
 use diagnose::Allowed;
-use folder::{EXPORTS, FOLDER, Folder, OBJECT, PADDING, PRELUDE, RUNTIME_OBJECT, source_name};
+use folder::{EXPORTS, FOLDER, Folder, OBJECT, PADDING, PRELUDE, RUNTIME_OBJECT};
 
+pub(crate) use folder::source_name;
 pub(crate) use instrumented::{Companion, Instrumentation, Instrumented, Made};
 
 /// What one process of the compiler may use.
@@ -369,14 +370,25 @@ fn build_arguments(unit: &Unit) -> Vec<String> {
     if unit.language != Language::C {
         add(&[RUNTIME_OBJECT]);
     }
-    if !unit.driver.version.contains("clang") {
+    let version = &unit.driver.version;
+    if !version.contains("clang") {
         // Nothing is compiled at link time, so the plugin for it need not be loaded.
         add(&["-fno-use-linker-plugin"]);
+    } else if names_openmp_folder(version) && unit.driver.flags.iter().any(|f| f == "-fopenmp") {
+        // An object must not say where libraries are looked for.
+        add(&["-fno-openmp-implicit-rpath"]);
     }
     if unit.problem.includes.iter().any(|i| i == "math.h") {
         add(&["-lm"]);
     }
     arguments
+}
+
+/// Is it a clang (14 or later) that writes the folder of its OpenMP library into objects unless it is told not to?
+fn names_openmp_folder(version: &str) -> bool {
+    let number = version.split_once("clang version ").map(|(_, rest)| rest);
+    let major = number.and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
+    major.is_some_and(|major| major >= 14)
 }
 
 /// The installation folder of a compiler that the jail would not show otherwise.
@@ -412,4 +424,21 @@ fn check_permitted(found: &Detected, permitted: TechniqueSet) -> Result<(), Fail
 /// Did the compiler end in order?
 fn succeeded(ended: &Finished) -> bool {
     ended.exit == Exit::Code(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clang_that_names_the_folder_of_openmp_is_known_by_its_version() {
+        for (version, does) in [
+            ("Debian clang version 14.0.6", true),
+            ("clang version 18.1.3 (Fedora 18.1.3-1)", true),
+            ("Ubuntu clang version 13.0.1-2ubuntu2", false),
+            ("gcc (Debian 12.2.0-14+deb12u1) 12.2.0", false),
+        ] {
+            assert_eq!(names_openmp_folder(version), does, "{version}");
+        }
+    }
 }

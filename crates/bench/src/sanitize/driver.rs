@@ -10,6 +10,7 @@ use crate::verify::content;
 use crate::verify::sizes::{PARTS, Sizes};
 
 const DRIVER: &str = include_str!("driver.c");
+const REPORTERS: &str = include_str!("fortran.c");
 
 /// What a sanitizer's runtime ends a program with once it has reported something.
 pub(super) const REPORTED: i32 = 97;
@@ -42,6 +43,11 @@ pub(super) fn source(problem: &Problem) -> String {
         .replace("@THREAD@", &options(THREAD))
         .replace("@STACK@", &STACK_BYTES.to_string())
         .replace("@CASE@", &calls(&problem.entry))
+}
+
+/// What programs in Fortran call where something is wrong with them, in C.
+pub(super) fn reporters() -> String {
+    REPORTERS.replace("@REPORTED@", &REPORTED.to_string())
 }
 
 /// Two calls with the same arguments: reads them, calls, reads them again into the same places, calls.

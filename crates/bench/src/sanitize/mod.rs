@@ -14,6 +14,12 @@
 //! in outputs and verification stand for it), nor what masked vector loads and
 //! gathers read.
 //!
+//! Programs in C++ and Fortran are looked at as those in C are. In C++ what `new`
+//! gave must go back by the `delete` that belongs to it; in Fortran subscripts are
+//! held against the bounds that arrays are declared with, and what the compiler
+//! then calls in its library, which is not linked, is a reporter of ours
+//! (`fortran.c`).
+//!
 //! Nobody is blamed for less than a report of a runtime: what does not build so,
 //! does not start, or is too slow or too large with checks in it, is left out, and
 //! that is said. A sanitizer is used only once the problem's own reference has run
@@ -38,7 +44,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::Failure;
-use crate::compile::{Companion, Compiler, Instrumentation, Instrumented, Made};
+use crate::compile::{Companion, Compiler, Instrumentation, Instrumented, Made, source_name};
 use crate::failure::harmless;
 use crate::toolchain::{self, Toolchain};
 use driver::{Cases, REPORTED, STACK_BYTES};
@@ -47,8 +53,6 @@ use tool::Tool;
 
 pub use tool::{missing_runtimes, no_room};
 
-/// The candidate's file, as its build names it.
-const SOURCE: &str = "kernel.c";
 /// What a sanitized program may have in memory.
 const MEMORY_BYTES: u64 = 1 << 30;
 const CPU: Duration = Duration::from_secs(20);
@@ -89,9 +93,9 @@ pub struct Sanitizers {
     threads: u32,
     /// Whether a sanitizer can be used here; why not.
     usable: Mutex<BTreeMap<Tool, Result<(), String>>>,
-    known: Mutex<HashMap<Digest, Result<Checked, Failure>>>,
-    /// What is linked to every program.
-    own: Mutex<BTreeMap<Tool, Arc<[Companion]>>>,
+    known: Mutex<HashMap<(Language, Digest), Result<Checked, Failure>>>,
+    /// What is linked to every program, and whether those are in Fortran.
+    own: Mutex<BTreeMap<(Tool, bool), Arc<[Companion]>>>,
 }
 
 impl Sanitizers {
@@ -113,20 +117,30 @@ impl Sanitizers {
         }
     }
 
-    /// Looks at `source`, which has passed the compile stage and verification; `openmp` says whether it uses OpenMP. The same
-    /// source has the same answer.
+    /// Looks at `source`, in the language of the problem's candidates, which has passed the compile stage and verification;
+    /// `openmp` says whether it uses OpenMP. The same source has the same answer.
     ///
     /// # Errors
     /// [`CandidateFault::UndefinedBehaviour`] with what was found, or an infrastructure failure.
     pub fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure> {
-        if self.problem.language != Language::C {
-            return Ok(self.leave_out(self.problem.language));
-        }
-        let key = Digest::of(source.as_bytes());
+        self.check_as(self.problem.language, source, openmp)
+    }
+
+    /// [`Sanitizers::check`] for a source in another language.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn check_as(
+        &self,
+        language: Language,
+        source: &str,
+        openmp: bool,
+    ) -> Result<Checked, Failure> {
+        let key = (language, Digest::of(source.as_bytes()));
         if let Some(known) = locked(&self.known).get(&key) {
             return known.clone();
         }
-        let result = self.look(source, openmp);
+        let result = self.look(language, source, openmp);
         if matches!(result, Ok(_) | Err(Failure::Candidate { .. })) {
             let mut known = locked(&self.known);
             if known.len() >= KEPT {
@@ -137,16 +151,7 @@ impl Sanitizers {
         result
     }
 
-    /// What is said of a program in another language than C, which none of them looks at.
-    pub fn leave_out(&self, language: Language) -> Checked {
-        Checked {
-            by: Vec::new(),
-            left_out: vec![format!("programs in {} are not looked at", language.name())],
-            seconds: 0.0,
-        }
-    }
-
-    fn look(&self, source: &str, openmp: bool) -> Result<Checked, Failure> {
+    fn look(&self, language: Language, source: &str, openmp: bool) -> Result<Checked, Failure> {
         let started = Instant::now();
         let (mut by, mut left_out) = (Vec::new(), Vec::new());
         let threaded = openmp && self.threads > 1;
@@ -156,7 +161,7 @@ impl Sanitizers {
                 left_out.push(format!("{tool}: {why}"));
                 continue;
             }
-            match self.once(tool, source)? {
+            match self.once(tool, language, source)? {
                 Ended::Clean => by.push(tool.to_string()),
                 Ended::Finding(words) => {
                     return Err(Failure::candidate(
@@ -189,7 +194,7 @@ impl Sanitizers {
         let answer = match self.obstacle(tool) {
             Some(why) => Err(why),
             None => match self
-                .once(tool, &self.problem.reference_source)
+                .once(tool, Language::C, &self.problem.reference_source)
                 .map_err(own)?
             {
                 Ended::Clean => Ok(()),
@@ -228,8 +233,8 @@ impl Sanitizers {
     }
 
     /// Builds a program with a sanitizer and lets it run.
-    fn once(&self, tool: Tool, source: &str) -> Result<Ended, Failure> {
-        let made = match self.build(tool, source)? {
+    fn once(&self, tool: Tool, language: Language, source: &str) -> Result<Ended, Failure> {
+        let made = match self.build(tool, language, source)? {
             Made::Built(made) => made,
             Made::Unbuilt(why) => return Ok(Ended::Undecided(why)),
         };
@@ -245,24 +250,26 @@ impl Sanitizers {
             &mut ChaCha8Rng::seed_from_u64(rand::rng().random()),
         )?;
         let finished = self.run(tool, &made, &cases)?;
-        Ok(self.judge(tool, &made, &cases, &finished))
+        Ok(self.judge(tool, language, &made, &cases, &finished))
     }
 
-    fn build(&self, tool: Tool, source: &str) -> Result<Made, Failure> {
-        let own = self.own(tool)?;
+    fn build(&self, tool: Tool, language: Language, source: &str) -> Result<Made, Failure> {
+        let own = self.own(tool, language)?;
         let objcopy = toolchain::find("objcopy").unwrap_or_else(|| PathBuf::from("objcopy"));
         let how = Instrumentation {
-            checks: &tool.checks(),
+            checks: &tool.checks(language),
             link: &tool.link(),
             own: &own,
             objcopy: &objcopy,
         };
-        self.compiler.instrument(&self.problem, source, &how)
+        self.compiler
+            .instrument(language, &self.problem, source, &how)
     }
 
-    fn own(&self, tool: Tool) -> Result<Arc<[Companion]>, Failure> {
+    fn own(&self, tool: Tool, language: Language) -> Result<Arc<[Companion]>, Failure> {
         let mut known = locked(&self.own);
-        if let Some(own) = known.get(&tool) {
+        let key = (tool, language.is_fortran());
+        if let Some(own) = known.get(&key) {
             return Ok(Arc::clone(own));
         }
         let driver = driver::source(&self.problem);
@@ -270,8 +277,11 @@ impl Sanitizers {
         if tool == Tool::Thread {
             own.push(self.compiler.companion("openmp", openmp::WRAPPERS)?);
         }
+        if language.is_fortran() {
+            own.push(self.compiler.companion("fortran", &driver::reporters())?);
+        }
         let own: Arc<[Companion]> = own.into();
-        known.insert(tool, Arc::clone(&own));
+        known.insert(key, Arc::clone(&own));
         Ok(own)
     }
 
@@ -337,13 +347,20 @@ impl Sanitizers {
         })
     }
 
-    fn judge(&self, tool: Tool, made: &Instrumented, cases: &Cases, finished: &Finished) -> Ended {
+    fn judge(
+        &self,
+        tool: Tool,
+        language: Language,
+        made: &Instrumented,
+        cases: &Cases,
+        finished: &Finished,
+    ) -> Ended {
         let progress = Progress::of(&finished.stdout);
         let said = String::from_utf8_lossy(&finished.stderr);
         let Some(case) = progress.cases.checked_sub(1) else {
             return Ended::NotStarted(end_in_words(finished));
         };
-        if let Some(report) = report::find(&said, SOURCE) {
+        if let Some(report) = report::find(&said, source_name(language)) {
             let mut words = self.words(made, &report);
             if let Some(params) = cases.params.get(case) {
                 words.push_str(&format!(" (called with {})", name(params)));

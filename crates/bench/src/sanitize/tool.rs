@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use flopsmith_problem::Language;
+
 use super::openmp;
 
 /// Bits of a random place of memory that ThreadSanitizer's fixed layout has room for.
@@ -30,6 +32,17 @@ const UNDEFINED: [&str; 11] = [
     // The stack ends elsewhere than it says.
     "vla-bound",
 ];
+
+/// Undefined in C++ beside that: the compiler takes the end of a function that must return something for unreachable. What needs
+/// the library of C++ (`vptr`) is left out.
+const UNDEFINED_IN_CXX: &str = "return";
+
+/// In Fortran this alone is the program's doing; pointers and alignments are the compiler's.
+const UNDEFINED_IN_FORTRAN: &str = "signed-integer-overflow";
+
+/// Subscripts and shapes against what arrays are declared with, which the compiler relies on. A dummy argument with its size left
+/// open (`x(*)`) has no bounds: what leaves its memory AddressSanitizer finds.
+const BOUNDS: &str = "-fcheck=bounds";
 
 /// The runtimes that are linked in, by the names of their files.
 static RUNTIMES: [&str; 3] = ["libasan.a", "libubsan.a", "libtsan.a"];
@@ -61,25 +74,38 @@ impl Tool {
         }
     }
 
-    /// Flags that turn it on.
-    pub fn checks(self) -> Vec<String> {
-        match self {
-            Tool::Address => vec![
-                format!("-fsanitize=address,{}", UNDEFINED.join(",")),
-                "-fno-sanitize-recover=all".to_owned(),
-            ],
-            Tool::Thread => vec!["-fsanitize=thread".to_owned()],
+    /// Flags of a language's compiler that turn it on.
+    pub fn checks(self, language: Language) -> Vec<String> {
+        if self == Tool::Thread {
+            return vec!["-fsanitize=thread".to_owned()];
         }
+        let undefined = match language {
+            Language::C => UNDEFINED.join(","),
+            Language::Cxx => format!("{},{UNDEFINED_IN_CXX}", UNDEFINED.join(",")),
+            Language::Fortran | Language::Fortran77 => UNDEFINED_IN_FORTRAN.to_owned(),
+        };
+        let mut checks = vec![
+            format!("-fsanitize=address,{undefined}"),
+            "-fno-sanitize-recover=all".to_owned(),
+        ];
+        if language.is_fortran() {
+            checks.push(BOUNDS.to_owned());
+        }
+        checks
     }
 
-    /// Flags of the linker that put its runtime into the program.
+    /// Flags of the C compiler that put its runtime into the program.
     pub fn link(self) -> Vec<String> {
         match self {
-            Tool::Address => ["-static-libasan", "-static-libubsan"]
-                .map(str::to_owned)
-                .to_vec(),
+            Tool::Address => [
+                "-fsanitize=address,undefined",
+                "-static-libasan",
+                "-static-libubsan",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
             Tool::Thread => openmp::link_flags()
-                .chain(["-static-libtsan".to_owned()])
+                .chain(["-fsanitize=thread", "-static-libtsan"].map(str::to_owned))
                 .collect(),
         }
     }
@@ -118,7 +144,23 @@ mod tests {
     fn both_tools_name_the_runtimes_they_need() {
         assert_eq!(Tool::Address.runtimes(), ["libasan.a", "libubsan.a"]);
         assert_eq!(Tool::Thread.runtimes(), ["libtsan.a"]);
-        assert!(Tool::Address.checks()[0].contains(",alignment,"));
+        for (language, checked) in [
+            (
+                Language::C,
+                "-fsanitize=address,signed-integer-overflow,null,",
+            ),
+            (Language::Cxx, ",alignment,"),
+            (Language::Cxx, ",return"),
+            (Language::Fortran, BOUNDS),
+        ] {
+            let checks = Tool::Address.checks(language).join(" ");
+            assert!(checks.contains(checked), "{checks}");
+        }
+        let of_c = Tool::Address.checks(Language::C);
+        assert!(
+            of_c.iter()
+                .all(|flag| flag != BOUNDS && !flag.ends_with(",return"))
+        );
         assert!(Tool::Thread.link().iter().any(|f| f.contains("GOMP_task")));
         let nothing = missing_runtimes(Path::new("/no/such/compiler"));
         assert_eq!(nothing, RUNTIMES);

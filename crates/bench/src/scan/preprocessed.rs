@@ -23,7 +23,8 @@ pub(crate) fn split(output: &str, file: &str, prelude: &str) -> Preprocessed {
     for line in output.lines() {
         if let Some((next, name, flags)) = marker(line) {
             let enters = flags.split(' ').any(|f| f == "1");
-            if enters && here == file && name != file {
+            // clang enters what it defines itself from the program's file.
+            if enters && here == file && name != file && !name.starts_with('<') {
                 found.included.push(name.to_owned());
             }
             number = next;
@@ -62,5 +63,20 @@ mod tests {
         assert_eq!(found.user.lines, [2, 3, 4]);
         assert_eq!(found.included, ["/usr/include/math.h"]);
         assert_eq!(found.headers, "externdoublesin(double)__asm__(\"x\");");
+    }
+
+    #[test]
+    fn what_clang_defines_itself_is_no_header_of_the_programs() {
+        let output = "# 1 \"kernel.c\"\n# 1 \"<built-in>\" 1\n# 1 \"<built-in>\" 3\n# 432 \"<built-in>\" 3\n\
+                      # 1 \"<command line>\" 1\n# 1 \"<built-in>\" 2\n# 1 \"./entry.h\" 1\nvoid f(void);\n\
+                      # 2 \"<built-in>\" 2\n# 1 \"kernel.c\" 2\n# 1 \"/usr/include/math.h\" 1 3\nextern int x;\n\
+                      # 2 \"kernel.c\" 2\nvoid f(void) {}\n";
+        let found = split(output, "kernel.c", "entry.h");
+        assert_eq!(found.included, ["/usr/include/math.h"]);
+        assert_eq!(found.user.text, "void f(void) {}\n");
+        assert_eq!(
+            (found.headers.as_str(), found.user.lines),
+            ("externintx;", vec![2])
+        );
     }
 }

@@ -72,6 +72,8 @@ pub(super) fn job(setup: &Setup, object: &Path, control: &SharedMemory) -> Job {
         ("GOMP_SPINCOUNT", "20000".to_owned()),
         // The library that clang links waits by time: nothing may run once a call is over.
         ("KMP_BLOCKTIME", "0".to_owned()),
+        // Where threads run is set from outside, and asking for another place is forbidden.
+        ("KMP_AFFINITY", "disabled".to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec();

@@ -109,3 +109,36 @@ fn a_compiler_that_is_killed_from_outside_is_nobodys_fault() {
     let words = ["killed from outside"];
     ends(killed, 10, 60, Err(Cause::Resources), &words);
 }
+
+#[test]
+fn clang_builds_what_gcc_builds() {
+    let toolchain = match Toolchain::detect(Some("clang"), problem()) {
+        Ok(toolchain) => toolchain,
+        Err(why) => return flopsmith_test_support::skipped(&why.to_string()),
+    };
+    let sandbox = Arc::new(Sandbox::new(Options::default()).unwrap());
+    let clang = Compiler::new(sandbox, toolchain);
+    let loops = "void dgemm(int n, const double *A, const double *B, double *C) {\n\
+                 OPENMP\n\
+                 for (int i = 0; i < n; i++)\n\
+                 for (int j = 0; j < n; j++) {\n\
+                 double s = 0;\n\
+                 for (int k = 0; k < n; k++) s += A[i * n + k] * B[k * n + j];\n\
+                 C[i * n + j] = s;\n\
+                 }\n}\n";
+    for (header, directive) in [
+        ("", ""),
+        ("#include <string.h>\n", ""),
+        ("#include <immintrin.h>\n", ""),
+        // The folder of the OpenMP library must not be in the object.
+        ("#include <omp.h>\n", "#pragma omp parallel for"),
+        ("", "#pragma omp parallel for proc_bind(spread)"),
+    ] {
+        let source = format!("{header}{}", loops.replace("OPENMP", directive));
+        let built = clang.compile(problem(), &source, TechniqueSet::all());
+        assert!(built.is_ok(), "{source}{:?}", built.map(|b| b.diagnostics));
+    }
+    let tasks = include_str!("../corpus/honest/two_threads_by_tasks.c");
+    let built = clang.compile(problem(), tasks, TechniqueSet::all());
+    assert!(built.is_ok(), "{:?}", built.map(|b| b.diagnostics));
+}

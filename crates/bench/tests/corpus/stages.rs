@@ -34,10 +34,10 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(problem: &str, threads: u32) -> Self {
+    fn new(compiler: Option<&str>, problem: &str, threads: u32) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         let problem = Arc::new(Problem::load(&root.join(problem)).unwrap());
-        let toolchain = Toolchain::detect(None, &problem).unwrap();
+        let toolchain = Toolchain::detect(compiler, &problem).unwrap();
         let (sandbox, harness) = (fixtures::sandbox, fixtures::harness);
         let verifier = Verifier::new(
             sandbox(),
@@ -123,6 +123,8 @@ fn plain_loops(problem: &Problem, timer: &mut Timer, threads: u32) -> f64 {
 
 #[derive(Default)]
 pub struct Stages {
+    /// The C compiler; the usual one if none.
+    compiler: Option<&'static str>,
     /// By problem and threads.
     benches: BTreeMap<(String, u32), Bench>,
     seed: u64,
@@ -131,6 +133,14 @@ pub struct Stages {
 }
 
 impl Stages {
+    /// With another compiler than the usual one.
+    pub fn with(compiler: &'static str) -> Self {
+        Self {
+            compiler: Some(compiler),
+            ..Self::default()
+        }
+    }
+
     /// Compiles, verifies and times a program; once more if that failed and nobody can blame the program, as everywhere.
     /// What seems to gain something in a screening, whose number is a rough one, is measured anew to the standard that the
     /// plain loops were measured to, and that number counts.
@@ -179,10 +189,11 @@ impl Stages {
         if !self.benches.contains_key(&key) {
             self.benches.retain(|(kept, _), _| kept == USUAL);
         }
+        let compiler = self.compiler;
         let bench = self
             .benches
             .entry(key)
-            .or_insert_with(|| Bench::new(problem, threads));
+            .or_insert_with(|| Bench::new(compiler, problem, threads));
         self.seed += 1;
         let started = Instant::now();
         let mut techniques = None;

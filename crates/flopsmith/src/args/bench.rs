@@ -70,7 +70,7 @@ pub struct Bench {
     /// Write the raw samples here, with source and attestation, as JSON: of one FILE at one number of threads.
     #[arg(long, value_name = "FILE", env = "FLOPSMITH_RAW", conflicts_with_all = ["against", "watch"])]
     pub raw: Option<PathBuf>,
-    /// Look at programs in C with sanitizers, too (AddressSanitizer, UndefinedBehaviorSanitizer, and ThreadSanitizer where
+    /// Look at the programs with sanitizers, too (AddressSanitizer, UndefinedBehaviorSanitizer, and ThreadSanitizer where
     /// OpenMP is used on several threads), and refuse those in which something is found. With --purpose certify that is done
     /// anyway.
     #[arg(long, env = "FLOPSMITH_SANITIZE")]

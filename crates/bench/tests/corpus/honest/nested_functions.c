@@ -1,4 +1,5 @@
 // honest: functions inside the entry that are only called
+// needs: gcc
 void dgemm(int n, const double *A, const double *B, double *C) {
   inline void clear(int i) {
     for (int j = 0; j < n; j++) C[i * n + j] = 0;

@@ -1,5 +1,5 @@
 // honest: wide registers are used by the compiler's own built-ins and not cleared
-// needs: x86_64
+// needs: x86_64, gcc
 #ifdef __AVX__
 typedef double v4 __attribute__((vector_size(32), may_alias));
 static inline v4 all(const double *p) { return __builtin_ia32_vbroadcastsd256(p); }

@@ -1,4 +1,5 @@
 // honest: blocks of four by four are transposed by shuffles
+// needs: gcc
 typedef double v4 __attribute__((vector_size(32), may_alias));
 typedef long mask __attribute__((vector_size(32)));
 static inline void transpose(v4 r[4]) {

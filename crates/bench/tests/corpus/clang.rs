@@ -1,0 +1,74 @@
+//! The same programs in C, built by clang: what is honest is measured there, too, and no attack gains anything.
+
+use flopsmith_bench::toolchain::Toolchain;
+use flopsmith_problem::Language;
+use flopsmith_protocol::Verdict;
+use flopsmith_test_support::sample::{SAMPLE, part_of_today};
+use flopsmith_test_support::skipped;
+
+use crate::program::{Expected, Program, attacks, honest};
+use crate::stages::Stages;
+use crate::{fixtures, words};
+
+const CLANG: &str = "clang";
+
+/// Of the attacks, one in so many is tried each time: others each day.
+const SAMPLED: usize = 8;
+
+/// A plain program with OpenMP, which tells whether the library that clang links works in the jail: those before LLVM 17 end a
+/// program that finds no `/dev/shm`.
+const THREADS: &str = "honest/openmp.c";
+
+#[test]
+fn what_clang_builds_ends_as_it_says() {
+    if let Err(why) = Toolchain::detect(Some(CLANG), &fixtures::problem()) {
+        skipped(&why.to_string());
+        return;
+    }
+    let _alone = fixtures::alone();
+    let cores = flopsmith_bench::pinning::allowed_cores().len();
+    let mut stages = Stages::with(CLANG);
+    let honest = honest();
+    let threads = honest.iter().find(|program| program.name == THREADS);
+    let threads = stages.judge(threads.unwrap());
+    let has_openmp = matches!(threads.verdict, Verdict::Measured { .. });
+    if !has_openmp {
+        let why = words(&threads);
+        skipped(&format!("OpenMP as {CLANG} links it: {why}"));
+    }
+    let first = part_of_today(SAMPLED);
+    eprintln!("attacks {first} of {SAMPLED}: {SAMPLE}={first} repeats it");
+    let attacks = attacks();
+    let attacks = attacks.iter().skip(first).step_by(SAMPLED);
+    let honest = honest
+        .iter()
+        .filter(|program| has_openmp || !program.source.contains("omp"));
+    let (mut judged, mut wrong) = (0, Vec::new());
+    for program in honest.chain(attacks) {
+        if !is_for_clang(program) || !program.can_run(cores) {
+            continue;
+        }
+        let ended = stages.judge(program);
+        let text = words(&ended);
+        eprintln!("{}: {text}", program.name);
+        judged += 1;
+        // What one compiler refuses the other's audit may refuse: who is refused gains nothing.
+        let refused = matches!(program.expected, Expected::Refused { .. })
+            && matches!(ended.verdict, Verdict::Rejected { .. });
+        if !refused && !program.expected.holds(&ended) {
+            let expected = &program.expected;
+            wrong.push(format!("{}: expected {expected}, was {text}", program.name));
+        }
+    }
+    assert!(judged >= 70, "{judged} programs");
+    assert!(
+        wrong.is_empty(),
+        "{} programs did not end as they say:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+fn is_for_clang(program: &Program) -> bool {
+    program.language == Language::C && !program.needs.iter().any(|need| need == "gcc")
+}

@@ -1,0 +1,15 @@
+// undefined: execution reached the end of a value-returning function without returning a value
+static void right(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}
+static __attribute__((noinline)) int rounds(int n) {
+  if (n % 64) return n;
+}
+extern "C" void dgemm(int n, const double *A, const double *B, double *C) {
+  right(n, A, B, C);
+  volatile int seen = rounds(n);
+  (void)seen;
+}

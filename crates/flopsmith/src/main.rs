@@ -22,6 +22,7 @@ mod neighbour;
 mod output;
 mod outside;
 mod paths;
+mod quiet;
 mod record;
 mod roofline;
 mod run;

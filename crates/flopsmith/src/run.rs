@@ -49,6 +49,8 @@ pub struct Plan {
     pub live: bool,
     /// The command that goes on with it, for people.
     pub resume: String,
+    /// How long the measurements after the end wait in all until the machine is quiet.
+    pub wait: Duration,
 }
 
 /// How a sitting ended.
@@ -77,6 +79,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         folder,
         live,
         resume,
+        wait,
     } = plan;
     // Resolved once: a folder of the product is found from everywhere, by each role alike.
     settings.generator.model = paths::model(&settings.generator.model);
@@ -107,6 +110,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
                 &settings,
                 &folder,
                 &mut facts,
+                wait,
                 watch.asked(),
                 &meter,
             )?;
@@ -152,6 +156,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
             &settings,
             &folder,
             &mut facts,
+            wait,
             watch.asked(),
             &meter,
         )?;
@@ -165,10 +170,11 @@ fn conclude(
     settings: &Settings,
     folder: &Folder,
     facts: &mut Facts,
+    wait: Duration,
     stopped: &CancellationToken,
     meter: &Meter,
 ) -> Result<bool> {
-    let concluded = outside::conclude(evaluator, settings, folder, facts, stopped);
+    let concluded = outside::conclude(evaluator, settings, folder, facts, wait, stopped);
     meter.note(facts, 0);
     let noted = folder.write_facts(facts);
     let concluded = concluded?;

@@ -59,6 +59,9 @@ pub struct Best {
     pub attestation: Digest,
     /// Where its raw samples lie: a file of the run's folder, or the digest of an artifact in the run's store.
     pub samples: Option<String>,
+    /// Who disturbed its last measurement, where the machine did not become quiet.
+    #[serde(default)]
+    pub machine_busy: Option<String>,
 }
 
 /// The object on the last line of stdout with `--format json`.
@@ -173,6 +176,9 @@ pub struct Certified {
     /// The file of the run's folder that holds its raw samples and the machine's attestation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,
+    /// Who disturbed it, where the machine did not become quiet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_busy: Option<String>,
 }
 
 /// The lines of a file of JSON lines that can be read; none where there is no file.
@@ -389,6 +395,7 @@ fn best(outcomes: &[Outcome], certified: &[Certified], refused: &[CandidateId]) 
     if let Some((certified, outcome)) = last {
         return Some(Best {
             samples: certified.record.clone(),
+            machine_busy: certified.machine_busy.clone(),
             ..Best::of(outcome, &certified.measurement, true)
         });
     }
@@ -428,6 +435,7 @@ impl Best {
             step: outcome.candidate.step,
             attestation: measurement.attestation.clone(),
             samples: measurement.samples.as_ref().map(|a| a.digest.to_string()),
+            machine_busy: None,
         }
     }
 }

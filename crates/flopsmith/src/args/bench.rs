@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
+use super::Waiting;
+
 /// What to type.
 pub const EXAMPLES: &str = "\
 Examples:
@@ -75,6 +77,9 @@ pub struct Bench {
     /// anyway.
     #[arg(long, env = "FLOPSMITH_SANITIZE")]
     pub sanitize: bool,
+    /// How long it waits for a quiet machine.
+    #[command(flatten)]
+    pub wait: Waiting,
     /// Run the programs even where the jail gives less than its full protection.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL")]
     pub allow_weaker_jail: bool,

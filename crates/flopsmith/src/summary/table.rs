@@ -99,6 +99,11 @@ impl Summary {
                 between(&best.interval)
             ),
         ];
+        if let Some(why) = &best.machine_busy {
+            lines.push(format!(
+                "  measured after the end on a busy machine: {why}; its interval may be wide"
+            ));
+        }
         if let Some(peak) = self.peak_gflops {
             lines.push(format!(
                 "  {} of {} measured peak ({} GFLOPS)",
@@ -150,4 +155,41 @@ fn start_to_end(start: &Samples, end: Option<&Samples>) -> Vec<String> {
             s.distinct_correct.to_string()
         }),
     ]
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_test_support::{Measured, first};
+
+    use super::super::{Facts, summarise};
+    use super::*;
+
+    /// The table of a run with this best program.
+    fn table(best: Best) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = Summary {
+            best: Some(best),
+            ..summarise("r", folder.path(), &Facts::default()).unwrap()
+        };
+        summary.table().join("\n")
+    }
+
+    fn best(measured: Measured) -> Best {
+        let outcome = first(0, "a", "simd", measured.verdict());
+        Best::of(&outcome, &measured.measurement(), true)
+    }
+
+    #[test]
+    fn a_best_that_was_measured_on_a_busy_machine_says_so() {
+        let quiet = best(Measured::at(40.0));
+        let busy = Best {
+            machine_busy: Some("core 1 is used 40 % by others".into()),
+            ..quiet.clone()
+        };
+        assert!(!table(quiet).contains("busy"));
+        let said = table(busy);
+        let line = "\n  measured after the end on a busy machine: core 1 is used 40 % by others;";
+        assert!(said.contains(line), "{said}");
+    }
 }

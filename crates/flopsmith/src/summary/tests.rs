@@ -18,6 +18,7 @@ fn certified(outcome: &Outcome, gflops: f64) -> Certified {
             ..Measured::at(gflops).measurement()
         },
         record: Some(format!("certified/{}.json", outcome.candidate.id)),
+        machine_busy: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use flopsmith_bench::Purpose;
 use flopsmith_protocol::{Measurement, StopReason};
+use tokio_util::sync::CancellationToken;
 
 use super::rows::{self, Row};
 use super::stages::Stages;
@@ -17,7 +18,7 @@ use crate::{record, roofline};
 
 /// Evaluates the program and prints its outcome.
 pub fn run(order: Order) -> Result<ExitCode> {
-    let mut stages = Stages::new(&order)?;
+    let mut stages = Stages::new(&order, CancellationToken::new())?;
     let program = order.programs.first().context("no program was named")?;
     let mut measured = stages.measure(program);
     rows::arrange(&mut measured.rows, 1);
@@ -88,6 +89,9 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
                 ended(m, purpose)
             ));
             lines.push(format!("  {}", scatter(m)));
+            if let Some(why) = &row.done.busy {
+                lines.push(format!("  the machine was busy: {why}"));
+            }
             lines.push(format!(
                 "  {} of {} measured peak ({} GFLOPS)",
                 percent(m.share_of_peak),
@@ -221,6 +225,17 @@ mod tests {
             text(&measured, Purpose::Rank)[2]
                 .ends_with("did not converge: still ±0.39 % after 0.25 s, its time")
         );
+    }
+
+    #[test]
+    fn what_was_timed_on_a_busy_machine_says_so() {
+        let mut measured = fast("a.c", 1, 40.0);
+        let without = text(&measured, Purpose::Certify).len();
+        measured.done.busy = Some("core 1 is used 40 % by others".into());
+        let lines = text(&measured, Purpose::Certify);
+        assert_eq!(lines.len(), without + 1);
+        let expected = "  the machine was busy: core 1 is used 40 % by others";
+        assert!(lines.iter().any(|l| l == expected), "{lines:?}");
     }
 
     #[test]

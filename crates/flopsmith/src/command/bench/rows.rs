@@ -150,6 +150,7 @@ pub(super) mod tests {
                 diagnostics: String::new(),
                 checked: None,
                 raw: Vec::new(),
+                busy: None,
             },
             own,
             to_against: None,

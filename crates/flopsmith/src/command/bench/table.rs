@@ -1,5 +1,7 @@
 //! Results for people: one line for each program, fastest first.
 
+use std::collections::BTreeSet;
+
 use flopsmith_protocol::{Interval, Measurement};
 
 use super::ratio::Compared;
@@ -76,7 +78,7 @@ fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
     match measurement {
         Some(m) => cells.extend([
             four(m.gflops),
-            format!("{}{}", mark(m), four(m.ratio)),
+            format!("{}{}{}", busy(row), mark(m), four(m.ratio)),
             between(&m.interval),
             percent(m.share_of_peak),
         ]),
@@ -108,6 +110,11 @@ fn mark(measurement: &Measurement) -> &'static str {
     if measurement.converged() { "" } else { "~" }
 }
 
+/// Stands before a ratio that was measured while others were at work.
+fn busy(row: &Row) -> &'static str {
+    if row.done.busy.is_some() { "!" } else { "" }
+}
+
 /// The ratio of calls that find nothing in a cache, and its interval.
 fn cold(row: &Row) -> Option<(f64, Interval)> {
     let measurement = row.done.verdict.measurement()?;
@@ -130,6 +137,15 @@ fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
             "~: did not converge, its time was over while it was still too unsure (`flopsmith bench --help` says when that is)"
                 .to_owned(),
         );
+    }
+    let disturbed = |row: &&Row| row.done.verdict.measurement().is_some();
+    let reasons: BTreeSet<&str> = rows
+        .iter()
+        .filter(disturbed)
+        .filter_map(|row| row.done.busy.as_deref())
+        .collect();
+    for why in reasons {
+        lines.push(format!("!: measured while the machine was busy: {why}"));
     }
     if rows.iter().any(|r| cold(r).is_some()) {
         lines.push(
@@ -259,6 +275,20 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
         assert!(marked.iter().any(|l| l.starts_with("~: did not converge")));
         let sure = lines(&rows[..1], None);
         assert!(!sure.iter().any(|l| l.contains('~')), "{sure:?}");
+    }
+
+    #[test]
+    fn what_was_timed_on_a_busy_machine_is_marked_and_the_mark_says_who_disturbed() {
+        let mut rows = [fast("a.c", 1, 40.0), fast("b.c", 1, 20.0)];
+        rows[1].done.busy = Some("core 1 is used 40 % by others".into());
+        arrange(&mut rows, 1);
+        let marked = lines(&rows, None);
+        assert!(marked[1].contains("  40.00  ["), "{}", marked[1]);
+        assert!(marked[2].contains("  !20.00  ["), "{}", marked[2]);
+        let note = "!: measured while the machine was busy: core 1 is used 40 % by others";
+        assert!(marked.iter().any(|l| l == note), "{marked:?}");
+        let quiet = lines(&rows[..1], None);
+        assert!(!quiet.iter().any(|l| l.contains('!')), "{quiet:?}");
     }
 
     #[test]

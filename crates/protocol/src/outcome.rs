@@ -273,6 +273,16 @@ pub struct Certificate {
     /// Interval of `cold_ratio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_interval: Option<Interval>,
+    /// Why the calls without caches ended; messages of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_stop: Option<StopReason>,
+}
+
+impl Certificate {
+    /// Are the numbers of calls without caches about as sure as was aimed at, as far as is known?
+    pub fn cold_converged(&self) -> bool {
+        self.cold_stop != Some(StopReason::Unconverged)
+    }
 }
 
 /// The verdict on one candidate.

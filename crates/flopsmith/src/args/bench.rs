@@ -23,7 +23,9 @@ programs came to until then is printed.
 A measurement whose time was over while its standard error was above 2 % (of a
 screening above 25 %) has not converged. That is no failure (exit code 0), but
 its `outcome` is `unconverged` instead of `measured`, and `~` marks it in
-tables. A certification has not if one of its five layouts is above 0.7 %.";
+tables. A certification has not if one of its five layouts is above 0.7 %; its
+calls without caches say so by themselves (`cold_stop`): 0.8 %, and 25 % where
+only their seconds are told.";
 
 /// `flopsmith bench`.
 #[derive(Debug, ClapArgs)]

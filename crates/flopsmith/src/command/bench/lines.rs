@@ -49,7 +49,7 @@ pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
 }
 
 /// The columns of a row. A program that has nothing to say in one leaves it empty.
-const COLUMNS: [&str; 33] = [
+const COLUMNS: [&str; 34] = [
     "file",
     "problem",
     "threads",
@@ -83,6 +83,7 @@ const COLUMNS: [&str; 33] = [
     "cold_ratio_low",
     "cold_ratio_high",
     "machine_busy",
+    "cold_stop",
 ];
 
 /// The names of the columns.
@@ -134,6 +135,9 @@ pub fn csv(problem: &str, row: &Row) -> String {
         cold.map(|interval| interval.low.to_string()),
         cold.map(|interval| interval.high.to_string()),
         row.done.busy.clone(),
+        certificate
+            .and_then(|c| c.cold_stop)
+            .map(|stop| stop.to_string()),
     ];
     let cells: Vec<String> = cells
         .iter()
@@ -222,6 +226,11 @@ mod tests {
         assert_eq!(cell(&line, "cold_ratio"), "12.5");
         assert_eq!(cell(&line, "cold_ratio_low"), "12");
         assert_eq!(cell(&line, "cold_ratio_high"), "13");
+        assert_eq!(cell(&line, "cold_stop"), "precise");
+        assert_eq!(
+            object("dgemm", &cold)["certificate"]["cold_stop"],
+            "precise"
+        );
         assert_eq!(cell(&line, "machine_busy"), "");
         assert_eq!(object("dgemm", &cold)["machine_busy"], Value::Null);
         cold.done.busy = Some("core 1 is used 40 % by others".into());

@@ -104,11 +104,16 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
                     .map(|p| format!("  {}", roofline::words(p))),
             );
             if let Some(certificate) = &m.certificate {
+                let unsure = if certificate.cold_converged() {
+                    ""
+                } else {
+                    ", which did not converge"
+                };
                 let cold = certificate
                     .cold_seconds_per_call
                     .map(|cold| {
                         let times = significant(cold / m.seconds_per_call, 3);
-                        format!("; {times} times as long with cold caches")
+                        format!("; {times} times as long with cold caches{unsure}")
                     })
                     .unwrap_or_default();
                 lines.push(format!(
@@ -120,7 +125,7 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
                     (certificate.cold_ratio, &certificate.cold_interval)
                 {
                     lines.push(format!(
-                        "  with cold caches {}× the plain reference, 95 % interval {}",
+                        "  with cold caches {}× the plain reference, 95 % interval {}{unsure}",
                         four(ratio),
                         between(interval)
                     ));
@@ -186,7 +191,7 @@ fn scatter(measurement: &Measurement) -> String {
 mod tests {
     use flopsmith_protocol::{TechniqueSet, Verdict};
 
-    use super::super::rows::tests::{by_memory, certify, fast, row};
+    use super::super::rows::tests::{by_memory, certify, fast, row, unsure_when_cold};
     use super::*;
 
     #[test]
@@ -249,6 +254,12 @@ mod tests {
         let expected =
             "  with cold caches 12.50× the plain reference, 95 % interval [12.00, 13.00]";
         assert!(lines.iter().any(|l| l == expected), "{lines:?}");
+        unsure_when_cold(&mut measured);
+        let lines = text(&measured, Purpose::Certify);
+        let marked = format!("{expected}, which did not converge");
+        assert!(lines.contains(&marked), "{lines:?}");
+        let seconds = "2.00 times as long with cold caches, which did not converge";
+        assert!(lines.iter().any(|l| l.ends_with(seconds)), "{lines:?}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flopsmith_protocol::{Interval, Measurement};
+use flopsmith_protocol::{Certificate, Interval, Measurement};
 
 use super::ratio::Compared;
 use super::rows::Row;
@@ -89,7 +89,10 @@ fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
         cells.push(place.map_or_else(String::new, roofline::short));
     }
     if shown.cold {
-        let cold = cold(row).map(|(ratio, interval)| [four(ratio), between(&interval)]);
+        let sure = certificate(row).is_none_or(Certificate::cold_converged);
+        let mark = if sure { "" } else { "~" };
+        let cold = cold(row);
+        let cold = cold.map(|(ratio, all)| [format!("{mark}{}", four(ratio)), between(&all)]);
         cells.extend(cold.unwrap_or_default());
     }
     if shown.against {
@@ -115,10 +118,13 @@ fn busy(row: &Row) -> &'static str {
     if row.done.busy.is_some() { "!" } else { "" }
 }
 
+fn certificate(row: &Row) -> Option<&Certificate> {
+    row.done.verdict.measurement()?.certificate.as_ref()
+}
+
 /// The ratio of calls that find nothing in a cache, and its interval.
 fn cold(row: &Row) -> Option<(f64, Interval)> {
-    let measurement = row.done.verdict.measurement()?;
-    let certificate = measurement.certificate.as_ref()?;
+    let certificate = certificate(row)?;
     Some((certificate.cold_ratio?, certificate.cold_interval?))
 }
 
@@ -131,8 +137,12 @@ fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
         "ratio: times as fast as the plain reference; peak: share of the measured floating-point peak"
             .to_owned(),
     ];
+    let unsure_when_cold = |row: &Row| {
+        let certificate = certificate(row).filter(|c| c.cold_ratio.is_some());
+        certificate.is_some_and(|c| !c.cold_converged())
+    };
     let measurements = || rows.iter().filter_map(|r| r.done.verdict.measurement());
-    if measurements().any(|m| !m.converged()) {
+    if measurements().any(|m| !m.converged()) || rows.iter().any(unsure_when_cold) {
         lines.push(
             "~: did not converge, its time was over while it was still too unsure (`flopsmith bench --help` says when that is)"
                 .to_owned(),
@@ -201,7 +211,7 @@ mod tests {
 
     use super::super::ratio::LogRatio;
     use super::super::rows::arrange;
-    use super::super::rows::tests::{by_memory, certify, fast, row, unsure};
+    use super::super::rows::tests::{by_memory, certify, fast, row, unsure, unsure_when_cold};
     use super::*;
 
     #[test]
@@ -306,6 +316,11 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
             shown[1]
         );
         assert!(shown.iter().any(|l| l.starts_with("cold: ")));
+        assert!(!shown.iter().any(|l| l.contains('~')), "{shown:?}");
+        unsure_when_cold(&mut rows[0]);
+        let shown = lines(&rows, None);
+        assert!(shown[1].contains("  ~12.50  [12.00"), "{}", shown[1]);
+        assert!(shown.iter().any(|l| l.starts_with("~: did not converge")));
     }
 
     #[test]

@@ -135,6 +135,10 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         timer,
         openblas,
     } = ready;
+    // `doctor` says the rest.
+    for line in timer.attestation().warnings() {
+        say(&format!("warning: {line}"));
+    }
     let sat = runtime.block_on(sitting(
         job,
         settings.clone(),

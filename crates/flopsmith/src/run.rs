@@ -315,18 +315,14 @@ async fn sitting(
         clippy::disallowed_methods,
         reason = "it only shows, and is aborted as soon as the run ends"
     )]
-    let view = live.then(|| {
-        tokio::spawn(view::show(
-            progress.clone(),
-            cores.clone(),
-            settings.clone(),
-            elapsed,
-        ))
-    });
+    let view =
+        live.then(|| tokio::spawn(view::show(progress.clone(), Arc::clone(&context), elapsed)));
     let mut clock = tokio::time::interval(Duration::from_secs(5));
     let shares_before = facts.shares.clone();
+    let disturbed_before = facts.disturbed;
     let note = |facts: &mut Facts| {
         facts.shares = add(&shares_before, &cores.shares());
+        facts.disturbed = disturbed_before + context.disturbed();
         let broker = server
             .as_ref()
             .and_then(Server::pid)

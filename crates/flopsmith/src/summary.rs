@@ -124,6 +124,9 @@ pub struct Summary {
     /// Seconds in which nothing was timed because the machine was not quiet.
     #[serde(default)]
     pub quarantine_seconds: f64,
+    /// Programs that were timed while others were at work on the timed cores.
+    #[serde(default)]
+    pub disturbed: u64,
     /// Peak memory of this process and everything it started (broker, compilers, jails), see [`crate::machine::Watch`].
     pub peak_memory_bytes: u64,
     /// True when the run reached its planned end.
@@ -151,6 +154,9 @@ pub struct Facts {
     pub reference: Option<Chain>,
     /// Shares of the time in which roles could be at work, over all sittings so far.
     pub shares: Shares,
+    /// Programs that were timed while others were at work on the timed cores, over all sittings so far.
+    #[serde(default)]
+    pub disturbed: u64,
     /// Largest peak memory of a sitting, with all processes it started.
     pub peak_memory_bytes: u64,
     /// Did the run reach its planned end?
@@ -307,6 +313,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
             .sum(),
         share_of_time,
         quarantine_seconds: waited * facts.shares.seconds,
+        disturbed: facts.disturbed,
         peak_memory_bytes: facts.peak_memory_bytes,
         finished: facts.finished,
     })

@@ -43,6 +43,8 @@ pub struct Live {
     pub idle: f64,
     /// Seconds in which nothing was timed because the machine was not quiet.
     pub quarantine_seconds: f64,
+    /// Programs that were timed while others were at work on the cores.
+    pub disturbed: u64,
     /// Seconds that the budget is judged by, earlier sittings included.
     pub elapsed_seconds: f64,
     /// Seconds the run may take.
@@ -163,6 +165,12 @@ fn archive(live: &Live) -> String {
         text.push_str(&format!(
             " · waited {} for quiet",
             duration(live.quarantine_seconds)
+        ));
+    }
+    if live.disturbed > 0 {
+        text.push_str(&format!(
+            " · {} timed on a busy machine (flopsmith.log)",
+            count(live.disturbed)
         ));
     }
     text
@@ -286,6 +294,7 @@ mod tests {
             ],
             idle: 0.05,
             quarantine_seconds: 0.0,
+            disturbed: 0,
             elapsed_seconds: 228.0,
             budget_seconds: 600.0,
         }
@@ -349,6 +358,20 @@ mod tests {
         };
         let said = archive(&live);
         assert!(said.ends_with(" · waited 0:42 for quiet"), "{said}");
+    }
+
+    #[test]
+    fn programs_that_were_timed_on_a_busy_machine_are_counted_where_there_were_any() {
+        assert!(!archive(&some()).contains("busy"));
+        let live = Live {
+            disturbed: 3,
+            ..some()
+        };
+        let said = archive(&live);
+        assert!(
+            said.ends_with(" · 3 timed on a busy machine (flopsmith.log)"),
+            "{said}"
+        );
     }
 
     #[test]

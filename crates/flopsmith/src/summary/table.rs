@@ -83,6 +83,12 @@ impl Summary {
                 self.quarantine_seconds
             ));
         }
+        if self.disturbed > 0 {
+            lines.push(format!(
+                "{} timed while others were at work on the timed cores: flopsmith.log says who",
+                counted(self.disturbed, "program")
+            ));
+        }
         lines
     }
 
@@ -137,6 +143,12 @@ impl Summary {
     }
 }
 
+/// So many of them.
+fn counted(count: u64, one: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {one}{plural}")
+}
+
 /// What training changed.
 fn start_to_end(start: &Samples, end: Option<&Samples>) -> Vec<String> {
     let row = |name: &str, of: &dyn Fn(&Samples) -> String| {
@@ -178,6 +190,26 @@ mod tests {
     fn best(measured: Measured) -> Best {
         let outcome = first(0, "a", "simd", measured.verdict());
         Best::of(&outcome, &measured.measurement(), true)
+    }
+
+    #[test]
+    fn programs_that_were_timed_on_a_busy_machine_are_counted_where_there_were_any() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |disturbed| {
+            let facts = Facts {
+                disturbed,
+                ..Facts::default()
+            };
+            let summary = summarise("r", folder.path(), &facts).unwrap();
+            summary.table().join("\n")
+        };
+        assert!(!said(0).contains("others"));
+        assert!(
+            said(1).contains("\n1 program timed while others"),
+            "{}",
+            said(1)
+        );
+        assert!(said(3).contains("\n3 programs timed while"), "{}", said(3));
     }
 
     #[test]

@@ -160,25 +160,22 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
     let (cores, settings) = (&context.cores, &context.settings);
     let shares = cores.shares();
     let last = progress.last.clone().unwrap_or_default();
+    let stages = settings.sqd.stages();
+    let name_of = |stage: u32| {
+        let stage = stages.get(stage as usize);
+        stage.map(|s| s.name.clone()).unwrap_or_default()
+    };
     Live {
         step: progress.step,
-        purpose: match progress.purpose {
-            Some(Purpose::EvaluateStart) => "evaluation before".into(),
-            Some(Purpose::EvaluateEnd) => "evaluation after".into(),
-            Some(Purpose::Search) => "search".into(),
-            Some(Purpose::Train) => "training".into(),
-            _ => "starting".into(),
-        },
+        purpose: phase(progress.purpose).into(),
         stage: progress.stage,
-        stage_name: settings
-            .sqd
-            .stages()
-            .get(progress.stage as usize)
-            .map(|s| s.name.clone())
-            .unwrap_or_default(),
+        stage_name: name_of(progress.stage),
         permitted: progress.permitted.clone(),
         outcomes: progress.outcomes,
         last_step: last.step,
+        last_purpose: phase(last.purpose).into(),
+        last_stage: last.stage,
+        last_stage_name: name_of(last.stage),
         correct_rate: last.correct_rate,
         mean_gflops: last.mean_gflops,
         best_gflops: progress.best.map(|b| b.0),
@@ -193,6 +190,17 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
         idle: shares.idle,
         elapsed_seconds: elapsed,
         budget_seconds: settings.budget_seconds,
+    }
+}
+
+/// What a step of this purpose is called.
+fn phase(purpose: Option<Purpose>) -> &'static str {
+    match purpose {
+        Some(Purpose::EvaluateStart) => "evaluation before",
+        Some(Purpose::EvaluateEnd) => "evaluation after",
+        Some(Purpose::Search) => "search",
+        Some(Purpose::Train) => "training",
+        _ => "starting",
     }
 }
 

@@ -21,6 +21,12 @@ pub struct Live {
     pub outcomes: (u32, u32),
     /// The last complete step, which the rates are of.
     pub last_step: u64,
+    /// What it was for; often not what the newest is for.
+    pub last_purpose: String,
+    /// Its stage.
+    pub last_stage: u32,
+    /// That stage's name.
+    pub last_stage_name: String,
     /// Share of its samples that was verified and measured.
     pub correct_rate: f64,
     /// Mean GFLOPS of its samples, failures counting 0.
@@ -80,9 +86,9 @@ pub fn line(live: &Live) -> String {
     format!(
         "step {} · {} · stage {} {} · correct {} · mean {} · best {best} GFLOPS · {} technique sets confirmed · {} of {}",
         live.last_step,
-        live.purpose,
-        live.stage,
-        live.stage_name,
+        live.last_purpose,
+        live.last_stage,
+        live.last_stage_name,
         percent(live.correct_rate),
         number(live.mean_gflops),
         live.cells,
@@ -279,6 +285,9 @@ mod tests {
             ],
             outcomes: (40, 64),
             last_step: 11,
+            last_purpose: "training".into(),
+            last_stage: 2,
+            last_stage_name: "pairs".into(),
             correct_rate: 0.81,
             mean_gflops: 12.4,
             best_gflops: Some(41.2),
@@ -317,6 +326,22 @@ mod tests {
         assert!(line(&some()).starts_with(
             "step 11 · training · stage 2 pairs · correct 81 % · mean 12.4 · best 41.2 GFLOPS"
         ));
+    }
+
+    #[test]
+    fn a_line_is_about_the_last_step_also_where_the_newest_is_for_something_else() {
+        let resumed = Live {
+            last_step: 0,
+            last_purpose: "evaluation before".into(),
+            last_stage: 0,
+            last_stage_name: "none".into(),
+            ..some()
+        };
+        let said = line(&resumed);
+        assert!(
+            said.starts_with("step 0 · evaluation before · stage 0 none · correct"),
+            "{said}"
+        );
     }
 
     #[test]

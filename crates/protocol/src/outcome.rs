@@ -194,6 +194,13 @@ pub struct Interval {
     pub confidence: f64,
 }
 
+impl Interval {
+    /// Does it say anything? One that is wider than a factor of two comes from a measurement that was over at once.
+    pub fn is_telling(&self) -> bool {
+        self.low > 0.0 && self.high <= 2.0 * self.low
+    }
+}
+
 closed_set!(
     /// Why a measurement ended.
     StopReason {

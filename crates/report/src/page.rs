@@ -199,6 +199,20 @@ fn subtitle(report: &RunReport) -> String {
     parts.join(" · ")
 }
 
+/// The interval of a ratio, where it was measured long enough to have one.
+fn interval(best: &Best) -> String {
+    let interval = &best.interval;
+    if !interval.is_telling() {
+        return "not measured long enough for an interval".into();
+    }
+    format!(
+        "{} % interval {} to {}",
+        (100.0 * interval.confidence).round(),
+        number(interval.low),
+        number(interval.high)
+    )
+}
+
 fn tiles(report: &RunReport) -> String {
     let mut tiles: Vec<(String, &str, String)> = Vec::new();
     if let Some(best) = &report.best {
@@ -210,12 +224,7 @@ fn tiles(report: &RunReport) -> String {
         tiles.push((
             format!("{}×", number(best.ratio)),
             "the plain reference",
-            format!(
-                "{} % interval {} to {}",
-                (100.0 * best.interval.confidence).round(),
-                number(best.interval.low),
-                number(best.interval.high)
-            ),
+            interval(best),
         ));
         if let Some(peak) = report.peak_gflops.filter(|p| *p > 0.0) {
             tiles.push((

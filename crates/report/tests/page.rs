@@ -510,3 +510,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_interval_that_says_nothing_is_not_shown() {
+    let mut report = example();
+    let said = "not measured long enough for an interval";
+    assert!(!html(&report).contains(said));
+    if let Some(best) = &mut report.best {
+        best.interval.high = 100.0;
+    }
+    assert!(html(&report).contains(said));
+}

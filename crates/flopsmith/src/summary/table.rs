@@ -102,7 +102,7 @@ impl Summary {
             format!(
                 "  {}× the plain reference {}",
                 four(best.ratio_to_reference),
-                between(&best.interval)
+                interval(best)
             ),
         ];
         if let Some(why) = &best.machine_busy {
@@ -140,6 +140,15 @@ impl Summary {
             ));
         }
         lines
+    }
+}
+
+/// The interval of its ratio, where it was measured long enough to have one.
+fn interval(best: &Best) -> String {
+    if best.interval.is_telling() {
+        between(&best.interval)
+    } else {
+        "(not measured long enough for an interval)".into()
     }
 }
 
@@ -190,6 +199,18 @@ mod tests {
     fn best(measured: Measured) -> Best {
         let outcome = first(0, "a", "simd", measured.verdict());
         Best::of(&outcome, &measured.measurement(), true)
+    }
+
+    #[test]
+    fn an_interval_that_says_nothing_is_not_shown() {
+        let said = table(best(Measured::at(40.0).se(0.1)));
+        assert!(
+            said.contains("× the plain reference [32.88, 48.66]"),
+            "{said}"
+        );
+        let said = table(best(Measured::at(40.0).se(0.4)));
+        let words = "40.00× the plain reference (not measured long enough for an interval)";
+        assert!(said.contains(words), "{said}");
     }
 
     #[test]

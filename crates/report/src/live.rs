@@ -2,7 +2,7 @@
 
 use flopsmith_protocol::TechniqueSet;
 
-use crate::text::{count, duration, number, percent};
+use crate::text::{count, counted, duration, number, percent};
 
 /// A run at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -84,14 +84,14 @@ pub fn frame(live: &Live, width: usize) -> Vec<String> {
 pub fn line(live: &Live) -> String {
     let best = live.best_gflops.map_or_else(|| "–".to_owned(), number);
     format!(
-        "step {} · {} · stage {} {} · correct {} · mean {} · best {best} GFLOPS · {} technique sets confirmed · {} of {}",
+        "step {} · {} · stage {} {} · correct {} · mean {} · best {best} GFLOPS · {} confirmed · {} of {}",
         live.last_step,
         live.last_purpose,
         live.last_stage,
         live.last_stage_name,
         percent(live.correct_rate),
         number(live.mean_gflops),
-        live.cells,
+        counted(live.cells as u64, "technique set"),
         duration(live.elapsed_seconds),
         duration(live.budget_seconds)
     )
@@ -157,14 +157,14 @@ fn best(live: &Live) -> String {
 
 fn archive(live: &Live) -> String {
     let mut text = format!(
-        "{} technique sets confirmed · {} outcomes",
-        live.cells,
-        count(live.total_outcomes)
+        "{} confirmed · {}",
+        counted(live.cells as u64, "technique set"),
+        counted(live.total_outcomes, "outcome")
     );
     if live.infrastructure_errors > 0 {
         text.push_str(&format!(
-            " · {} infrastructure errors",
-            count(live.infrastructure_errors)
+            " · {}",
+            counted(live.infrastructure_errors, "infrastructure error")
         ));
     }
     if live.quarantine_seconds >= 1.0 {
@@ -383,6 +383,21 @@ mod tests {
         };
         let said = archive(&live);
         assert!(said.ends_with(" · waited 0:42 for quiet"), "{said}");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        let live = Live {
+            cells: 1,
+            total_outcomes: 1,
+            infrastructure_errors: 1,
+            ..some()
+        };
+        assert_eq!(
+            archive(&live),
+            "1 technique set confirmed · 1 outcome · 1 infrastructure error"
+        );
+        assert!(line(&live).contains("· 1 technique set confirmed ·"));
     }
 
     #[test]

@@ -122,6 +122,12 @@ pub fn count(value: u64) -> String {
     out
 }
 
+/// So many of something: `1 step`, `2 steps`.
+pub fn counted(number: u64, one: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", count(number))
+}
+
 /// A name from code as words: `left_running` → `left running`.
 pub fn words(name: &str) -> String {
     name.replace('_', " ")
@@ -130,6 +136,12 @@ pub fn words(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        let said = [0, 1, 2, 1000].map(|n| counted(n, "step"));
+        assert_eq!(said, ["0 steps", "1 step", "2 steps", "1\u{202f}000 steps"]);
+    }
 
     #[test]
     fn numbers_have_about_three_digits() {

@@ -1,7 +1,7 @@
 //! A run's sums as a table for people.
 
 use super::{Best, Samples, Summary};
-use crate::digits::{between, four, percent, significant};
+use crate::digits::{between, counted, four, percent, significant};
 use crate::roofline;
 
 impl Summary {
@@ -17,13 +17,14 @@ impl Summary {
             None => lines.push("no verified kernel yet".into()),
         }
         lines.push(format!(
-            "{} technique sets with a verified kernel that was measured again, {} more measured once only",
-            self.coverage, self.coverage_unconfirmed
+            "{} with a verified kernel that was measured again, {} more measured once only",
+            counted(self.coverage, "technique set"),
+            self.coverage_unconfirmed
         ));
         lines.push(format!(
-            "{} outcomes, {} infrastructure errors",
-            self.outcomes.values().sum::<u64>(),
-            self.infrastructure_errors
+            "{}, {}",
+            counted(self.outcomes.values().sum(), "outcome"),
+            counted(self.infrastructure_errors, "infrastructure error")
         ));
         lines.extend(self.what_went_wrong());
         if self.steps == 0 && self.end.is_some() {
@@ -40,9 +41,8 @@ impl Summary {
             .collect();
         lines.push(format!("time: {}", shares.join(", ")));
         lines.push(format!(
-            "{} step{} in {:.0} s, {} GiB of memory",
-            self.steps,
-            if self.steps == 1 { "" } else { "s" },
+            "{} in {:.0} s, {} GiB of memory",
+            counted(self.steps, "step"),
             self.seconds,
             significant(self.peak_memory_bytes as f64 / f64::from(1 << 30), 3)
         ));
@@ -53,27 +53,29 @@ impl Summary {
         let mut lines = Vec::new();
         if self.unreadable_outcomes > 0 {
             lines.push(format!(
-                "{} line{} of outcomes.jsonl cannot be read and {} left out: flopsmith.log says why",
-                self.unreadable_outcomes,
-                if self.unreadable_outcomes == 1 { "" } else { "s" },
-                if self.unreadable_outcomes == 1 { "is" } else { "are" },
+                "{} of outcomes.jsonl cannot be read and {} left out: flopsmith.log says why",
+                counted(self.unreadable_outcomes, "line"),
+                if self.unreadable_outcomes == 1 {
+                    "is"
+                } else {
+                    "are"
+                },
             ));
         }
         if self.dead_letters > 0 {
             lines.push(format!(
-                "{} message{} nobody could work off: dead_letters.jsonl says why",
-                self.dead_letters,
-                if self.dead_letters == 1 { "" } else { "s" },
+                "{} nobody could work off: dead_letters.jsonl says why",
+                counted(self.dead_letters, "message")
             ));
         }
         if self.skipped_updates > 0 {
             lines.push(format!(
-                "{} update{} left out, because the gradient was no number: flopsmith.log says when",
-                self.skipped_updates,
+                "{} {} left out, because the gradient was no number: flopsmith.log says when",
+                counted(self.skipped_updates, "update"),
                 if self.skipped_updates == 1 {
-                    " was"
+                    "was"
                 } else {
-                    "s were"
+                    "were"
                 },
             ));
         }
@@ -150,12 +152,6 @@ fn interval(best: &Best) -> String {
     } else {
         "(not measured long enough for an interval)".into()
     }
-}
-
-/// So many of them.
-fn counted(count: u64, one: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {one}{plural}")
 }
 
 /// What training changed.

@@ -11,7 +11,7 @@ use super::rows::{self, Row};
 use super::stages::Stages;
 use super::{Order, lines};
 use crate::args::BenchFormat;
-use crate::digits::{between, four, give_or_take, percent, significant};
+use crate::digits::{between, counted, four, give_or_take, percent, significant};
 use crate::exit::{self, data, say};
 use crate::output::Output;
 use crate::{record, roofline};
@@ -83,9 +83,9 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
                 between(&m.interval)
             ));
             lines.push(format!(
-                "  {} calls in {} blocks; {}",
-                m.calls,
-                m.blocks,
+                "  {} in {}; {}",
+                counted(m.calls.into(), "call"),
+                counted(m.blocks.into(), "block"),
                 ended(m, purpose)
             ));
             lines.push(format!("  {}", scatter(m)));

@@ -1,6 +1,7 @@
 //! Numbers for people: as many digits as mean something.
 
 use flopsmith_protocol::Interval;
+pub use flopsmith_report::share;
 
 /// So many of something: `1 step`, `2 steps`.
 pub fn counted(number: u64, one: &str) -> String {

@@ -9,7 +9,7 @@ use flopsmith_protocol::MachineFacts;
 use flopsmith_report::{Bandwidth, Ceiling, Roofline};
 use serde::Deserialize;
 
-use crate::digits::{four, percent, significant};
+use crate::digits::{four, share, significant};
 use crate::{paths, yardstick};
 
 /// A place as one line.
@@ -19,7 +19,7 @@ pub fn words(place: &Place) -> String {
     });
     let mut words = format!(
         "{} of its roof by the roofline model ({} GFLOPS): {} binds{at}",
-        percent(place.share),
+        share(place.share),
         four(place.roof_gflops),
         place.bound
     );
@@ -39,7 +39,7 @@ pub fn reached(place: &Place, peak_bits: Option<u32>) -> String {
         .unwrap_or_default();
     format!(
         "{} of the roof ({}{width})",
-        significant(place.share, 2),
+        share(place.share),
         place.bound
     )
 }
@@ -61,7 +61,7 @@ pub fn threads(machine: &MachineFacts) -> Option<u32> {
 
 /// A place where there is little room.
 pub fn short(place: &Place) -> String {
-    format!("{} {}", percent(place.share), place.bound)
+    format!("{} {}", share(place.share), place.bound)
 }
 
 /// What an attestation says of the roofs.
@@ -186,10 +186,10 @@ mod tests {
         };
         assert_eq!(
             words(&dot),
-            "320 % of its roof by the roofline model (2.500 GFLOPS): memory binds at 0.125 FLOP/byte; its data fit the L3 cache, so it may exceed this roof"
+            "320.0 % of its roof by the roofline model (2.500 GFLOPS): memory binds at 0.125 FLOP/byte; its data fit the L3 cache, so it may exceed this roof"
         );
-        assert_eq!(short(&dot), "320 % memory");
-        assert_eq!(reached(&dot, Some(512)), "3.2 of the roof (memory)");
+        assert_eq!(short(&dot), "320.0 % memory");
+        assert_eq!(reached(&dot, Some(512)), "320.0 % of the roof (memory)");
         let peak = Place {
             intensity: None,
             roof_gflops: 50.0,
@@ -203,9 +203,9 @@ mod tests {
         );
         assert_eq!(
             reached(&peak, Some(512)),
-            "0.80 of the roof (compute, 512 bit)"
+            "80.0 % of the roof (compute, 512 bit)"
         );
-        assert_eq!(reached(&peak, None), "0.80 of the roof (compute)");
+        assert_eq!(reached(&peak, None), "80.0 % of the roof (compute)");
     }
 
     fn machine(attestation: &serde_json::Value) -> MachineFacts {

@@ -2,7 +2,7 @@
 
 use flopsmith_protocol::TechniqueSet;
 
-use crate::text::{count, counted, duration, number, percent};
+use crate::text::{count, counted, duration, number, percent, share};
 
 /// A run at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -147,7 +147,7 @@ fn best(live: &Live) -> String {
     };
     let mut text = format!("{} GFLOPS", number(gflops));
     if let Some(peak) = live.peak_gflops.filter(|p| *p > 0.0) {
-        text.push_str(&format!(" · {} of peak", percent(gflops / peak)));
+        text.push_str(&format!(" · {} of peak", share(gflops / peak)));
     }
     if let Some(techniques) = live.best_techniques {
         text.push_str(&format!(" · {}", techniques.words()));
@@ -316,7 +316,7 @@ mod tests {
             "12 · training · stage 2 pairs · 40/64 outcomes",
             "unroll+simd, packing+simd, none",
             "correct 81 % · mean 12.4 GFLOPS",
-            "41.2 GFLOPS · 80 % of peak · register_blocking+simd",
+            "41.2 GFLOPS · 79.8 % of peak · register_blocking+simd",
             "14 technique sets confirmed",
             "timer 40 %, generator 30 %, learner 25 %, idle 5.0 %",
             "6:12 (3:48 of 10:00)",

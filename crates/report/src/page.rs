@@ -1,7 +1,7 @@
 //! The page put together.
 
 use crate::model::{Best, RunReport};
-use crate::text::{bytes, count, counted, duration, escape, number, percent};
+use crate::text::{bytes, count, counted, duration, escape, number, percent, share};
 use crate::{curves, heat, machine, mix, roofline, source, tables, timeline};
 
 const STYLE: &str = include_str!("style.css");
@@ -234,7 +234,7 @@ fn tiles(report: &RunReport) -> String {
         ));
         if let Some(peak) = report.peak_gflops.filter(|p| *p > 0.0) {
             tiles.push((
-                percent(best.gflops / peak),
+                share(best.gflops / peak),
                 "of this machine's peak",
                 format!("measured {} GFLOPS", number(peak)),
             ));

@@ -1,7 +1,7 @@
 //! A run's sums as a table for people.
 
 use super::{Best, Samples, Summary};
-use crate::digits::{between, counted, four, percent, significant};
+use crate::digits::{between, counted, four, percent, share, significant};
 use crate::roofline;
 
 impl Summary {
@@ -115,7 +115,7 @@ impl Summary {
         if let Some(peak) = self.peak_gflops {
             lines.push(format!(
                 "  {} of {} measured peak ({} GFLOPS)",
-                percent(best.gflops / peak),
+                share(best.gflops / peak),
                 roofline::whose(self.peak_threads),
                 four(peak)
             ));

@@ -219,7 +219,7 @@ fn the_best_stands_under_the_roofs_of_its_machine() {
     let summary = sum(root.to_str().unwrap());
     let said = summary.table().join("\n");
     assert!(
-        said.contains("\n  0.80 of the roof (compute, 512 bit)\n"),
+        said.contains("\n  80.0 % of the roof (compute, 512 bit)\n"),
         "{said}"
     );
     // Not all of the corpus was tried.

@@ -11,7 +11,7 @@ use super::rows::{self, Row};
 use super::stages::Stages;
 use super::{Order, lines};
 use crate::args::BenchFormat;
-use crate::digits::{between, counted, four, give_or_take, percent, significant};
+use crate::digits::{between, counted, four, give_or_take, percent, share, significant};
 use crate::exit::{self, data, say};
 use crate::output::Output;
 use crate::{record, roofline};
@@ -94,7 +94,7 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
             }
             lines.push(format!(
                 "  {} of {} measured peak ({} GFLOPS)",
-                percent(m.share_of_peak),
+                share(m.share_of_peak),
                 roofline::whose(Some(row.threads)),
                 four(row.peak_gflops)
             ));
@@ -210,11 +210,11 @@ mod tests {
         );
         assert_eq!(
             lines[4],
-            "  236 % of this core's measured peak (50.00 GFLOPS)"
+            "  235.9 % of this core's measured peak (50.00 GFLOPS)"
         );
         assert_eq!(
             text(&fast("a.c", 2, 117.961), Purpose::Rank)[4],
-            "  236 % of these 2 cores' measured peak (50.00 GFLOPS)"
+            "  235.9 % of these 2 cores' measured peak (50.00 GFLOPS)"
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
             measurement.stop = StopReason::Budget;

@@ -6,7 +6,7 @@ use flopsmith_protocol::{Certificate, Interval, Measurement};
 
 use super::ratio::Compared;
 use super::rows::Row;
-use crate::digits::{between, four, percent};
+use crate::digits::{between, four, share};
 use crate::roofline;
 
 /// A column: its heading, and whether it holds numbers.
@@ -80,7 +80,7 @@ fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
             four(m.gflops),
             format!("{}{}{}", busy(row), mark(m), four(m.ratio)),
             between(&m.interval),
-            percent(m.share_of_peak),
+            share(m.share_of_peak),
         ]),
         None => cells.extend(std::iter::repeat_n(String::new(), 4)),
     }

@@ -211,7 +211,7 @@ mod tests {
         let mut placed = fast("a.c", 1, 50.0);
         placed.place = Some(by_memory());
         let said = words(&placed, None);
-        assert!(said.ends_with("], 0.50 of the roof (memory)"), "{said}");
+        assert!(said.ends_with("], 50.0 % of the roof (memory)"), "{said}");
         let said = words(&unsure("a.c", 50.0), None);
         assert!(said.ends_with("], which did not converge"), "{said}");
         let mut disturbed = fast("a.c", 1, 50.0);

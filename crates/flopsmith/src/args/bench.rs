@@ -32,7 +32,7 @@ only their seconds are told.";
 pub struct Bench {
     /// Programs: files, folders (every program beneath) and patterns (`*`, `?`, `[a-z]`, `**` for any folders; quote them
     /// where the shell does not know them). What is named twice is measured once. The end of a name tells the language:
-    /// .c for C, .cpp .cc .cxx for C++, .f90 and .f for Fortran in free and fixed form; any other is taken for the problem's.
+    /// .c for C, .cpp .cc .cxx for C++, .f90 and .f for Fortran in free and fixed form; without an ending it is the problem's.
     #[arg(required = true, value_name = "FILE|GLOB|DIR")]
     pub files: Vec<PathBuf>,
     /// The problem they solve, by name or folder.

@@ -24,6 +24,10 @@ fn wrong_usage_exits_with_2_and_says_what_to_try() {
         &["bench", "Cargo.toml", "--problem", "dgem"],
         "did you mean `dgemm`",
     );
+    says(
+        &["bench", "problems/dgemm/problem.toml", "--problem", "dgemm"],
+        "named with --problem",
+    );
     says(&["train", "no-such.toml"], "examples/dgemm.toml");
     says(&["search", "--problem", "dgemm", "--budget", "5x"], "10m");
     says(

@@ -17,6 +17,7 @@ mod export;
 mod folder;
 mod grid;
 mod interrupt;
+mod local;
 mod machine;
 mod neighbour;
 mod output;

@@ -60,6 +60,9 @@ pub struct Live {
 /// Lines in a frame: always the same, so that a view can be drawn over the one before.
 pub const LINES: usize = 7;
 
+/// A bar of fewer characters shows no shares.
+const NARROWEST_BAR: usize = 4;
+
 /// The view as [`LINES`] lines of at most `width` characters.
 pub fn frame(live: &Live, width: usize) -> Vec<String> {
     // The last column stays free: some terminals wrap when it is written.
@@ -182,7 +185,7 @@ fn archive(live: &Live) -> String {
     text
 }
 
-/// A bar with a letter per role, and the shares in words.
+/// A bar with a letter per role, and the shares in words. Where there is little room the bar goes first, then the smallest shares.
 fn shares(live: &Live, width: usize) -> String {
     let mut parts: Vec<(&str, f64)> = live
         .shares
@@ -196,7 +199,14 @@ fn shares(live: &Live, width: usize) -> String {
     if sum <= 0.0 {
         return "–".into();
     }
-    let bar_width = (width / 3).clamp(4, 40);
+    let words: Vec<String> = parts
+        .iter()
+        .map(|(role, share)| format!("{role} {}", percent(*share)))
+        .collect();
+    let all = words.join(", ");
+    let Some(bar_width) = room_for_bar(width, all.chars().count()) else {
+        return as_many_as_fit(&words, width);
+    };
     let (mut bar, mut so_far) = (String::new(), 0.0);
     for (role, share) in &parts {
         so_far += share;
@@ -210,11 +220,26 @@ fn shares(live: &Live, width: usize) -> String {
             bar.push(letter);
         }
     }
-    let words: Vec<String> = parts
-        .iter()
-        .map(|(role, share)| format!("{role} {}", percent(*share)))
-        .collect();
-    format!("[{bar}] {}", words.join(", "))
+    format!("[{bar}] {all}")
+}
+
+/// How wide a bar may be beside so many characters, its brackets and a space; none where it would say nothing.
+fn room_for_bar(width: usize, beside: usize) -> Option<usize> {
+    let room = width.checked_sub(beside + 3)?;
+    (room >= NARROWEST_BAR).then(|| room.min((width / 3).clamp(NARROWEST_BAR, 40)))
+}
+
+/// The first of some words, and how many do not fit.
+fn as_many_as_fit(words: &[String], width: usize) -> String {
+    let fits = |text: &String| text.chars().count() <= width;
+    let all = words.join(", ");
+    let shorter = (1..words.len()).rev().map(|n| {
+        let first = words[..n].join(", ");
+        format!("{first} and {} more", words.len() - n)
+    });
+    let mut shown = std::iter::once(all).chain(shorter);
+    // What fits nowhere is cut where lines are.
+    shown.find(fits).unwrap_or_else(|| words.join(", "))
 }
 
 fn left(live: &Live, width: usize) -> String {
@@ -231,17 +256,20 @@ fn left(live: &Live, width: usize) -> String {
         );
     }
     let share = (live.elapsed_seconds / budget).clamp(0.0, 1.0);
-    let bar_width = (width / 3).clamp(4, 40);
+    let words = format!(
+        "{} ({} of {})",
+        duration((budget - live.elapsed_seconds).max(0.0)),
+        duration(live.elapsed_seconds),
+        duration(budget)
+    );
+    let Some(bar_width) = room_for_bar(width, words.chars().count()) else {
+        return words;
+    };
     let full = (share * bar_width as f64).round() as usize;
     let bar: String = (0..bar_width)
         .map(|i| if i < full { '#' } else { '-' })
         .collect();
-    format!(
-        "[{bar}] {} ({} of {})",
-        duration((budget - live.elapsed_seconds).max(0.0)),
-        duration(live.elapsed_seconds),
-        duration(budget)
-    )
+    format!("[{bar}] {words}")
 }
 
 /// What is still done once the budget is spent. A step that was begun is led to its end.
@@ -424,6 +452,25 @@ mod tests {
             (16, 12, 10, 2),
             "{bar}"
         );
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_shorter_lines_and_not_cut_ones() {
+        for width in 38..90 {
+            let frame = frame(&some(), width);
+            let time = &frame[5];
+            assert!(time.contains("timer 40 %"), "{width}: {time}");
+            assert!(!time.contains('…'), "{width}: {time}");
+            let left = &frame[6];
+            assert!(left.ends_with("6:12 (3:48 of 10:00)"), "{width}: {left}");
+        }
+        let of = |width| frame(&some(), width).swap_remove(5);
+        assert_eq!(of(38), "  time      timer 40 % and 3 more");
+        assert_eq!(
+            of(66),
+            "  time      timer 40 %, generator 30 %, learner 25 %, idle 5.0 %"
+        );
+        assert!(of(79).contains("[t"), "{}", of(79));
     }
 
     #[test]

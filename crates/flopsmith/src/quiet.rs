@@ -128,10 +128,9 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     /// What is found look by look, then nothing.
-    fn found(looks: &[Option<&str>]) -> impl FnMut() -> Option<String> {
-        let owned: Vec<_> = looks.iter().map(|why| why.map(str::to_owned)).collect();
-        let mut looks = owned.into_iter();
-        move || looks.next().flatten()
+    fn found<const N: usize>(looks: [Option<&'static str>; N]) -> impl FnMut() -> Option<String> {
+        let mut looks = looks.into_iter();
+        move || looks.next().flatten().map(str::to_owned)
     }
 
     fn busy() -> Option<String> {
@@ -152,7 +151,7 @@ mod tests {
         let mut patience = Patience::new(HOUR);
         let (mut looks, mut said) = (0, Vec::new());
         // Between two bursts it is quiet for a moment.
-        let mut next = found(&[Some("a"), Some("b"), None, None, Some("c")]);
+        let mut next = found([Some("a"), Some("b"), None, None, Some("c")]);
         let counted = || {
             looks += 1;
             next()

@@ -1,6 +1,7 @@
 //! A node: what its roles share, and how they are started.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -45,6 +46,7 @@ pub struct Context {
     pub attempts: u32,
     yardstick: Yardstick,
     best: Mutex<Option<f64>>,
+    disturbed: AtomicU64,
 }
 
 /// A decision about a candidate, to be published.
@@ -104,6 +106,7 @@ impl Context {
             cores: parts.cores,
             attempts: 3,
             best: Mutex::new(None),
+            disturbed: AtomicU64::new(0),
         }))
     }
 
@@ -180,6 +183,17 @@ impl Context {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         *best = Some(best.map_or(gflops, |b| b.max(gflops)));
+    }
+
+    /// Programs that this node timed while others were at work on its cores.
+    pub fn disturbed(&self) -> u64 {
+        self.disturbed.load(Ordering::Relaxed)
+    }
+
+    /// Notes that so many more are about to be timed so.
+    pub fn note_disturbed(&self, programs: usize) {
+        let programs = u64::try_from(programs).unwrap_or(u64::MAX);
+        self.disturbed.fetch_add(programs, Ordering::Relaxed);
     }
 }
 

@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::peak::Peak;
 use crate::roofline::Roofs;
 
+/// Lines of advice that a run begins with at most.
+const WARNINGS: usize = 2;
+
 /// A machine, as far as it matters for the time of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attestation {
@@ -179,44 +182,64 @@ impl Attestation {
         Digest::of(text.as_bytes()).short().to_owned()
     }
 
-    /// What would make timings on this machine better, one sentence each.
+    /// What would make timings on this machine better, one sentence each, the most important first.
     pub fn advice(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let mut say = |yes: bool, line: &str| {
-            if yes {
-                lines.push(line.to_owned());
-            }
-        };
-        say(
-            self.supervisor_core.is_none(),
-            "No core is left for the supervisor: times are taken through the kernel's scheduler and intervals are wider. Give the timer one core more than the kernel has threads.",
-        );
-        say(
-            self.governor.as_deref().is_some_and(|g| g != "performance"),
-            "The frequency governor is not `performance`: clocks follow the load. Set it with `cpupower frequency-set -g performance`.",
-        );
-        say(
-            self.boost == Some(true),
-            "Turbo is on: the clock depends on temperature and neighbours. Switch it off for certified numbers.",
-        );
-        say(
-            !self.smt_siblings.is_empty(),
-            "A kernel core shares its physical core with another processor: keep that one idle, or switch SMT off.",
-        );
-        say(
-            self.swap_bytes > 0,
-            "Swap is on: a page that is read back in the middle of a call spoils it. Switch it off on timing nodes.",
-        );
-        say(
-            !self.buffers_in_huge_pages,
-            "The buffers lie in small pages; physical placement then varies from run to run. Writing `advise` to /sys/kernel/mm/transparent_hugepage/shmem_enabled allows huge pages for them.",
-        );
-        say(
-            self.hypervisor.is_some(),
-            "This is a virtual machine: neighbours on the host can be felt. Only floors of many short samples are trusted.",
-        );
+        let mut lines = self.pressing();
+        lines.extend(self.minor());
         lines
     }
+
+    /// What is worth a word before every run: the two most important of what moves clocks or lets others into the physical
+    /// cores of kernels, and can be changed.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut lines = self.pressing();
+        lines.truncate(WARNINGS);
+        lines
+    }
+
+    fn pressing(&self) -> Vec<String> {
+        of([
+            (
+                self.supervisor_core.is_none(),
+                "No core is left for the supervisor: times are taken through the kernel's scheduler and intervals are wider. Give the timer one core more than the kernel has threads.",
+            ),
+            (
+                self.governor.as_deref().is_some_and(|g| g != "performance"),
+                "The frequency governor is not `performance`: clocks follow the load. Set it with `cpupower frequency-set -g performance`.",
+            ),
+            (
+                !self.smt_siblings.is_empty(),
+                "A kernel core shares its physical core with another processor: keep that one idle, or switch SMT off (`echo off > /sys/devices/system/cpu/smt/control`).",
+            ),
+            (
+                self.boost == Some(true),
+                "Turbo is on: the clock depends on temperature and neighbours. Switch it off for certified numbers.",
+            ),
+        ])
+    }
+
+    fn minor(&self) -> Vec<String> {
+        of([
+            (
+                self.swap_bytes > 0,
+                "Swap is on: a page that is read back in the middle of a call spoils it. Switch it off on timing nodes.",
+            ),
+            (
+                !self.buffers_in_huge_pages,
+                "The buffers lie in small pages; physical placement then varies from run to run. Writing `advise` to /sys/kernel/mm/transparent_hugepage/shmem_enabled allows huge pages for them.",
+            ),
+            (
+                self.hypervisor.is_some(),
+                "This is a virtual machine: neighbours on the host can be felt. Only floors of many short samples are trusted.",
+            ),
+        ])
+    }
+}
+
+/// The lines of what is so.
+fn of<const N: usize>(all: [(bool, &str); N]) -> Vec<String> {
+    let so = all.into_iter().filter(|(so, _)| *so);
+    so.map(|(_, line)| line.to_owned()).collect()
 }
 
 /// The trimmed text of a file below `root`; none where there is no text.
@@ -419,6 +442,24 @@ mod tests {
         assert_eq!(machine.advice().len(), before + 1);
         machine.supervisor_core = None;
         assert_eq!(machine.advice().len(), before + 2);
+    }
+
+    #[test]
+    fn a_run_begins_with_the_two_warnings_that_matter_most() {
+        let mut machine = here();
+        machine.governor = Some("performance".into());
+        machine.smt_siblings = Vec::new();
+        machine.boost = Some(false);
+        machine.swap_bytes = 1 << 30;
+        assert!(machine.warnings().is_empty(), "{:?}", machine.warnings());
+        machine.boost = Some(true);
+        assert_eq!(machine.warnings(), machine.advice()[..1]);
+        machine.smt_siblings = vec![1];
+        machine.governor = Some("powersave".into());
+        let warnings = machine.warnings();
+        assert_eq!(warnings, machine.advice()[..2]);
+        assert!(warnings[0].contains("cpupower"), "{warnings:?}");
+        assert!(warnings[1].contains("SMT"), "{warnings:?}");
     }
 
     #[test]

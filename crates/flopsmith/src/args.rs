@@ -1,8 +1,12 @@
 //! The command line as typed.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use anyhow::Context;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use crate::config;
 
 mod bench;
 
@@ -93,6 +97,27 @@ impl Place {
     }
 }
 
+/// How long something waits for a quiet machine.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Waiting {
+    /// Where others are at work on the timed cores, wait until they are quiet before something is certified or compared, for
+    /// at most this long in all, e.g. 30s or 2m (0: do not wait). Then it is measured all the same, and the result says so.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "30",
+        env = "FLOPSMITH_WAIT"
+    )]
+    pub wait: String,
+}
+
+impl Waiting {
+    /// The time that was typed.
+    pub fn limit(&self) -> anyhow::Result<Duration> {
+        config::time(&self.wait).context("--wait (or FLOPSMITH_WAIT) cannot be read")
+    }
+}
+
 /// `flopsmith train`.
 #[derive(Debug, ClapArgs)]
 pub struct Train {
@@ -112,6 +137,9 @@ pub struct Train {
     /// Override one setting, e.g. --set sqd.enabled=false; may be repeated. Not with --resume.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// How long the measurements after the end wait for a quiet machine.
+    #[command(flatten)]
+    pub wait: Waiting,
     /// How the result is printed.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
@@ -145,6 +173,9 @@ pub struct Search {
     /// Override one setting, e.g. --set group_size=4; may be repeated. Not with --resume.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// How long the measurements after the end wait for a quiet machine.
+    #[command(flatten)]
+    pub wait: Waiting,
     /// How the result is printed.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
@@ -187,6 +218,9 @@ pub struct Doctor {
     /// The figures are kept, and later calls show them.
     #[arg(long)]
     pub timing: bool,
+    /// How long --timing waits for a quiet machine.
+    #[command(flatten)]
+    pub wait: Waiting,
     /// Start a nats-server as a run would, and stop it again; without this flag it is only asked for its version.
     #[arg(long)]
     pub broker: bool,

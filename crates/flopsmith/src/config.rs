@@ -1,6 +1,7 @@
 //! Configuration: defaults → file → flags, checked once, with errors that name the line.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 use flopsmith_actors::Settings;
@@ -405,6 +406,16 @@ pub fn duration(text: &str) -> Result<f64> {
             "`{text}` is no time at all: write a duration such as 90s, 10m or 1h30m"
         )))
     }
+}
+
+/// Reads a time of which there may be none at all: a duration or 0.
+pub fn time(text: &str) -> Result<Duration> {
+    let seconds = if text.trim() == "0" {
+        0.0
+    } else {
+        duration(text)?
+    };
+    Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 /// Reads the duration of `--budget`, and says what was understood where something else may have been meant.

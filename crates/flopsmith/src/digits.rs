@@ -1,6 +1,13 @@
 //! Numbers for people: as many digits as mean something.
 
 use flopsmith_protocol::Interval;
+pub use flopsmith_report::share;
+
+/// So many of something: `1 step`, `2 steps`.
+pub fn counted(number: u64, one: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {one}{plural}")
+}
 
 /// A number with four significant digits: no speed measured here is known better than to a thousandth.
 pub fn four(value: f64) -> String {
@@ -69,6 +76,8 @@ mod tests {
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.0321), "3.21 %");
         assert_eq!(percent(0.000_32), "0.0320 %");
+        let steps = [0, 1, 2].map(|n| counted(n, "step"));
+        assert_eq!(steps, ["0 steps", "1 step", "2 steps"]);
     }
 
     #[test]

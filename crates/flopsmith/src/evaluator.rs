@@ -46,6 +46,8 @@ pub struct Evaluated {
     pub checked: Option<Checked>,
     /// Raw samples.
     pub raw: Vec<u8>,
+    /// What spoke against timing it, where it was timed all the same; whoever waits for a quiet machine says it.
+    pub busy: Option<String>,
 }
 
 impl Evaluator {
@@ -261,6 +263,7 @@ impl Prepared {
             diagnostics: built.map(|b| b.diagnostics.clone()).unwrap_or_default(),
             checked: self.checked().cloned(),
             raw,
+            busy: None,
         }
     }
 

@@ -1,6 +1,8 @@
 //! Measurements before and after a run, outside its loop: the fastest program tried of the starter's corpus, and the fastest
 //! programs of the run once more.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use flopsmith_actors::role::recorder::note_machine;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
@@ -12,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::evaluator::{Evaluated, Evaluator};
 use crate::exit::say;
 use crate::folder::Folder;
+use crate::quiet::{self, Patience};
 use crate::summary::{Certified, Facts};
 use crate::{paths, record};
 
@@ -32,13 +35,14 @@ pub fn conclude(
     settings: &Settings,
     folder: &Folder,
     facts: &mut Facts,
+    wait: Duration,
     stopped: &CancellationToken,
 ) -> Result<bool> {
     let outcomes = crate::summary::outcomes(&folder.path)?;
     let finalists = crate::summary::finalists(&outcomes, FINALISTS);
     if !finalists.is_empty() {
         say("finishing: measuring the fastest programs once more…");
-        let last = measure(evaluator, settings, folder, &finalists, stopped);
+        let last = measure(evaluator, settings, folder, &finalists, wait, stopped);
         // A signal from a keyboard reaches what is being measured as well: its failure then means nothing.
         if stopped.is_cancelled() {
             return Ok(false);
@@ -57,6 +61,7 @@ pub fn conclude(
                 candidate: candidate.clone(),
                 measurement: measurement.clone(),
                 record: Some(record::keep(&folder.path, candidate.as_str(), &json)?),
+                machine_busy: done.busy.clone(),
             });
         }
         note_machine(&folder.path, &last.machine)?;
@@ -81,20 +86,26 @@ fn measure<'a>(
     settings: &Settings,
     folder: &Folder,
     finalists: &[&'a Outcome],
+    wait: Duration,
     stopped: &CancellationToken,
 ) -> Result<Last<'a>> {
     let mut verifier = evaluator.verifier(settings.threads)?;
     let mut timer = evaluator.timer(settings.threads)?;
     go_on(stopped)?;
+    let mut patience = Patience::new(wait);
+    let _busy = patience.wait(|| quiet::look(&mut timer), stopped);
+    go_on(stopped)?;
     timer.refine_reference()?;
     let mut evaluate = |language: Language, source: &str| {
-        evaluator.evaluate(
+        let busy = patience.wait(|| quiet::look(&mut timer), stopped);
+        let done = evaluator.evaluate(
             language,
             source,
             &mut verifier,
             &mut timer,
             Purpose::Certify,
-        )
+        );
+        Evaluated { busy, ..done }
     };
     let language = evaluator.problem.language;
     let judged = judge(finalists, |source| evaluate(language, source), stopped)?;
@@ -281,6 +292,7 @@ mod tests {
             diagnostics: String::new(),
             checked: None,
             raw: Vec::new(),
+            busy: None,
         }
     }
 

@@ -49,6 +49,8 @@ pub struct Plan {
     pub live: bool,
     /// The command that goes on with it, for people.
     pub resume: String,
+    /// How long the measurements after the end wait in all until the machine is quiet.
+    pub wait: Duration,
 }
 
 /// How a sitting ended.
@@ -77,6 +79,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         folder,
         live,
         resume,
+        wait,
     } = plan;
     // Resolved once: a folder of the product is found from everywhere, by each role alike.
     settings.generator.model = paths::model(&settings.generator.model);
@@ -107,6 +110,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
                 &settings,
                 &folder,
                 &mut facts,
+                wait,
                 watch.asked(),
                 &meter,
             )?;
@@ -131,6 +135,10 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         timer,
         openblas,
     } = ready;
+    // `doctor` says the rest.
+    for line in timer.attestation().warnings() {
+        say(&format!("warning: {line}"));
+    }
     let sat = runtime.block_on(sitting(
         job,
         settings.clone(),
@@ -152,6 +160,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
             &settings,
             &folder,
             &mut facts,
+            wait,
             watch.asked(),
             &meter,
         )?;
@@ -165,10 +174,11 @@ fn conclude(
     settings: &Settings,
     folder: &Folder,
     facts: &mut Facts,
+    wait: Duration,
     stopped: &CancellationToken,
     meter: &Meter,
 ) -> Result<bool> {
-    let concluded = outside::conclude(evaluator, settings, folder, facts, stopped);
+    let concluded = outside::conclude(evaluator, settings, folder, facts, wait, stopped);
     meter.note(facts, 0);
     let noted = folder.write_facts(facts);
     let concluded = concluded?;
@@ -305,18 +315,14 @@ async fn sitting(
         clippy::disallowed_methods,
         reason = "it only shows, and is aborted as soon as the run ends"
     )]
-    let view = live.then(|| {
-        tokio::spawn(view::show(
-            progress.clone(),
-            cores.clone(),
-            settings.clone(),
-            elapsed,
-        ))
-    });
+    let view =
+        live.then(|| tokio::spawn(view::show(progress.clone(), Arc::clone(&context), elapsed)));
     let mut clock = tokio::time::interval(Duration::from_secs(5));
     let shares_before = facts.shares.clone();
+    let disturbed_before = facts.disturbed;
     let note = |facts: &mut Facts| {
         facts.shares = add(&shares_before, &cores.shares());
+        facts.disturbed = disturbed_before + context.disturbed();
         let broker = server
             .as_ref()
             .and_then(Server::pid)

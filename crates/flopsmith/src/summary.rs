@@ -59,6 +59,9 @@ pub struct Best {
     pub attestation: Digest,
     /// Where its raw samples lie: a file of the run's folder, or the digest of an artifact in the run's store.
     pub samples: Option<String>,
+    /// Who disturbed its last measurement, where the machine did not become quiet.
+    #[serde(default)]
+    pub machine_busy: Option<String>,
 }
 
 /// The object on the last line of stdout with `--format json`.
@@ -121,6 +124,9 @@ pub struct Summary {
     /// Seconds in which nothing was timed because the machine was not quiet.
     #[serde(default)]
     pub quarantine_seconds: f64,
+    /// Programs that were timed while others were at work on the timed cores.
+    #[serde(default)]
+    pub disturbed: u64,
     /// Peak memory of this process and everything it started (broker, compilers, jails), see [`crate::machine::Watch`].
     pub peak_memory_bytes: u64,
     /// True when the run reached its planned end.
@@ -148,6 +154,9 @@ pub struct Facts {
     pub reference: Option<Chain>,
     /// Shares of the time in which roles could be at work, over all sittings so far.
     pub shares: Shares,
+    /// Programs that were timed while others were at work on the timed cores, over all sittings so far.
+    #[serde(default)]
+    pub disturbed: u64,
     /// Largest peak memory of a sitting, with all processes it started.
     pub peak_memory_bytes: u64,
     /// Did the run reach its planned end?
@@ -173,6 +182,9 @@ pub struct Certified {
     /// The file of the run's folder that holds its raw samples and the machine's attestation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,
+    /// Who disturbed it, where the machine did not become quiet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_busy: Option<String>,
 }
 
 /// The lines of a file of JSON lines that can be read; none where there is no file.
@@ -301,6 +313,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
             .sum(),
         share_of_time,
         quarantine_seconds: waited * facts.shares.seconds,
+        disturbed: facts.disturbed,
         peak_memory_bytes: facts.peak_memory_bytes,
         finished: facts.finished,
     })
@@ -389,6 +402,7 @@ fn best(outcomes: &[Outcome], certified: &[Certified], refused: &[CandidateId]) 
     if let Some((certified, outcome)) = last {
         return Some(Best {
             samples: certified.record.clone(),
+            machine_busy: certified.machine_busy.clone(),
             ..Best::of(outcome, &certified.measurement, true)
         });
     }
@@ -428,6 +442,7 @@ impl Best {
             step: outcome.candidate.step,
             attestation: measurement.attestation.clone(),
             samples: measurement.samples.as_ref().map(|a| a.digest.to_string()),
+            machine_busy: None,
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
-use flopsmith_actors::cores::Cores;
+use anyhow::{Context as _, Result};
+use flopsmith_actors::node::Context;
 use flopsmith_actors::role::recorder::Progress;
 use flopsmith_actors::role::timer::QUARANTINE;
-use flopsmith_actors::settings::Settings;
 use flopsmith_protocol::Purpose;
 use flopsmith_report::live::{self, Live};
 use tokio::sync::watch;
@@ -104,18 +104,17 @@ fn civil(days: u64) -> (u64, u64, u64) {
 /// the budget is judged by.
 pub async fn show(
     progress: watch::Receiver<Progress>,
-    cores: Cores,
-    settings: Settings,
+    context: Arc<Context>,
     elapsed: watch::Receiver<f64>,
 ) {
     let terminal = std::io::stderr().is_terminal();
     let mut clock = tokio::time::interval(Duration::from_millis(500));
-    let (mut drawn, mut told) = (0usize, None);
+    let (mut drawn, mut told, mut warned) = (0usize, None, false);
     loop {
         clock.tick().await;
         let now = progress.borrow().clone();
         let seconds = *elapsed.borrow();
-        let live = live_of(&now, &cores, &settings, seconds);
+        let live = live_of(&now, &context, seconds);
         if terminal {
             // A terminal that was never told its size says 0.
             let width = match crossterm::terminal::size() {
@@ -135,7 +134,15 @@ pub async fn show(
             drawn = frame.len();
             let mut err = std::io::stderr();
             let _ = std::io::Write::write_all(&mut err, text.as_bytes());
-        } else if let Some(last) = &now.last
+            continue;
+        }
+        if live.disturbed > 0 && !warned {
+            warned = true;
+            say(
+                "warning: the machine is busy: others are at work on the timed cores; flopsmith.log says who, and the end how often",
+            );
+        }
+        if let Some(last) = &now.last
             && told != Some(last.step)
         {
             told = Some(last.step);
@@ -149,28 +156,26 @@ pub fn clear() {
     say("");
 }
 
-fn live_of(progress: &Progress, cores: &Cores, settings: &Settings, elapsed: f64) -> Live {
+fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
+    let (cores, settings) = (&context.cores, &context.settings);
     let shares = cores.shares();
     let last = progress.last.clone().unwrap_or_default();
+    let stages = settings.sqd.stages();
+    let name_of = |stage: u32| {
+        let stage = stages.get(stage as usize);
+        stage.map(|s| s.name.clone()).unwrap_or_default()
+    };
     Live {
         step: progress.step,
-        purpose: match progress.purpose {
-            Some(Purpose::EvaluateStart) => "evaluation before".into(),
-            Some(Purpose::EvaluateEnd) => "evaluation after".into(),
-            Some(Purpose::Search) => "search".into(),
-            Some(Purpose::Train) => "training".into(),
-            _ => "starting".into(),
-        },
+        purpose: phase(progress.purpose).into(),
         stage: progress.stage,
-        stage_name: settings
-            .sqd
-            .stages()
-            .get(progress.stage as usize)
-            .map(|s| s.name.clone())
-            .unwrap_or_default(),
+        stage_name: name_of(progress.stage),
         permitted: progress.permitted.clone(),
         outcomes: progress.outcomes,
         last_step: last.step,
+        last_purpose: phase(last.purpose).into(),
+        last_stage: last.stage,
+        last_stage_name: name_of(last.stage),
         correct_rate: last.correct_rate,
         mean_gflops: last.mean_gflops,
         best_gflops: progress.best.map(|b| b.0),
@@ -180,10 +185,22 @@ fn live_of(progress: &Progress, cores: &Cores, settings: &Settings, elapsed: f64
         total_outcomes: progress.total,
         infrastructure_errors: progress.infrastructure,
         quarantine_seconds: cores.spent(QUARANTINE).as_secs_f64(),
+        disturbed: context.disturbed(),
         shares: shares.by_role.into_iter().collect(),
         idle: shares.idle,
         elapsed_seconds: elapsed,
         budget_seconds: settings.budget_seconds,
+    }
+}
+
+/// What a step of this purpose is called.
+fn phase(purpose: Option<Purpose>) -> &'static str {
+    match purpose {
+        Some(Purpose::EvaluateStart) => "evaluation before",
+        Some(Purpose::EvaluateEnd) => "evaluation after",
+        Some(Purpose::Search) => "search",
+        Some(Purpose::Train) => "training",
+        _ => "starting",
     }
 }
 

@@ -129,6 +129,7 @@ fn one_trace_from_task_to_outcome_and_links_from_the_gradient_step() {
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
         .env_remove("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
         .env_remove("FLOPSMITH_OTLP_ENDPOINT")
+        .env("FLOPSMITH_WAIT", "0")
         // The collector is on this machine, whatever proxy leads out of it.
         .env("NO_PROXY", "127.0.0.1")
         .args(["train", "examples/dgemm.toml", "--format", "json", "--runs"])

@@ -194,6 +194,13 @@ pub struct Interval {
     pub confidence: f64,
 }
 
+impl Interval {
+    /// Does it say anything? One that is wider than a factor of two comes from a measurement that was over at once.
+    pub fn is_telling(&self) -> bool {
+        self.low > 0.0 && self.high <= 2.0 * self.low
+    }
+}
+
 closed_set!(
     /// Why a measurement ended.
     StopReason {
@@ -273,6 +280,16 @@ pub struct Certificate {
     /// Interval of `cold_ratio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_interval: Option<Interval>,
+    /// Why the calls without caches ended; messages of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_stop: Option<StopReason>,
+}
+
+impl Certificate {
+    /// Are the numbers of calls without caches about as sure as was aimed at, as far as is known?
+    pub fn cold_converged(&self) -> bool {
+        self.cold_stop != Some(StopReason::Unconverged)
+    }
 }
 
 /// The verdict on one candidate.

@@ -121,6 +121,21 @@ fn task() -> Task {
     }
 }
 
+fn certificate() -> Certificate {
+    Certificate {
+        layout_ratios: vec![25.75],
+        layout_spread: 0.0,
+        cold_seconds_per_call: Some(0.0015),
+        cold_ratio: Some(12.5),
+        cold_interval: Some(Interval {
+            low: 12.25,
+            high: 12.75,
+            confidence: 0.95,
+        }),
+        cold_stop: None,
+    }
+}
+
 fn golden<M: Message + PartialEq + Debug>(name: &str, message: &M) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
@@ -203,57 +218,44 @@ fn golden_bytes_of_every_message() {
             node: NodeId::new("node1").unwrap(),
         },
     );
-    golden(
-        "outcome_measured",
-        &outcome(Verdict::Measured {
-            measurement: measurement(),
-        }),
-    );
+    let measured = |measurement| outcome(Verdict::Measured { measurement });
+    golden("outcome_measured", &measured(measurement()));
     golden(
         "outcome_vector_bits",
         &Outcome {
             vector_bits: Some(512),
-            ..outcome(Verdict::Measured {
-                measurement: measurement(),
-            })
+            ..measured(measurement())
         },
     );
+    let certified = |certificate| Measurement {
+        certificate: Some(certificate),
+        ..measurement()
+    };
     golden(
         "outcome_certificate",
-        &outcome(Verdict::Measured {
-            measurement: Measurement {
-                certificate: Some(Certificate {
-                    layout_ratios: vec![25.75, 25.5, 26.0],
-                    layout_spread: 0.0196,
-                    cold_seconds_per_call: Some(0.0015),
-                    cold_ratio: None,
-                    cold_interval: None,
-                }),
-                ..measurement()
-            },
-        }),
+        &measured(certified(Certificate {
+            layout_ratios: vec![25.75, 25.5, 26.0],
+            layout_spread: 0.0196,
+            cold_ratio: None,
+            cold_interval: None,
+            ..certificate()
+        })),
     );
     golden(
         "outcome_unconverged",
-        &outcome(Verdict::Measured {
-            measurement: Measurement {
-                stop: StopReason::Unconverged,
-                rounds: Some(41),
-                outlying: Some(3),
-                certificate: Some(Certificate {
-                    layout_ratios: vec![25.75],
-                    layout_spread: 0.0,
-                    cold_seconds_per_call: Some(0.0015),
-                    cold_ratio: Some(12.5),
-                    cold_interval: Some(Interval {
-                        low: 12.25,
-                        high: 12.75,
-                        confidence: 0.95,
-                    }),
-                }),
-                ..measurement()
-            },
+        &measured(Measurement {
+            stop: StopReason::Unconverged,
+            rounds: Some(41),
+            outlying: Some(3),
+            ..certified(certificate())
         }),
+    );
+    golden(
+        "outcome_cold_stop",
+        &measured(certified(Certificate {
+            cold_stop: Some(StopReason::Unconverged),
+            ..certificate()
+        })),
     );
     golden(
         "outcome_rejected",

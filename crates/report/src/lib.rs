@@ -31,3 +31,4 @@ pub use model::{
     RunReport, StageChange, StepMetrics, Summary,
 };
 pub use page::html;
+pub use text::share;

@@ -2,7 +2,7 @@
 
 use flopsmith_protocol::TechniqueSet;
 
-use crate::text::{count, duration, number, percent};
+use crate::text::{count, counted, duration, number, percent, share};
 
 /// A run at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,6 +21,12 @@ pub struct Live {
     pub outcomes: (u32, u32),
     /// The last complete step, which the rates are of.
     pub last_step: u64,
+    /// What it was for; often not what the newest is for.
+    pub last_purpose: String,
+    /// Its stage.
+    pub last_stage: u32,
+    /// That stage's name.
+    pub last_stage_name: String,
     /// Share of its samples that was verified and measured.
     pub correct_rate: f64,
     /// Mean GFLOPS of its samples, failures counting 0.
@@ -43,6 +49,8 @@ pub struct Live {
     pub idle: f64,
     /// Seconds in which nothing was timed because the machine was not quiet.
     pub quarantine_seconds: f64,
+    /// Programs that were timed while others were at work on the cores.
+    pub disturbed: u64,
     /// Seconds that the budget is judged by, earlier sittings included.
     pub elapsed_seconds: f64,
     /// Seconds the run may take.
@@ -51,6 +59,9 @@ pub struct Live {
 
 /// Lines in a frame: always the same, so that a view can be drawn over the one before.
 pub const LINES: usize = 7;
+
+/// A bar of fewer characters shows no shares.
+const NARROWEST_BAR: usize = 4;
 
 /// The view as [`LINES`] lines of at most `width` characters.
 pub fn frame(live: &Live, width: usize) -> Vec<String> {
@@ -76,14 +87,14 @@ pub fn frame(live: &Live, width: usize) -> Vec<String> {
 pub fn line(live: &Live) -> String {
     let best = live.best_gflops.map_or_else(|| "–".to_owned(), number);
     format!(
-        "step {} · {} · stage {} {} · correct {} · mean {} · best {best} GFLOPS · {} technique sets confirmed · {} of {}",
+        "step {} · {} · stage {} {} · correct {} · mean {} · best {best} GFLOPS · {} confirmed · {} of {}",
         live.last_step,
-        live.purpose,
-        live.stage,
-        live.stage_name,
+        live.last_purpose,
+        live.last_stage,
+        live.last_stage_name,
         percent(live.correct_rate),
         number(live.mean_gflops),
-        live.cells,
+        counted(live.cells as u64, "technique set"),
         duration(live.elapsed_seconds),
         duration(live.budget_seconds)
     )
@@ -139,7 +150,7 @@ fn best(live: &Live) -> String {
     };
     let mut text = format!("{} GFLOPS", number(gflops));
     if let Some(peak) = live.peak_gflops.filter(|p| *p > 0.0) {
-        text.push_str(&format!(" · {} of peak", percent(gflops / peak)));
+        text.push_str(&format!(" · {} of peak", share(gflops / peak)));
     }
     if let Some(techniques) = live.best_techniques {
         text.push_str(&format!(" · {}", techniques.words()));
@@ -149,14 +160,14 @@ fn best(live: &Live) -> String {
 
 fn archive(live: &Live) -> String {
     let mut text = format!(
-        "{} technique sets confirmed · {} outcomes",
-        live.cells,
-        count(live.total_outcomes)
+        "{} confirmed · {}",
+        counted(live.cells as u64, "technique set"),
+        counted(live.total_outcomes, "outcome")
     );
     if live.infrastructure_errors > 0 {
         text.push_str(&format!(
-            " · {} infrastructure errors",
-            count(live.infrastructure_errors)
+            " · {}",
+            counted(live.infrastructure_errors, "infrastructure error")
         ));
     }
     if live.quarantine_seconds >= 1.0 {
@@ -165,10 +176,16 @@ fn archive(live: &Live) -> String {
             duration(live.quarantine_seconds)
         ));
     }
+    if live.disturbed > 0 {
+        text.push_str(&format!(
+            " · {} timed on a busy machine (flopsmith.log)",
+            count(live.disturbed)
+        ));
+    }
     text
 }
 
-/// A bar with a letter per role, and the shares in words.
+/// A bar with a letter per role, and the shares in words. Where there is little room the bar goes first, then the smallest shares.
 fn shares(live: &Live, width: usize) -> String {
     let mut parts: Vec<(&str, f64)> = live
         .shares
@@ -182,7 +199,14 @@ fn shares(live: &Live, width: usize) -> String {
     if sum <= 0.0 {
         return "–".into();
     }
-    let bar_width = (width / 3).clamp(4, 40);
+    let words: Vec<String> = parts
+        .iter()
+        .map(|(role, share)| format!("{role} {}", percent(*share)))
+        .collect();
+    let all = words.join(", ");
+    let Some(bar_width) = room_for_bar(width, all.chars().count()) else {
+        return as_many_as_fit(&words, width);
+    };
     let (mut bar, mut so_far) = (String::new(), 0.0);
     for (role, share) in &parts {
         so_far += share;
@@ -196,11 +220,26 @@ fn shares(live: &Live, width: usize) -> String {
             bar.push(letter);
         }
     }
-    let words: Vec<String> = parts
-        .iter()
-        .map(|(role, share)| format!("{role} {}", percent(*share)))
-        .collect();
-    format!("[{bar}] {}", words.join(", "))
+    format!("[{bar}] {all}")
+}
+
+/// How wide a bar may be beside so many characters, its brackets and a space; none where it would say nothing.
+fn room_for_bar(width: usize, beside: usize) -> Option<usize> {
+    let room = width.checked_sub(beside + 3)?;
+    (room >= NARROWEST_BAR).then(|| room.min((width / 3).clamp(NARROWEST_BAR, 40)))
+}
+
+/// The first of some words, and how many do not fit.
+fn as_many_as_fit(words: &[String], width: usize) -> String {
+    let fits = |text: &String| text.chars().count() <= width;
+    let all = words.join(", ");
+    let shorter = (1..words.len()).rev().map(|n| {
+        let first = words[..n].join(", ");
+        format!("{first} and {} more", words.len() - n)
+    });
+    let mut shown = std::iter::once(all).chain(shorter);
+    // What fits nowhere is cut where lines are.
+    shown.find(fits).unwrap_or_else(|| words.join(", "))
 }
 
 fn left(live: &Live, width: usize) -> String {
@@ -217,17 +256,20 @@ fn left(live: &Live, width: usize) -> String {
         );
     }
     let share = (live.elapsed_seconds / budget).clamp(0.0, 1.0);
-    let bar_width = (width / 3).clamp(4, 40);
+    let words = format!(
+        "{} ({} of {})",
+        duration((budget - live.elapsed_seconds).max(0.0)),
+        duration(live.elapsed_seconds),
+        duration(budget)
+    );
+    let Some(bar_width) = room_for_bar(width, words.chars().count()) else {
+        return words;
+    };
     let full = (share * bar_width as f64).round() as usize;
     let bar: String = (0..bar_width)
         .map(|i| if i < full { '#' } else { '-' })
         .collect();
-    format!(
-        "[{bar}] {} ({} of {})",
-        duration((budget - live.elapsed_seconds).max(0.0)),
-        duration(live.elapsed_seconds),
-        duration(budget)
-    )
+    format!("[{bar}] {words}")
 }
 
 /// What is still done once the budget is spent. A step that was begun is led to its end.
@@ -271,6 +313,9 @@ mod tests {
             ],
             outcomes: (40, 64),
             last_step: 11,
+            last_purpose: "training".into(),
+            last_stage: 2,
+            last_stage_name: "pairs".into(),
             correct_rate: 0.81,
             mean_gflops: 12.4,
             best_gflops: Some(41.2),
@@ -286,6 +331,7 @@ mod tests {
             ],
             idle: 0.05,
             quarantine_seconds: 0.0,
+            disturbed: 0,
             elapsed_seconds: 228.0,
             budget_seconds: 600.0,
         }
@@ -298,7 +344,7 @@ mod tests {
             "12 · training · stage 2 pairs · 40/64 outcomes",
             "unroll+simd, packing+simd, none",
             "correct 81 % · mean 12.4 GFLOPS",
-            "41.2 GFLOPS · 80 % of peak · register_blocking+simd",
+            "41.2 GFLOPS · 79.8 % of peak · register_blocking+simd",
             "14 technique sets confirmed",
             "timer 40 %, generator 30 %, learner 25 %, idle 5.0 %",
             "6:12 (3:48 of 10:00)",
@@ -308,6 +354,22 @@ mod tests {
         assert!(line(&some()).starts_with(
             "step 11 · training · stage 2 pairs · correct 81 % · mean 12.4 · best 41.2 GFLOPS"
         ));
+    }
+
+    #[test]
+    fn a_line_is_about_the_last_step_also_where_the_newest_is_for_something_else() {
+        let resumed = Live {
+            last_step: 0,
+            last_purpose: "evaluation before".into(),
+            last_stage: 0,
+            last_stage_name: "none".into(),
+            ..some()
+        };
+        let said = line(&resumed);
+        assert!(
+            said.starts_with("step 0 · evaluation before · stage 0 none · correct"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -352,6 +414,35 @@ mod tests {
     }
 
     #[test]
+    fn one_is_no_plural() {
+        let live = Live {
+            cells: 1,
+            total_outcomes: 1,
+            infrastructure_errors: 1,
+            ..some()
+        };
+        assert_eq!(
+            archive(&live),
+            "1 technique set confirmed · 1 outcome · 1 infrastructure error"
+        );
+        assert!(line(&live).contains("· 1 technique set confirmed ·"));
+    }
+
+    #[test]
+    fn programs_that_were_timed_on_a_busy_machine_are_counted_where_there_were_any() {
+        assert!(!archive(&some()).contains("busy"));
+        let live = Live {
+            disturbed: 3,
+            ..some()
+        };
+        let said = archive(&live);
+        assert!(
+            said.ends_with(" · 3 timed on a busy machine (flopsmith.log)"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn the_bar_shows_each_share() {
         let text = shares(&some(), 123);
         let bar = text.split(['[', ']']).nth(1).unwrap();
@@ -361,6 +452,25 @@ mod tests {
             (16, 12, 10, 2),
             "{bar}"
         );
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_shorter_lines_and_not_cut_ones() {
+        for width in 38..90 {
+            let frame = frame(&some(), width);
+            let time = &frame[5];
+            assert!(time.contains("timer 40 %"), "{width}: {time}");
+            assert!(!time.contains('…'), "{width}: {time}");
+            let left = &frame[6];
+            assert!(left.ends_with("6:12 (3:48 of 10:00)"), "{width}: {left}");
+        }
+        let of = |width| frame(&some(), width).swap_remove(5);
+        assert_eq!(of(38), "  time      timer 40 % and 3 more");
+        assert_eq!(
+            of(66),
+            "  time      timer 40 %, generator 30 %, learner 25 %, idle 5.0 %"
+        );
+        assert!(of(79).contains("[t"), "{}", of(79));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The page put together.
 
 use crate::model::{Best, RunReport};
-use crate::text::{bytes, count, duration, escape, number, percent};
+use crate::text::{bytes, count, counted, duration, escape, number, percent, share};
 use crate::{curves, heat, machine, mix, roofline, source, tables, timeline};
 
 const STYLE: &str = include_str!("style.css");
@@ -182,14 +182,15 @@ fn subtitle(report: &RunReport) -> String {
         parts.push(format!("started {}", escape(&report.started)));
     }
     parts.push(format!(
-        "{} steps in {}",
-        count(s.steps),
+        "{} in {}",
+        counted(s.steps, "step"),
         duration(s.seconds)
     ));
-    parts.push(format!(
-        "{} programs",
-        count(s.outcomes.values().fold(0, |a, b| a.saturating_add(*b)))
-    ));
+    let programs = s
+        .outcomes
+        .values()
+        .fold(0, |a: u64, b| a.saturating_add(*b));
+    parts.push(counted(programs, "program"));
     if s.peak_memory_bytes > 0 {
         parts.push(format!("{} of memory", bytes(s.peak_memory_bytes)));
     }
@@ -197,6 +198,25 @@ fn subtitle(report: &RunReport) -> String {
         parts.push("<strong>not finished</strong>".into());
     }
     parts.join(" · ")
+}
+
+/// What stands beside a count of them.
+fn of(count: u64, one: &'static str, several: &'static str) -> &'static str {
+    if count == 1 { one } else { several }
+}
+
+/// The interval of a ratio, where it was measured long enough to have one.
+fn interval(best: &Best) -> String {
+    let interval = &best.interval;
+    if !interval.is_telling() {
+        return "not measured long enough for an interval".into();
+    }
+    format!(
+        "{} % interval {} to {}",
+        (100.0 * interval.confidence).round(),
+        number(interval.low),
+        number(interval.high)
+    )
 }
 
 fn tiles(report: &RunReport) -> String {
@@ -210,16 +230,11 @@ fn tiles(report: &RunReport) -> String {
         tiles.push((
             format!("{}×", number(best.ratio)),
             "the plain reference",
-            format!(
-                "{} % interval {} to {}",
-                (100.0 * best.interval.confidence).round(),
-                number(best.interval.low),
-                number(best.interval.high)
-            ),
+            interval(best),
         ));
         if let Some(peak) = report.peak_gflops.filter(|p| *p > 0.0) {
             tiles.push((
-                percent(best.gflops / peak),
+                share(best.gflops / peak),
                 "of this machine's peak",
                 format!("measured {} GFLOPS", number(peak)),
             ));
@@ -246,7 +261,11 @@ fn tiles(report: &RunReport) -> String {
     }
     tiles.push((
         count(report.summary.coverage),
-        "technique sets with a program that was measured again",
+        of(
+            report.summary.coverage,
+            "technique set with a program that was measured again",
+            "technique sets with a program that was measured again",
+        ),
         match report.summary.coverage_unconfirmed {
             0 => String::new(),
             more => format!("{} more measured once only", count(more)),
@@ -255,21 +274,33 @@ fn tiles(report: &RunReport) -> String {
     if report.summary.infrastructure_errors > 0 {
         tiles.push((
             count(report.summary.infrastructure_errors),
-            "infrastructure errors",
+            of(
+                report.summary.infrastructure_errors,
+                "infrastructure error",
+                "infrastructure errors",
+            ),
             "no program is blamed for them".into(),
         ));
     }
     if report.summary.dead_letters > 0 {
         tiles.push((
             count(report.summary.dead_letters),
-            "messages nobody could work off",
+            of(
+                report.summary.dead_letters,
+                "message nobody could work off",
+                "messages nobody could work off",
+            ),
             "dead_letters.jsonl says why".into(),
         ));
     }
     if report.summary.unreadable_outcomes > 0 {
         tiles.push((
             count(report.summary.unreadable_outcomes),
-            "unreadable lines of outcomes.jsonl",
+            of(
+                report.summary.unreadable_outcomes,
+                "unreadable line of outcomes.jsonl",
+                "unreadable lines of outcomes.jsonl",
+            ),
             "what they held is left out".into(),
         ));
     }

@@ -8,7 +8,7 @@ mod table;
 
 use crate::axis::{range, spread};
 use crate::model::{Roofline, RunReport};
-use crate::text::{coordinate as c, escape, number, percent};
+use crate::text::{coordinate as c, escape, number, share};
 use plane::Plane;
 
 const WIDTH: f64 = 460.0;
@@ -47,7 +47,7 @@ pub fn lead(report: &RunReport) -> String {
     if let Some(best) = &report.best {
         text.push_str(&format!(
             " The best program reaches {} of that.",
-            percent(best.gflops / roofline.roof_gflops)
+            escape(&share(best.gflops / roofline.roof_gflops))
         ));
     }
     if let Some(cache) = &roofline.cached_in {

@@ -80,6 +80,18 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// What part of a peak or a roof a speed is: per cent with one decimal, wherever such a share is shown.
+pub fn share(part: f64) -> String {
+    let percent = 100.0 * part;
+    if !percent.is_finite() {
+        return "–".into();
+    }
+    if percent > 0.0 && percent < 0.05 {
+        return "<0.1 %".into();
+    }
+    format!("{percent:.1} %")
+}
+
 /// Minutes and seconds, with hours where there are any.
 pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
@@ -122,6 +134,12 @@ pub fn count(value: u64) -> String {
     out
 }
 
+/// So many of something: `1 step`, `2 steps`.
+pub fn counted(number: u64, one: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", count(number))
+}
+
 /// A name from code as words: `left_running` → `left running`.
 pub fn words(name: &str) -> String {
     name.replace('_', " ")
@@ -130,6 +148,27 @@ pub fn words(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_of_a_peak_have_one_decimal() {
+        for (part, shown) in [
+            (0.9967, "99.7 %"),
+            (1.0, "100.0 %"),
+            (3.2, "320.0 %"),
+            (0.0321, "3.2 %"),
+            (0.000_3, "<0.1 %"),
+            (0.0, "0.0 %"),
+            (f64::INFINITY, "–"),
+        ] {
+            assert_eq!(share(part), shown);
+        }
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        let said = [0, 1, 2, 1000].map(|n| counted(n, "step"));
+        assert_eq!(said, ["0 steps", "1 step", "2 steps", "1\u{202f}000 steps"]);
+    }
 
     #[test]
     fn numbers_have_about_three_digits() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::curve::Band;
 use crate::model::{StageChange, StepMetrics};
-use crate::text::{duration, escape, percent, words};
+use crate::text::{counted, duration, escape, percent, words};
 
 /// Runs of steps of the same stage.
 pub fn bands(steps: &[StepMetrics]) -> Vec<Band> {
@@ -52,15 +52,16 @@ pub fn stages(steps: &[StepMetrics]) -> String {
             );
             let (from, length) = (before, end - before);
             before = end;
+            let steps = counted(n as u64, "step");
             let title = if timed {
                 format!(
-                    "{}: {n} steps, {} to {}",
+                    "{}: {steps}, {} to {}",
                     band.name,
                     duration(from),
                     duration(end)
                 )
             } else {
-                format!("{}: {n} steps", band.name)
+                format!("{}: {steps}", band.name)
             };
             (
                 band.name.clone(),

@@ -253,7 +253,7 @@ fn a_whole_run_shows_every_part() {
     for part in [
         "dgemm 256³",
         "37.2×",
-        "79 %",       // of peak
+        "79.5 %",     // of peak
         "1.08×",      // of OpenBLAS
         "+58 points", // correct rate
         "×7.00",      // mean speed
@@ -277,7 +277,7 @@ fn a_whole_run_shows_every_part() {
         "timer: 60 %",
         "set the governor to performance",
         "at most 51.5 GFLOPS, and what binds is compute",
-        "The best program reaches 80 % of that",
+        "The best program reaches 79.6 % of that",
         "memory 12.5 GB/s",
         "reference 1.10",
         "cpu · model",
@@ -509,4 +509,15 @@ proptest! {
             return Err(TestCaseError::fail(problem));
         }
     }
+}
+
+#[test]
+fn an_interval_that_says_nothing_is_not_shown() {
+    let mut report = example();
+    let said = "not measured long enough for an interval";
+    assert!(!html(&report).contains(said));
+    if let Some(best) = &mut report.best {
+        best.interval.high = 100.0;
+    }
+    assert!(html(&report).contains(said));
 }

@@ -212,13 +212,14 @@ impl Timer {
         Ok(())
     }
 
-    /// Notes in the log what else goes on on the machine before a batch is timed. Our own roles have no core then, so whoever is at
+    /// Counts and notes in the log what else goes on on the machine before a batch is timed. Our own roles have no core then, so whoever is at
     /// work is a stranger. Nothing waits for it: floors forgive most of it, and what they do not is the quarantine's matter.
     async fn look(&self, programs: usize) {
         let stage = Arc::clone(&self.stage);
         let looked = tokio::task::spawn_blocking(move || unharmed(&stage).look());
         match looked.await {
             Ok(Some(why)) => {
+                self.context.note_disturbed(programs);
                 tracing::warn!(programs, %why, "the machine is busy; numbers will be less certain");
             }
             Ok(None) => tracing::info!(programs, "nobody else is at work on the timed cores"),

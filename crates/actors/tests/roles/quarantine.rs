@@ -121,6 +121,7 @@ async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>
     assert!(verdicts.values().all(|v| v.kind() == "measured"));
     working.end().await.unwrap();
     assert_eq!(looks.lock().unwrap().first(), Some(&"before"));
+    assert_eq!(context.disturbed(), 3);
     let asked = asked.lock().unwrap().clone();
     (asked, context.cores.spent(QUARANTINE))
 }

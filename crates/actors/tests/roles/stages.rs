@@ -210,17 +210,19 @@ async fn only_what_is_about_to_be_an_elite_is_looked_at_once_more() {
     let working = start(verifier.with_last_look(Arc::new(Suspicious)));
     let verdicts = verdicts(&world, 1).await;
     assert_eq!(verdicts[&id].kind(), "undefined_behaviour");
+    the_first_is_passed_on(&world).await;
+    all_well(&world, working).await;
+}
+
+/// What is measured for the first time is passed on to be timed.
+async fn the_first_is_passed_on(world: &World) {
     let subject = subjects::time(&machine_class());
-    let mut queue = world
-        .bus
-        .worker::<Verified>(WorkerOptions::new(subject, 2))
-        .await
-        .unwrap();
+    let options = WorkerOptions::new(subject, 2);
+    let mut queue = world.bus.worker::<Verified>(options).await.unwrap();
     let passed = soon(queue.next()).await.unwrap();
     let candidate = &passed.message().compiled.candidate;
     assert_eq!(candidate.purpose, Purpose::Search);
     passed.done().await.unwrap();
-    all_well(&world, working).await;
 }
 
 /// Builds a program at three places.
@@ -336,16 +338,7 @@ async fn what_is_measured_once_more_is_verified_in_full() {
     let working = start(Verifier::new(world.context(settings()), vec![Thorough]));
     let verdicts = verdicts(&world, 1).await;
     assert_eq!(verdicts[&id].kind(), "wrong_result");
-    let subject = subjects::time(&machine_class());
-    let mut queue = world
-        .bus
-        .worker::<Verified>(WorkerOptions::new(subject, 2))
-        .await
-        .unwrap();
-    let passed = soon(queue.next()).await.unwrap();
-    let candidate = &passed.message().compiled.candidate;
-    assert_eq!(candidate.purpose, Purpose::Search);
-    passed.done().await.unwrap();
+    the_first_is_passed_on(&world).await;
     all_well(&world, working).await;
 }
 

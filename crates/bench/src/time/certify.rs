@@ -55,6 +55,7 @@ pub(super) struct Elsewhere {
 /// A certified number without its caches.
 struct Cold {
     seconds: f64,
+    stop: StopReason,
     /// The ratio to the plain reference, where it is wanted.
     ratio: Option<(f64, Interval)>,
     /// Its samples, unless they are those of the layouts.
@@ -120,7 +121,7 @@ impl Timer {
             .iter()
             .map(|t| (t.candidate.len() + t.baseline.len()) as u32)
             .sum::<u32>();
-        let cold = self.cold(object, seed, &mean)?;
+        let cold = self.cold(object, seed, &mean, worst.stop)?;
         let ratios: Vec<f64> = estimates
             .iter()
             .map(|e| (held(e).log_ratio + self.chain.log_ratio).exp())
@@ -133,6 +134,7 @@ impl Timer {
             cold_seconds_per_call: cold.as_ref().map(|c| c.seconds),
             cold_ratio: cold.as_ref().and_then(|c| c.ratio).map(|r| r.0),
             cold_interval: cold.as_ref().and_then(|c| c.ratio).map(|r| r.1),
+            cold_stop: cold.as_ref().map(|c| c.stop),
         });
         let elsewhere = Elsewhere {
             layouts: others,
@@ -146,11 +148,19 @@ impl Timer {
         Ok(Timed { measurement, raw })
     }
 
-    /// How the program does without its caches, as far as the problem wants to know. `mean` is what its layouts say.
-    fn cold(&mut self, object: &[u8], seed: u64, mean: &Estimate) -> Result<Option<Cold>, Failure> {
+    /// How the program does without its caches, as far as the problem wants to know. `mean` is what its layouts say, and `stop`
+    /// why they ended.
+    fn cold(
+        &mut self,
+        object: &[u8],
+        seed: u64,
+        mean: &Estimate,
+        stop: StopReason,
+    ) -> Result<Option<Cold>, Failure> {
         if self.caches == Caches::Cold {
             return Ok(Some(Cold {
                 seconds: mean.candidate,
+                stop,
                 ratio: Some(self.chain.to_reference(mean)),
                 trial: None,
             }));
@@ -167,6 +177,7 @@ impl Timer {
         let trial = self.try_out(candidate, &limits, None, !seed, Caches::Cold)?;
         Ok(Some(Cold {
             seconds: trial.estimate.candidate,
+            stop: trial.stop,
             ratio: chain.map(|chain| chain.to_reference(&trial.estimate)),
             trial: Some(trial),
         }))

@@ -65,6 +65,7 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
         certificate.cold_interval.unwrap(),
     );
     assert!(interval.low <= ratio && ratio <= interval.high);
+    let cold_stop = certificate.cold_stop.unwrap();
 
     let raw: Value = serde_json::from_slice(&timed.raw).unwrap();
     let others = raw["layouts"].as_array().unwrap();
@@ -81,6 +82,7 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
         .sum();
     assert_eq!(m.rounds.map(u64::from), Some(rounds));
     assert!(calls(&raw["cold"]["candidate"]) > 1);
+    assert_eq!(raw["cold"]["stop"], cold_stop.name());
     // The data of both sides lay elsewhere each time, and lie where they were when it is over.
     let offsets: BTreeSet<String> = raw["page_offsets"]
         .as_array()
@@ -116,6 +118,7 @@ fn a_problem_may_be_timed_without_caches_altogether() {
     assert_eq!(said(&warm).cold_ratio, None);
     assert!(said(&warm).cold_seconds_per_call.is_some());
     assert_eq!(said(&cold).cold_ratio, Some(cold.ratio));
+    assert_eq!(said(&cold).cold_stop, Some(cold.stop));
     assert_eq!(
         said(&cold).cold_seconds_per_call,
         Some(cold.seconds_per_call)

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
+use super::Waiting;
+
 /// What to type.
 pub const EXAMPLES: &str = "\
 Examples:
@@ -21,14 +23,16 @@ programs came to until then is printed.
 A measurement whose time was over while its standard error was above 2 % (of a
 screening above 25 %) has not converged. That is no failure (exit code 0), but
 its `outcome` is `unconverged` instead of `measured`, and `~` marks it in
-tables. A certification has not if one of its five layouts is above 0.7 %.";
+tables. A certification has not if one of its five layouts is above 0.7 %; its
+calls without caches say so by themselves (`cold_stop`): 0.8 %, and 25 % where
+only their seconds are told.";
 
 /// `flopsmith bench`.
 #[derive(Debug, ClapArgs)]
 pub struct Bench {
     /// Programs: files, folders (every program beneath) and patterns (`*`, `?`, `[a-z]`, `**` for any folders; quote them
     /// where the shell does not know them). What is named twice is measured once. The end of a name tells the language:
-    /// .c for C, .cpp .cc .cxx for C++, .f90 and .f for Fortran in free and fixed form; any other is taken for the problem's.
+    /// .c for C, .cpp .cc .cxx for C++, .f90 and .f for Fortran in free and fixed form; without an ending it is the problem's.
     #[arg(required = true, value_name = "FILE|GLOB|DIR")]
     pub files: Vec<PathBuf>,
     /// The problem they solve, by name or folder.
@@ -75,6 +79,9 @@ pub struct Bench {
     /// anyway.
     #[arg(long, env = "FLOPSMITH_SANITIZE")]
     pub sanitize: bool,
+    /// How long it waits for a quiet machine.
+    #[command(flatten)]
+    pub wait: Waiting,
     /// Run the programs even where the jail gives less than its full protection.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL")]
     pub allow_weaker_jail: bool,

@@ -21,6 +21,37 @@ fn whoever_asks_for_json_also_gets_errors_so() {
 }
 
 #[test]
+fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
+    use crate::args::Command;
+    use std::time::Duration;
+    for line in [
+        "bench a.c --problem dgemm",
+        "doctor --timing",
+        "train a.toml",
+        "search --problem dgemm",
+    ] {
+        let limit = |wait: &str| {
+            let words = format!("flopsmith {line} --wait {wait}");
+            let args = Args::try_parse_from(words.split_whitespace())
+                .unwrap_or_else(|e| unreachable!("{words}: {e}"));
+            let wait = match args.command {
+                Command::Bench(a) => a.wait,
+                Command::Doctor(a) => a.wait,
+                Command::Train(a) => a.wait,
+                Command::Search(a) => a.wait,
+                other => unreachable!("{other:?}"),
+            };
+            wait.limit()
+        };
+        assert_eq!(limit("0").ok(), Some(Duration::ZERO), "{line}");
+        assert_eq!(limit("90").ok(), Some(Duration::from_secs(90)), "{line}");
+        let error = limit("soon").expect_err("no time");
+        assert!(error.chain().any(|e| e.is::<crate::exit::Usage>()));
+        assert!(format!("{error:#}").contains("--wait"), "{error:#}");
+    }
+}
+
+#[test]
 fn a_seed_is_one_that_the_runs_own_configuration_can_hold() {
     use crate::args::Command;
     let seed = |line: &str| {

@@ -2,7 +2,9 @@
 
 use std::fs::DirEntry;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::UNIX_EPOCH;
 
 use anyhow::Result;
 
@@ -10,7 +12,7 @@ use crate::args::{Format, Place, Runs};
 use crate::digits::significant;
 use crate::exit::{data, say, usage};
 use crate::summary::Facts;
-use crate::{folder, shell, summary};
+use crate::{folder, local, shell, summary};
 
 /// Lists the runs of a folder, oldest first.
 pub fn run(args: &Runs) -> Result<ExitCode> {
@@ -24,7 +26,9 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
         match folder::read_facts(&path)
             .and_then(|facts| Ok((summary::summarise(&name, &path, &facts)?, facts)))
         {
-            Ok((summary, facts)) => rows.push((facts.started_unix_ms, name, summary, facts)),
+            Ok((summary, facts)) => {
+                rows.push((facts.started_unix_ms, name, summary, facts, changed(&path)));
+            }
             Err(error) => say(&format!("warning: {name}: {error:#}")),
         }
     }
@@ -32,10 +36,11 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
     if args.format == Format::Json {
         let list: Vec<_> = rows
             .iter()
-            .map(|(_, name, s, f)| {
+            .map(|(_, name, s, f, changed)| {
                 serde_json::json!({
                     "run": name, "job": f.job, "problem": f.problem, "finished": f.finished,
                     "concluded": f.concluded, "steps": s.steps,
+                    "started_unix_ms": f.started_unix_ms, "changed_unix_ms": changed,
                     "seconds": s.seconds, "best_gflops": s.best.as_ref().map(|b| b.gflops), "coverage": s.coverage,
                     "coverage_unconfirmed": s.coverage_unconfirmed,
                     "correct_rate_end": s.end.as_ref().map(|e| e.correct_rate),
@@ -55,20 +60,33 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     data(&format!(
-        "{:<32}{:<8}{:>7}{:>8}{:>9}{:>9}{:>7}  state",
-        "run", "job", "steps", "time", "correct", "GFLOPS", "cells"
+        "{:<32}{:<8}{:>7}{:>8}{:>9}{:>9}{:>7}  {:<18}{:<18}state",
+        "run", "job", "steps", "time", "correct", "GFLOPS", "cells", "started", "last change"
     ));
-    for (_, name, s, f) in rows {
+    for (_, name, s, f, changed) in rows {
         let correct = s.end.map(|e| e.correct_rate).or(s.search_correct_rate);
         let correct = correct.map_or("–".into(), |rate| format!("{:.0} %", rate * 100.0));
         let best = s.best.map_or("–".into(), |b| significant(b.gflops, 3));
         let state = state(&f);
         data(&format!(
-            "{name:<32}{:<8}{:>7}{:>7.0}s{correct:>9}{best:>9}{:>7}  {state}",
-            f.job, s.steps, s.seconds, s.coverage
+            "{name:<32}{:<8}{:>7}{:>7.0}s{correct:>9}{best:>9}{:>7}  {:<18}{:<18}{state}",
+            f.job,
+            s.steps,
+            s.seconds,
+            s.coverage,
+            local::time(f.started_unix_ms),
+            local::time(changed)
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// When something was last noted of a run, milliseconds since 1970: what is written anew while it goes on and when it ends.
+fn changed(folder: &Path) -> u64 {
+    let modified = |file: &str| folder.join(file).metadata().and_then(|m| m.modified());
+    let at = modified("run.json").or_else(|_| modified("config.toml"));
+    let since = at.ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// What lies in the folder of runs. Where runs lie by default there may be none yet; a folder that was named has to be there.

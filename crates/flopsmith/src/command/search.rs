@@ -20,6 +20,7 @@ use super::train::{code, finish, refuse_with_resume};
 
 /// Searches the schedule space of a problem.
 pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
+    let wait = args.wait.limit()?;
     let (folder, settings, output) = match &args.resume {
         None => {
             let settings = settings(args)?;
@@ -52,7 +53,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
         }
     };
     let resume = shell::resume_search(&args.problem, &folder.path);
-    let ended = finish(Job::Search, settings, folder, log, &resume)?;
+    let ended = finish(Job::Search, settings, folder, log, &resume, wait)?;
     let mut code = code(&ended);
     match (&ended.summary.best, output) {
         (None, _) => {

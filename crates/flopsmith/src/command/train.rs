@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use flopsmith_actors::course::Job;
@@ -21,6 +22,7 @@ const SHORT: f64 = 60.0;
 /// Trains, or goes on with a run that was stopped.
 pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
     let budget = args.budget.as_deref().map(config::budget).transpose()?;
+    let wait = args.wait.limit()?;
     let stem = args
         .config
         .file_stem()
@@ -59,7 +61,7 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
         }
     };
     let resume = shell::resume_train(&args.config, &folder.path);
-    let ended = finish(Job::Train, settings, folder, log, &resume)?;
+    let ended = finish(Job::Train, settings, folder, log, &resume, wait)?;
     if args.format == Format::Json {
         data(&serde_json::to_string(&ended.summary)?);
     }
@@ -134,6 +136,7 @@ pub fn finish(
     folder: Folder,
     log: &Log,
     resume: &str,
+    wait: Duration,
 ) -> Result<Ended> {
     let path = folder.path.clone();
     let id = folder.id.clone();
@@ -149,6 +152,7 @@ pub fn finish(
         folder,
         live: true,
         resume: resume.to_owned(),
+        wait,
     })?;
     let summary = &ended.summary;
     // What cannot be written does not take the rest of the result with it.

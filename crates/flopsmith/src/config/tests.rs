@@ -20,6 +20,14 @@ fn durations() {
 }
 
 #[test]
+fn a_time_is_a_duration_or_nothing() {
+    let of = |text: &str| time(text).ok();
+    assert_eq!(of("60s"), Some(Duration::from_secs(60)));
+    assert_eq!(of(" 0 "), Some(Duration::ZERO));
+    assert_eq!(of("soon"), None);
+}
+
+#[test]
 fn a_misspelt_key_is_shown_with_its_line_and_the_right_name() {
     let error = parse("tasks = 4\ngroup_sise = 8\n", "x.toml", &[])
         .expect_err("misspelt")

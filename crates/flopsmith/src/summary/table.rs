@@ -1,7 +1,7 @@
 //! A run's sums as a table for people.
 
 use super::{Best, Samples, Summary};
-use crate::digits::{between, four, percent, significant};
+use crate::digits::{between, counted, four, percent, share, significant};
 use crate::roofline;
 
 impl Summary {
@@ -17,13 +17,14 @@ impl Summary {
             None => lines.push("no verified kernel yet".into()),
         }
         lines.push(format!(
-            "{} technique sets with a verified kernel that was measured again, {} more measured once only",
-            self.coverage, self.coverage_unconfirmed
+            "{} with a verified kernel that was measured again, {} more measured once only",
+            counted(self.coverage, "technique set"),
+            self.coverage_unconfirmed
         ));
         lines.push(format!(
-            "{} outcomes, {} infrastructure errors",
-            self.outcomes.values().sum::<u64>(),
-            self.infrastructure_errors
+            "{}, {}",
+            counted(self.outcomes.values().sum(), "outcome"),
+            counted(self.infrastructure_errors, "infrastructure error")
         ));
         lines.extend(self.what_went_wrong());
         if self.steps == 0 && self.end.is_some() {
@@ -40,9 +41,8 @@ impl Summary {
             .collect();
         lines.push(format!("time: {}", shares.join(", ")));
         lines.push(format!(
-            "{} step{} in {:.0} s, {} GiB of memory",
-            self.steps,
-            if self.steps == 1 { "" } else { "s" },
+            "{} in {:.0} s, {} GiB of memory",
+            counted(self.steps, "step"),
             self.seconds,
             significant(self.peak_memory_bytes as f64 / f64::from(1 << 30), 3)
         ));
@@ -53,27 +53,29 @@ impl Summary {
         let mut lines = Vec::new();
         if self.unreadable_outcomes > 0 {
             lines.push(format!(
-                "{} line{} of outcomes.jsonl cannot be read and {} left out: flopsmith.log says why",
-                self.unreadable_outcomes,
-                if self.unreadable_outcomes == 1 { "" } else { "s" },
-                if self.unreadable_outcomes == 1 { "is" } else { "are" },
+                "{} of outcomes.jsonl cannot be read and {} left out: flopsmith.log says why",
+                counted(self.unreadable_outcomes, "line"),
+                if self.unreadable_outcomes == 1 {
+                    "is"
+                } else {
+                    "are"
+                },
             ));
         }
         if self.dead_letters > 0 {
             lines.push(format!(
-                "{} message{} nobody could work off: dead_letters.jsonl says why",
-                self.dead_letters,
-                if self.dead_letters == 1 { "" } else { "s" },
+                "{} nobody could work off: dead_letters.jsonl says why",
+                counted(self.dead_letters, "message")
             ));
         }
         if self.skipped_updates > 0 {
             lines.push(format!(
-                "{} update{} left out, because the gradient was no number: flopsmith.log says when",
-                self.skipped_updates,
+                "{} {} left out, because the gradient was no number: flopsmith.log says when",
+                counted(self.skipped_updates, "update"),
                 if self.skipped_updates == 1 {
-                    " was"
+                    "was"
                 } else {
-                    "s were"
+                    "were"
                 },
             ));
         }
@@ -81,6 +83,12 @@ impl Summary {
             lines.push(format!(
                 "{:.0} s without timing, because the machine was not quiet: flopsmith.log says why",
                 self.quarantine_seconds
+            ));
+        }
+        if self.disturbed > 0 {
+            lines.push(format!(
+                "{} timed while others were at work on the timed cores: flopsmith.log says who",
+                counted(self.disturbed, "program")
             ));
         }
         lines
@@ -96,13 +104,18 @@ impl Summary {
             format!(
                 "  {}× the plain reference {}",
                 four(best.ratio_to_reference),
-                between(&best.interval)
+                interval(best)
             ),
         ];
+        if let Some(why) = &best.machine_busy {
+            lines.push(format!(
+                "  measured after the end on a busy machine: {why}; its interval may be wide"
+            ));
+        }
         if let Some(peak) = self.peak_gflops {
             lines.push(format!(
                 "  {} of {} measured peak ({} GFLOPS)",
-                percent(best.gflops / peak),
+                share(best.gflops / peak),
                 roofline::whose(self.peak_threads),
                 four(peak)
             ));
@@ -132,6 +145,15 @@ impl Summary {
     }
 }
 
+/// The interval of its ratio, where it was measured long enough to have one.
+fn interval(best: &Best) -> String {
+    if best.interval.is_telling() {
+        between(&best.interval)
+    } else {
+        "(not measured long enough for an interval)".into()
+    }
+}
+
 /// What training changed.
 fn start_to_end(start: &Samples, end: Option<&Samples>) -> Vec<String> {
     let row = |name: &str, of: &dyn Fn(&Samples) -> String| {
@@ -150,4 +172,73 @@ fn start_to_end(start: &Samples, end: Option<&Samples>) -> Vec<String> {
             s.distinct_correct.to_string()
         }),
     ]
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_test_support::{Measured, first};
+
+    use super::super::{Facts, summarise};
+    use super::*;
+
+    /// The table of a run with this best program.
+    fn table(best: Best) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = Summary {
+            best: Some(best),
+            ..summarise("r", folder.path(), &Facts::default()).unwrap()
+        };
+        summary.table().join("\n")
+    }
+
+    fn best(measured: Measured) -> Best {
+        let outcome = first(0, "a", "simd", measured.verdict());
+        Best::of(&outcome, &measured.measurement(), true)
+    }
+
+    #[test]
+    fn an_interval_that_says_nothing_is_not_shown() {
+        let said = table(best(Measured::at(40.0).se(0.1)));
+        assert!(
+            said.contains("× the plain reference [32.88, 48.66]"),
+            "{said}"
+        );
+        let said = table(best(Measured::at(40.0).se(0.4)));
+        let words = "40.00× the plain reference (not measured long enough for an interval)";
+        assert!(said.contains(words), "{said}");
+    }
+
+    #[test]
+    fn programs_that_were_timed_on_a_busy_machine_are_counted_where_there_were_any() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |disturbed| {
+            let facts = Facts {
+                disturbed,
+                ..Facts::default()
+            };
+            let summary = summarise("r", folder.path(), &facts).unwrap();
+            summary.table().join("\n")
+        };
+        assert!(!said(0).contains("others"));
+        assert!(
+            said(1).contains("\n1 program timed while others"),
+            "{}",
+            said(1)
+        );
+        assert!(said(3).contains("\n3 programs timed while"), "{}", said(3));
+    }
+
+    #[test]
+    fn a_best_that_was_measured_on_a_busy_machine_says_so() {
+        let quiet = best(Measured::at(40.0));
+        let busy = Best {
+            machine_busy: Some("core 1 is used 40 % by others".into()),
+            ..quiet.clone()
+        };
+        assert!(!table(quiet).contains("busy"));
+        let said = table(busy);
+        let line = "\n  measured after the end on a busy machine: core 1 is used 40 % by others;";
+        assert!(said.contains(line), "{said}");
+    }
 }

@@ -24,6 +24,10 @@ fn wrong_usage_exits_with_2_and_says_what_to_try() {
         &["bench", "Cargo.toml", "--problem", "dgem"],
         "did you mean `dgemm`",
     );
+    says(
+        &["bench", "problems/dgemm/problem.toml", "--problem", "dgemm"],
+        "named with --problem",
+    );
     says(&["train", "no-such.toml"], "examples/dgemm.toml");
     says(&["search", "--problem", "dgemm", "--budget", "5x"], "10m");
     says(
@@ -235,4 +239,38 @@ fn what_needs_no_broker_starts_none() {
     // It would have been noticed.
     Command::new(&server).arg("--js").status().unwrap();
     assert!(started.exists());
+}
+
+#[test]
+fn runs_are_listed_with_local_times_of_their_start_and_their_last_change() {
+    let place = tempfile::tempdir().unwrap();
+    let run = place.path().join("search-dgemm-1");
+    std::fs::create_dir(&run).unwrap();
+    std::fs::write(run.join("config.toml"), "").unwrap();
+    let started = 1_750_000_000_000_u64;
+    let facts = serde_json::json!({
+        "job": "search", "problem": "dgemm", "started_unix_ms": started, "seconds": 60.0, "sittings": 1,
+        "shares": { "by_role": {}, "idle": 0.0, "seconds": 0.0 }, "peak_memory_bytes": 1, "finished": false,
+    });
+    std::fs::write(run.join("run.json"), facts.to_string()).unwrap();
+    let changed = std::time::UNIX_EPOCH + std::time::Duration::from_millis(started + 90_000);
+    let file = std::fs::File::options()
+        .write(true)
+        .open(run.join("run.json"));
+    file.unwrap().set_modified(changed).unwrap();
+    let listed = |format: &str| {
+        let mut command = flopsmith();
+        command
+            .env("TZ", "HERE-2")
+            .args(["runs", "--format", format]);
+        command.arg("--runs").arg(place.path()).output().unwrap()
+    };
+    let output = listed("text");
+    let text = String::from_utf8_lossy(&output.stdout);
+    // Two hours east of Greenwich.
+    let times = "  2025-06-15 17:06  2025-06-15 17:08  can be resumed";
+    assert!(text.lines().any(|l| l.ends_with(times)), "{text}");
+    let object = last_object(&listed("json"));
+    assert_eq!(object[0]["started_unix_ms"], started);
+    assert_eq!(object[0]["changed_unix_ms"], started + 90_000);
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use flopsmith_bench::attest::Attestation;
 use flopsmith_protocol::Digest;
 use serde_json::Value;
 
@@ -100,6 +101,16 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     assert_eq!(summary["infrastructure_errors"], 0, "{summary}");
     assert!(summary["best"]["gflops"].as_f64().unwrap() > 0.1);
     assert!(folder.join("report.html").is_file() && folder.join("best.c").is_file());
+
+    // What speaks against timing on this machine is said when a sitting begins, once.
+    let machines = objects(&folder.join("machines.jsonl"));
+    let last = machines.last().unwrap()["attestation_json"].as_str();
+    let machine: Attestation = serde_json::from_str(last.unwrap()).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    for line in machine.warnings() {
+        let warning = format!("warning: {line}\n");
+        assert_eq!(said.matches(&warning).count(), 1, "{warning}{said}");
+    }
 
     // What the numbers rest on is there: the machine as each sitting attested it, and the samples of what is called the best.
     let attested: HashSet<String> = objects(&folder.join("machines.jsonl"))

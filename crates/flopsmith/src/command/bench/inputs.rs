@@ -30,6 +30,7 @@ pub struct Program {
 impl Program {
     /// Reads a file.
     pub fn read(file: &Path, stem: String) -> Result<Self> {
+        let language = language(file)?;
         let stamp = stamp(file);
         let bytes = std::fs::read(file)
             .map_err(|e| usage(format!("cannot read {}: {e}", file.display())))?;
@@ -37,11 +38,30 @@ impl Program {
             file: file.to_owned(),
             name: file.display().to_string(),
             stem,
-            language: Language::of_file(file),
+            language,
             source: text(bytes),
             stamp,
         })
     }
+}
+
+/// What a file's name says of its language: nothing where it has no ending, as with pipes. Another ending than a program's
+/// is refused: read as the problem's language, such a file would only come to errors of the compiler.
+fn language(file: &Path) -> Result<Option<Language>> {
+    let language = Language::of_file(file);
+    let Some(ending) = file.extension().filter(|_| language.is_none()) else {
+        return Ok(language);
+    };
+    let hint = if ending == "toml" {
+        "problems are named with --problem (name or folder), and configurations of runs belong to `flopsmith train`"
+    } else {
+        "rename it by its language, or leave the ending out if it is in the problem's"
+    };
+    Err(usage(format!(
+        "{} is no program by its name, which has to end with one of {}: {hint}",
+        file.display(),
+        endings()
+    )))
 }
 
 /// When a file was saved, and how long it is.
@@ -219,7 +239,7 @@ mod tests {
         assert_eq!(found(&["b.c", "a.c"]).unwrap(), all("b.c a.c"));
         assert_eq!(found(&["b.c", "*.c"]).unwrap(), all("b.c a.c"));
         assert_eq!(found(&["a.c", "more/../a.c"]).unwrap(), all("a.c"));
-        assert_eq!(found(&["a.?xt"]).unwrap(), all("a.txt"));
+        assert_eq!(found(&["a.?"]).unwrap(), all("a.c"));
         assert_eq!(
             found(&["."]).unwrap(),
             all("a.c b.c more/deep/a.c more/x.f90 more/y.cpp more/z.c")
@@ -232,6 +252,26 @@ mod tests {
         std::fs::create_dir(at("empty")).unwrap();
         let error = found(&["empty"]).unwrap_err().to_string();
         assert!(error.contains("no `.c` file"), "{error}");
+    }
+
+    #[test]
+    fn the_end_of_a_name_says_what_a_file_is_and_other_files_are_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let read = |name: &str| {
+            let file = place.path().join(name);
+            std::fs::write(&file, "int x;").unwrap();
+            Program::read(&file, String::new())
+        };
+        assert_eq!(read("a.cc").unwrap().language, Some(Language::Cxx));
+        // A pipe has no ending.
+        assert_eq!(read("a").unwrap().language, None);
+        for (name, hint) in [("problem.toml", "--problem"), ("a.txt", "rename it")] {
+            let error = read(name).unwrap_err();
+            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            let said = error.to_string();
+            assert!(said.contains(".cpp") && said.contains(hint), "{said}");
+            assert!(said.contains(name), "{said}");
+        }
     }
 
     #[test]

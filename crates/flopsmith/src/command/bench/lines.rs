@@ -28,6 +28,7 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "roofline": row.place,
         "certificate": measurement.and_then(|m| m.certificate.clone()),
         "stop": measurement.map(|m| m.stop),
+        "machine_busy": row.done.busy,
         "sanitizers": row.done.checked.as_ref().map(|c| json!({ "by": c.by, "left_out": c.left_out })),
         "diagnostics": row.detail(),
         "attestation": row.machine.attestation,
@@ -48,7 +49,7 @@ pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
 }
 
 /// The columns of a row. A program that has nothing to say in one leaves it empty.
-const COLUMNS: [&str; 32] = [
+const COLUMNS: [&str; 34] = [
     "file",
     "problem",
     "threads",
@@ -81,6 +82,8 @@ const COLUMNS: [&str; 32] = [
     "cold_ratio",
     "cold_ratio_low",
     "cold_ratio_high",
+    "machine_busy",
+    "cold_stop",
 ];
 
 /// The names of the columns.
@@ -131,6 +134,10 @@ pub fn csv(problem: &str, row: &Row) -> String {
             .map(|ratio| ratio.to_string()),
         cold.map(|interval| interval.low.to_string()),
         cold.map(|interval| interval.high.to_string()),
+        row.done.busy.clone(),
+        certificate
+            .and_then(|c| c.cold_stop)
+            .map(|stop| stop.to_string()),
     ];
     let cells: Vec<String> = cells
         .iter()
@@ -219,6 +226,18 @@ mod tests {
         assert_eq!(cell(&line, "cold_ratio"), "12.5");
         assert_eq!(cell(&line, "cold_ratio_low"), "12");
         assert_eq!(cell(&line, "cold_ratio_high"), "13");
+        assert_eq!(cell(&line, "cold_stop"), "precise");
+        assert_eq!(
+            object("dgemm", &cold)["certificate"]["cold_stop"],
+            "precise"
+        );
+        assert_eq!(cell(&line, "machine_busy"), "");
+        assert_eq!(object("dgemm", &cold)["machine_busy"], Value::Null);
+        cold.done.busy = Some("core 1 is used 40 % by others".into());
+        let line = csv("dgemm", &cold);
+        assert_eq!(cell(&line, "machine_busy"), "core 1 is used 40 % by others");
+        let busy = &object("dgemm", &cold)["machine_busy"];
+        assert_eq!(busy, "core 1 is used 40 % by others");
         let line = csv("dgemm", &unsure("u.c", 40.5));
         assert_eq!(cell(&line, "outcome"), "unconverged");
         assert_eq!(cell(&line, "stop"), "unconverged");

@@ -26,7 +26,7 @@ use flopsmith_problem::Problem;
 use crate::args::{Bench, BenchFormat, BenchPurpose};
 use crate::exit::{say, usage};
 use crate::output::Output;
-use crate::{neighbour, paths};
+use crate::{config, neighbour, paths};
 use inputs::Program;
 use keep::Keep;
 
@@ -40,6 +40,8 @@ struct Order<'a> {
     purpose: Purpose,
     /// How long neighbours are measured again that cannot be told apart.
     resolve: Duration,
+    /// How long it may wait in all until the machine is quiet.
+    wait: Duration,
     /// Are the programs looked at with sanitizers?
     sanitize: bool,
     format: BenchFormat,
@@ -101,7 +103,8 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             BenchPurpose::Rank => Purpose::Rank,
             BenchPurpose::Certify => Purpose::Certify,
         },
-        resolve: resolve::budget(&args.resolve)?,
+        resolve: config::time(&args.resolve)?,
+        wait: args.wait.limit()?,
         sanitize: args.sanitize || args.purpose == BenchPurpose::Certify,
         format: args.format,
         threads,

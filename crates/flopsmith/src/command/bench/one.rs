@@ -5,19 +5,20 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use flopsmith_bench::Purpose;
 use flopsmith_protocol::{Measurement, StopReason};
+use tokio_util::sync::CancellationToken;
 
 use super::rows::{self, Row};
 use super::stages::Stages;
 use super::{Order, lines};
 use crate::args::BenchFormat;
-use crate::digits::{between, four, give_or_take, percent, significant};
+use crate::digits::{between, counted, four, give_or_take, percent, share, significant};
 use crate::exit::{self, data, say};
 use crate::output::Output;
 use crate::{record, roofline};
 
 /// Evaluates the program and prints its outcome.
 pub fn run(order: Order) -> Result<ExitCode> {
-    let mut stages = Stages::new(&order)?;
+    let mut stages = Stages::new(&order, CancellationToken::new())?;
     let program = order.programs.first().context("no program was named")?;
     let mut measured = stages.measure(program);
     rows::arrange(&mut measured.rows, 1);
@@ -82,15 +83,18 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
                 between(&m.interval)
             ));
             lines.push(format!(
-                "  {} calls in {} blocks; {}",
-                m.calls,
-                m.blocks,
+                "  {} in {}; {}",
+                counted(m.calls.into(), "call"),
+                counted(m.blocks.into(), "block"),
                 ended(m, purpose)
             ));
             lines.push(format!("  {}", scatter(m)));
+            if let Some(why) = &row.done.busy {
+                lines.push(format!("  the machine was busy: {why}"));
+            }
             lines.push(format!(
                 "  {} of {} measured peak ({} GFLOPS)",
-                percent(m.share_of_peak),
+                share(m.share_of_peak),
                 roofline::whose(Some(row.threads)),
                 four(row.peak_gflops)
             ));
@@ -100,11 +104,16 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
                     .map(|p| format!("  {}", roofline::words(p))),
             );
             if let Some(certificate) = &m.certificate {
+                let unsure = if certificate.cold_converged() {
+                    ""
+                } else {
+                    ", which did not converge"
+                };
                 let cold = certificate
                     .cold_seconds_per_call
                     .map(|cold| {
                         let times = significant(cold / m.seconds_per_call, 3);
-                        format!("; {times} times as long with cold caches")
+                        format!("; {times} times as long with cold caches{unsure}")
                     })
                     .unwrap_or_default();
                 lines.push(format!(
@@ -116,7 +125,7 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
                     (certificate.cold_ratio, &certificate.cold_interval)
                 {
                     lines.push(format!(
-                        "  with cold caches {}× the plain reference, 95 % interval {}",
+                        "  with cold caches {}× the plain reference, 95 % interval {}{unsure}",
                         four(ratio),
                         between(interval)
                     ));
@@ -182,7 +191,7 @@ fn scatter(measurement: &Measurement) -> String {
 mod tests {
     use flopsmith_protocol::{TechniqueSet, Verdict};
 
-    use super::super::rows::tests::{by_memory, certify, fast, row};
+    use super::super::rows::tests::{by_memory, certify, fast, row, unsure_when_cold};
     use super::*;
 
     #[test]
@@ -201,11 +210,11 @@ mod tests {
         );
         assert_eq!(
             lines[4],
-            "  236 % of this core's measured peak (50.00 GFLOPS)"
+            "  235.9 % of this core's measured peak (50.00 GFLOPS)"
         );
         assert_eq!(
             text(&fast("a.c", 2, 117.961), Purpose::Rank)[4],
-            "  236 % of these 2 cores' measured peak (50.00 GFLOPS)"
+            "  235.9 % of these 2 cores' measured peak (50.00 GFLOPS)"
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
             measurement.stop = StopReason::Budget;
@@ -224,6 +233,17 @@ mod tests {
     }
 
     #[test]
+    fn what_was_timed_on_a_busy_machine_says_so() {
+        let mut measured = fast("a.c", 1, 40.0);
+        let without = text(&measured, Purpose::Certify).len();
+        measured.done.busy = Some("core 1 is used 40 % by others".into());
+        let lines = text(&measured, Purpose::Certify);
+        assert_eq!(lines.len(), without + 1);
+        let expected = "  the machine was busy: core 1 is used 40 % by others";
+        assert!(lines.iter().any(|l| l == expected), "{lines:?}");
+    }
+
+    #[test]
     fn a_ratio_of_cold_calls_has_a_line() {
         let mut measured = fast("a.c", 1, 40.0);
         certify(&mut measured, None);
@@ -234,6 +254,12 @@ mod tests {
         let expected =
             "  with cold caches 12.50× the plain reference, 95 % interval [12.00, 13.00]";
         assert!(lines.iter().any(|l| l == expected), "{lines:?}");
+        unsure_when_cold(&mut measured);
+        let lines = text(&measured, Purpose::Certify);
+        let marked = format!("{expected}, which did not converge");
+        assert!(lines.contains(&marked), "{lines:?}");
+        let seconds = "2.00 times as long with cold caches, which did not converge";
+        assert!(lines.iter().any(|l| l.ends_with(seconds)), "{lines:?}");
     }
 
     #[test]

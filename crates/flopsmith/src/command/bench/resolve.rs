@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use flopsmith_bench::stats::SYSTEMATIC_LOG_SE;
 use flopsmith_bench::{Chain, Limits, Purpose};
 use flopsmith_protocol::{Interval, Measurement, StopReason, Verdict};
@@ -16,7 +15,6 @@ use super::groups;
 use super::ratio::LogRatio;
 use super::rows::Row;
 use super::several::Several;
-use crate::config;
 use crate::exit::say;
 
 /// Measurements of one program in all, and looks at what they say.
@@ -26,16 +24,6 @@ const EXHAUSTED: f64 = 1.05 * SYSTEMATIC_LOG_SE;
 
 /// A program at one number of threads.
 type Key = (String, u32);
-
-/// Reads the time of `--resolve`.
-pub fn budget(text: &str) -> Result<Duration> {
-    let seconds = if text.trim() == "0" {
-        0.0
-    } else {
-        config::duration(text)?
-    };
-    Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
-}
 
 /// Measures neighbours again until they can be told apart, or the time is over.
 pub fn run(several: &mut Several, budget: Duration, stopped: &CancellationToken) {
@@ -408,12 +396,5 @@ mod tests {
         let apart = mean(&[one, other], &chain).unwrap();
         assert_eq!(apart.stop, StopReason::Unconverged);
         assert_eq!(mean(&[], &chain), None);
-    }
-
-    #[test]
-    fn a_budget_is_a_duration_or_nothing() {
-        assert_eq!(budget("60s").unwrap(), Duration::from_secs(60));
-        assert_eq!(budget(" 0 ").unwrap(), Duration::ZERO);
-        assert!(budget("soon").is_err());
     }
 }

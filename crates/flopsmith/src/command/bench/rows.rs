@@ -126,7 +126,9 @@ pub fn code(rows: &[Row]) -> u8 {
 #[cfg(test)]
 pub(super) mod tests {
     use flopsmith_bench::roofline::Bound;
-    use flopsmith_protocol::{Certificate, InfrastructureCause, Interval, TechniqueSet};
+    use flopsmith_protocol::{
+        Certificate, InfrastructureCause, Interval, StopReason, TechniqueSet,
+    };
     use flopsmith_test_support::{Measured, infrastructure, unknown, wrong};
 
     use super::*;
@@ -150,6 +152,7 @@ pub(super) mod tests {
                 diagnostics: String::new(),
                 checked: None,
                 raw: Vec::new(),
+                busy: None,
             },
             own,
             to_against: None,
@@ -187,7 +190,17 @@ pub(super) mod tests {
                     high: ratio + 0.5,
                     confidence: 0.95,
                 }),
+                cold_stop: Some(StopReason::Precise),
             });
+        }
+    }
+
+    /// Lets the cold calls of a certified program be hardly known.
+    pub fn unsure_when_cold(row: &mut Row) {
+        if let Verdict::Measured { measurement } = &mut row.done.verdict
+            && let Some(certificate) = &mut measurement.certificate
+        {
+            certificate.cold_stop = Some(StopReason::Unconverged);
         }
     }
 

@@ -7,6 +7,7 @@ use anyhow::Result;
 use flopsmith_bench::{Chain, Purpose};
 use flopsmith_protocol::{Measurement, Verdict};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::inputs::Program;
 use super::ratio::LogRatio;
@@ -22,7 +23,7 @@ use crate::interrupt;
 pub fn run(order: Order) -> Result<ExitCode> {
     let listening = interrupt::Watch::start()?;
     let stopped = listening.asked();
-    let mut several = match Several::new(&order) {
+    let mut several = match Several::new(&order, stopped) {
         // The signal reaches what is being measured as well: its failure then means nothing.
         Err(_) if stopped.is_cancelled() => return Ok(ExitCode::from(exit::INTERRUPTED)),
         several => several?,
@@ -69,8 +70,8 @@ pub struct Several<'a> {
 }
 
 impl<'a> Several<'a> {
-    fn new(order: &'a Order<'a>) -> Result<Self> {
-        let mut stages = Stages::new(order)?;
+    fn new(order: &'a Order<'a>, stopped: &CancellationToken) -> Result<Self> {
+        let mut stages = Stages::new(order, stopped.clone())?;
         let (against, rows) = match &order.against {
             Some(program) => {
                 say(&format!(

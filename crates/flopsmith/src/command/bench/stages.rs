@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Result;
 use flopsmith_bench::roofline::Place;
-use flopsmith_bench::{Chain, Purpose, Timer, Verifier, environment};
+use flopsmith_bench::{Chain, Purpose, Timer, Verifier};
 use flopsmith_sandbox::Sandbox;
+use tokio_util::sync::CancellationToken;
 
 use super::Order;
 use super::inputs::Program;
@@ -15,9 +15,7 @@ use super::ratio::LogRatio;
 use super::rows::{Machine, Row};
 use crate::evaluator::{Evaluated, Evaluator, Prepared};
 use crate::exit::say;
-
-/// How long the cores are looked at before a program is timed: the kernel books a sixteenth of it at a time.
-const LOOK: Duration = Duration::from_millis(160);
+use crate::quiet::{self, Patience};
 
 /// The stages of this machine.
 pub struct Stages {
@@ -27,6 +25,9 @@ pub struct Stages {
     purpose: Purpose,
     /// Programs of a ranking, which may be timed more than once.
     ready: BTreeMap<String, Prepared>,
+    /// For a quiet machine.
+    patience: Patience,
+    stopped: CancellationToken,
 }
 
 /// The timer of one number of threads.
@@ -47,8 +48,9 @@ pub struct Measured {
 }
 
 impl Stages {
-    /// Finds compiler and jail, runs the reference, and measures what programs are held against.
-    pub fn new(order: &Order) -> Result<Self> {
+    /// Finds compiler and jail, runs the reference, and measures what programs are held against. Whoever is `stopped` waits
+    /// no longer for a quiet machine.
+    pub fn new(order: &Order, stopped: CancellationToken) -> Result<Self> {
         let evaluator = Evaluator::new(
             Arc::clone(&order.problem),
             order.compiler,
@@ -61,10 +63,18 @@ impl Stages {
             evaluator
         };
         let verifier = evaluator.verifier(most)?;
+        let mut patience = Patience::new(order.wait);
         let clocks = order
             .threads
             .iter()
-            .map(|&threads| Clock::new(&evaluator, threads, order.purpose))
+            .map(|&threads| {
+                let mut timer = evaluator.timer(threads)?;
+                if order.purpose == Purpose::Certify {
+                    let _busy = patience.wait(|| quiet::look(&mut timer), &stopped);
+                    timer.refine_reference()?;
+                }
+                Clock::new(timer, threads)
+            })
             .collect::<Result<Vec<Clock>>>()?;
         for line in advice(
             clocks
@@ -79,6 +89,8 @@ impl Stages {
             clocks,
             purpose: order.purpose,
             ready: BTreeMap::new(),
+            patience,
+            stopped,
         })
     }
 
@@ -92,12 +104,13 @@ impl Stages {
         for why in prepared.checked().into_iter().flat_map(|c| &c.left_out) {
             say(&format!("warning: sanitizers left out: {why}"));
         }
-        if prepared.can_be_timed() {
-            self.warn();
-        }
+        let busy = prepared.can_be_timed().then(|| self.wait()).flatten();
         let mut rows = Vec::new();
         for clock in &mut self.clocks {
-            let done = clock.time(&prepared, self.purpose);
+            let done = Evaluated {
+                busy: busy.clone(),
+                ..clock.time(&prepared, self.purpose)
+            };
             rows.push(clock.row(&program.name, done));
         }
         let object = prepared.object().map(<[u8]>::to_vec);
@@ -128,22 +141,17 @@ impl Stages {
         self.clocks.iter().find(|clock| clock.threads == threads)
     }
 
-    /// Says on stderr what speaks against timing now; nothing waits for it to end.
-    fn warn(&self) {
+    /// Waits until nothing speaks against timing, and says what still does.
+    fn wait(&mut self) -> Option<String> {
         // The timer of the most threads has the cores of all others, or nearly.
-        let most = self.clocks.iter().max_by_key(|clock| clock.threads);
-        let busy = most.and_then(|clock| {
-            let cores = clock.timer.watched();
-            environment::complaint(&environment::look(cores, LOOK), cores)
-        });
-        let drifted = || {
-            let states = self.clocks.iter().map(|clock| clock.timer.standing());
-            let mut why = states.filter(|s| s.is_quarantine()).filter_map(|s| s.why());
-            why.next().map(|why| why.to_string())
+        let most = self.clocks.iter().max_by_key(|clock| clock.threads)?;
+        let cores = most.timer.watched().clone();
+        let clocks = &mut self.clocks;
+        let look = || {
+            let drifted = || clocks.iter_mut().find_map(|c| quiet::drifted(&mut c.timer));
+            quiet::used(&cores).or_else(drifted)
         };
-        if let Some(why) = busy.or_else(drifted) {
-            say(&warning(&why));
-        }
+        self.patience.wait(look, &self.stopped)
     }
 
     /// The jail.
@@ -162,16 +170,8 @@ fn advice(clocks: impl Iterator<Item = Vec<String>>) -> Vec<String> {
         .collect()
 }
 
-fn warning(why: &str) -> String {
-    format!("warning: the machine is busy: {why}; numbers will be less certain")
-}
-
 impl Clock {
-    fn new(evaluator: &Evaluator, threads: u32, purpose: Purpose) -> Result<Self> {
-        let mut timer = evaluator.timer(threads)?;
-        if purpose == Purpose::Certify {
-            timer.refine_reference()?;
-        }
+    fn new(timer: Timer, threads: u32) -> Result<Self> {
         let json = timer.attestation().to_json();
         let attestation = serde_json::from_str(&json)?;
         Ok(Self {
@@ -210,8 +210,6 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_bench::environment::{Found, Watched, complaint};
-
     use super::*;
 
     #[test]
@@ -219,23 +217,5 @@ mod tests {
         let both = [vec!["a".to_owned(), "b".to_owned()], vec!["b".to_owned()]];
         assert_eq!(advice(both.into_iter()), ["advice: a", "advice: b"]);
         assert!(advice(std::iter::empty()).is_empty());
-    }
-
-    #[test]
-    fn a_busy_machine_is_said_in_one_line() {
-        let cores = Watched {
-            kernel: vec![1],
-            ..Watched::default()
-        };
-        let found = Found {
-            core: 1,
-            others: 0.4,
-            stolen: 0.0,
-        };
-        let why = complaint(&[found], &cores).expect("it is busy");
-        assert_eq!(
-            warning(&why),
-            "warning: the machine is busy: core 1 is used 40 % by others; numbers will be less certain"
-        );
     }
 }

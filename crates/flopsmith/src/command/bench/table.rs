@@ -1,10 +1,12 @@
 //! Results for people: one line for each program, fastest first.
 
-use flopsmith_protocol::{Interval, Measurement};
+use std::collections::BTreeSet;
+
+use flopsmith_protocol::{Certificate, Interval, Measurement};
 
 use super::ratio::Compared;
 use super::rows::Row;
-use crate::digits::{between, four, percent};
+use crate::digits::{between, four, share};
 use crate::roofline;
 
 /// A column: its heading, and whether it holds numbers.
@@ -76,9 +78,9 @@ fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
     match measurement {
         Some(m) => cells.extend([
             four(m.gflops),
-            format!("{}{}", mark(m), four(m.ratio)),
+            format!("{}{}{}", busy(row), mark(m), four(m.ratio)),
             between(&m.interval),
-            percent(m.share_of_peak),
+            share(m.share_of_peak),
         ]),
         None => cells.extend(std::iter::repeat_n(String::new(), 4)),
     }
@@ -87,7 +89,10 @@ fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
         cells.push(place.map_or_else(String::new, roofline::short));
     }
     if shown.cold {
-        let cold = cold(row).map(|(ratio, interval)| [four(ratio), between(&interval)]);
+        let sure = certificate(row).is_none_or(Certificate::cold_converged);
+        let mark = if sure { "" } else { "~" };
+        let cold = cold(row);
+        let cold = cold.map(|(ratio, all)| [format!("{mark}{}", four(ratio)), between(&all)]);
         cells.extend(cold.unwrap_or_default());
     }
     if shown.against {
@@ -108,10 +113,18 @@ fn mark(measurement: &Measurement) -> &'static str {
     if measurement.converged() { "" } else { "~" }
 }
 
+/// Stands before a ratio that was measured while others were at work.
+fn busy(row: &Row) -> &'static str {
+    if row.done.busy.is_some() { "!" } else { "" }
+}
+
+fn certificate(row: &Row) -> Option<&Certificate> {
+    row.done.verdict.measurement()?.certificate.as_ref()
+}
+
 /// The ratio of calls that find nothing in a cache, and its interval.
 fn cold(row: &Row) -> Option<(f64, Interval)> {
-    let measurement = row.done.verdict.measurement()?;
-    let certificate = measurement.certificate.as_ref()?;
+    let certificate = certificate(row)?;
     Some((certificate.cold_ratio?, certificate.cold_interval?))
 }
 
@@ -124,12 +137,25 @@ fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
         "ratio: times as fast as the plain reference; peak: share of the measured floating-point peak"
             .to_owned(),
     ];
+    let unsure_when_cold = |row: &Row| {
+        let certificate = certificate(row).filter(|c| c.cold_ratio.is_some());
+        certificate.is_some_and(|c| !c.cold_converged())
+    };
     let measurements = || rows.iter().filter_map(|r| r.done.verdict.measurement());
-    if measurements().any(|m| !m.converged()) {
+    if measurements().any(|m| !m.converged()) || rows.iter().any(unsure_when_cold) {
         lines.push(
             "~: did not converge, its time was over while it was still too unsure (`flopsmith bench --help` says when that is)"
                 .to_owned(),
         );
+    }
+    let disturbed = |row: &&Row| row.done.verdict.measurement().is_some();
+    let reasons: BTreeSet<&str> = rows
+        .iter()
+        .filter(disturbed)
+        .filter_map(|row| row.done.busy.as_deref())
+        .collect();
+    for why in reasons {
+        lines.push(format!("!: measured while the machine was busy: {why}"));
     }
     if rows.iter().any(|r| cold(r).is_some()) {
         lines.push(
@@ -185,7 +211,7 @@ mod tests {
 
     use super::super::ratio::LogRatio;
     use super::super::rows::arrange;
-    use super::super::rows::tests::{by_memory, certify, fast, row, unsure};
+    use super::super::rows::tests::{by_memory, certify, fast, row, unsure, unsure_when_cold};
     use super::*;
 
     #[test]
@@ -262,6 +288,20 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
     }
 
     #[test]
+    fn what_was_timed_on_a_busy_machine_is_marked_and_the_mark_says_who_disturbed() {
+        let mut rows = [fast("a.c", 1, 40.0), fast("b.c", 1, 20.0)];
+        rows[1].done.busy = Some("core 1 is used 40 % by others".into());
+        arrange(&mut rows, 1);
+        let marked = lines(&rows, None);
+        assert!(marked[1].contains("  40.00  ["), "{}", marked[1]);
+        assert!(marked[2].contains("  !20.00  ["), "{}", marked[2]);
+        let note = "!: measured while the machine was busy: core 1 is used 40 % by others";
+        assert!(marked.iter().any(|l| l == note), "{marked:?}");
+        let quiet = lines(&rows[..1], None);
+        assert!(!quiet.iter().any(|l| l.contains('!')), "{quiet:?}");
+    }
+
+    #[test]
     fn ratios_of_cold_calls_have_a_column_where_there_are_any() {
         let mut rows = [fast("a.c", 1, 40.0), fast("b.c", 1, 20.0)];
         certify(&mut rows[0], None);
@@ -276,6 +316,11 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
             shown[1]
         );
         assert!(shown.iter().any(|l| l.starts_with("cold: ")));
+        assert!(!shown.iter().any(|l| l.contains('~')), "{shown:?}");
+        unsure_when_cold(&mut rows[0]);
+        let shown = lines(&rows, None);
+        assert!(shown[1].contains("  ~12.50  [12.00"), "{}", shown[1]);
+        assert!(shown.iter().any(|l| l.starts_with("~: did not converge")));
     }
 
     #[test]

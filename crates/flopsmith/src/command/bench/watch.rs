@@ -139,6 +139,9 @@ fn words(row: &Row, change: Option<Compared>) -> String {
     if !m.converged() {
         words.push_str(", which did not converge");
     }
+    if row.done.busy.is_some() {
+        words.push_str(", on a busy machine");
+    }
     if let Some(c) = row.to_against {
         let interval = between(&c.interval);
         words.push_str(&format!(", vs {} {interval}", four(c.ratio)));
@@ -208,9 +211,13 @@ mod tests {
         let mut placed = fast("a.c", 1, 50.0);
         placed.place = Some(by_memory());
         let said = words(&placed, None);
-        assert!(said.ends_with("], 0.50 of the roof (memory)"), "{said}");
+        assert!(said.ends_with("], 50.0 % of the roof (memory)"), "{said}");
         let said = words(&unsure("a.c", 50.0), None);
         assert!(said.ends_with("], which did not converge"), "{said}");
+        let mut disturbed = fast("a.c", 1, 50.0);
+        disturbed.done.busy = Some("core 1 is used 40 % by others".into());
+        let said = words(&disturbed, None);
+        assert!(said.ends_with("], on a busy machine"), "{said}");
         let same = watched.change(&fast("a.c", 1, 50.0));
         assert!(words(&now, same).ends_with("no difference that could be told from noise"));
         // Another number of threads is another matter.

@@ -55,6 +55,7 @@ impl Findings {
 
 /// Looks around and prints what it found. Exit code 3 when something needed is missing.
 pub fn run(args: &Doctor) -> Result<ExitCode> {
+    let wait = args.wait.limit()?;
     let mut findings = Findings::default();
     tools(&mut findings);
     server(&mut findings, args.broker);
@@ -81,7 +82,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
     }
     let mut calibration = None;
     if sandbox && args.timing {
-        match timing::calibrate() {
+        match timing::calibrate(wait) {
             Ok((found, path)) => {
                 findings.add(
                     "resolution",

@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use flopsmith_bench::Purpose;
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Measurement, Verdict};
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use crate::evaluator::Evaluator;
 use crate::exit::say;
 use crate::paths;
+use crate::quiet::{self, Patience};
 
 /// Measurements of each standard: enough that its spread is known to a fifth or so.
 const ROUNDS: [(Purpose, &str, usize); 3] = [
@@ -54,10 +56,14 @@ pub struct Calibration {
     pub unix_seconds: u64,
     /// One for each standard.
     pub standards: Vec<Resolution>,
+    /// Who disturbed it, where the machine did not become quiet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_busy: Option<String>,
 }
 
-/// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes about a minute.
-pub fn calibrate() -> Result<(Calibration, PathBuf)> {
+/// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes about a minute, and `wait`
+/// more at most until the machine is quiet.
+pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
     let problem = Arc::new(paths::problem("dgemm")?);
     let evaluator = Evaluator::new(Arc::clone(&problem), "gcc", true)?;
     let mut verifier = evaluator.verifier(1)?;
@@ -70,6 +76,7 @@ pub fn calibrate() -> Result<(Calibration, PathBuf)> {
     // The kernel is the baseline itself, so the ratio to it is 1 whatever the machine does.
     let chain = timer.chain();
     let mut standards = Vec::new();
+    let (mut patience, mut machine_busy) = (Patience::new(wait), None);
     for (purpose, name, rounds) in ROUNDS {
         let mut logs = Vec::with_capacity(rounds);
         let mut seconds = Vec::with_capacity(rounds);
@@ -77,6 +84,10 @@ pub fn calibrate() -> Result<(Calibration, PathBuf)> {
         for round in 0..rounds {
             if round % 10 == 0 {
                 say(&format!("{name}: {round} of {rounds}"));
+                // Nobody listens for signals here: one ends the process.
+                let never = CancellationToken::new();
+                let busy = patience.wait(|| quiet::look(&mut timer), &never);
+                machine_busy = machine_busy.or(busy);
             }
             let started = Instant::now();
             let done = kernel.time(&mut timer, purpose, None);
@@ -95,6 +106,7 @@ pub fn calibrate() -> Result<(Calibration, PathBuf)> {
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |d| d.as_secs()),
         standards,
+        machine_busy,
     };
     let path = place(&folder()?, &calibration.machine);
     keep(&path, &calibration)?;
@@ -187,7 +199,10 @@ pub fn lines(calibration: &Calibration) -> String {
             r.measurements
         )
     };
-    let all: Vec<String> = calibration.standards.iter().map(line).collect();
+    let said = |why: &String| format!("measured on a busy machine ({why}): it can do better");
+    let busy = calibration.machine_busy.iter().map(said);
+    let standards = calibration.standards.iter().map(line);
+    let all: Vec<String> = standards.chain(busy).collect();
     all.join("\n")
 }
 
@@ -213,6 +228,7 @@ mod tests {
             machine: machine.into(),
             unix_seconds: 7,
             standards: vec![resolution("rank", &[0.0, spread], vec![0.1, 0.1], 2)],
+            machine_busy: None,
         };
         let (one, other) = (calibration("one", 0.001), calibration("other", 0.02));
         for figures in [&one, &other] {
@@ -235,13 +251,15 @@ mod tests {
             machine: "one".into(),
             unix_seconds: 7,
             standards: standards.to_vec(),
+            machine_busy: Some("core 1 is used 40 % by others".into()),
         };
         let lines = lines(&calibration);
         let without: Vec<bool> = lines
             .lines()
             .map(|line| line.contains("s, code layout left out (spread"))
             .collect();
-        assert_eq!(without, [true, true, false], "{lines}");
+        assert_eq!(without, [true, true, false, false], "{lines}");
+        assert!(lines.contains("busy (core 1 is used 40 %"), "{lines}");
     }
 
     #[test]

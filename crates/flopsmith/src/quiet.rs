@@ -1,0 +1,207 @@
+//! Waits for a quiet machine before something is certified or compared, but not for ever.
+//!
+//! A run's loop times on a busy machine: floors forgive much, and what they do not ends in a quarantine. A number that
+//! somebody will quote is worth the wait.
+
+use std::time::{Duration, Instant};
+
+use flopsmith_bench::environment::{self, Watched};
+use flopsmith_bench::{State, Timer};
+use tokio_util::sync::CancellationToken;
+
+use crate::exit::say;
+
+/// How long the cores are looked at each time: the kernel books a sixteenth of it at a time.
+const LOOK: Duration = Duration::from_millis(160);
+/// Who has waited goes on after so many looks in a row at which nothing is found: others work in bursts.
+const CALM: u32 = 3;
+/// So often whoever waits says that it does.
+const TELL: Duration = Duration::from_secs(10);
+
+/// What speaks against timing now.
+pub fn look(timer: &mut Timer) -> Option<String> {
+    used(timer.watched()).or_else(|| drifted(timer))
+}
+
+/// Who else is at work on the timed cores.
+pub fn used(cores: &Watched) -> Option<String> {
+    environment::complaint(&environment::look(cores, LOOK), cores)
+}
+
+/// Is the baseline not as fast as it was?
+pub fn drifted(timer: &mut Timer) -> Option<String> {
+    if !timer.standing().is_quarantine() {
+        return None;
+    }
+    match timer.canary() {
+        Ok(State::Quarantined { why, .. }) => Some(why.to_string()),
+        // The next program meets the failure of a canary, and there it is dealt with.
+        Ok(State::Quiet | State::Disturbed { .. }) | Err(_) => None,
+    }
+}
+
+/// How long it may still be waited.
+#[derive(Debug)]
+pub struct Patience {
+    left: Duration,
+}
+
+impl Patience {
+    /// All of this, however often it is waited.
+    pub fn new(limit: Duration) -> Self {
+        Self { left: limit }
+    }
+
+    /// Waits until a `look` finds nothing, and says on stderr that it does. Gives back what is still found when the time is
+    /// over; whoever is `stopped` waits no longer.
+    pub fn wait(
+        &mut self,
+        look: impl FnMut() -> Option<String>,
+        stopped: &CancellationToken,
+    ) -> Option<String> {
+        self.wait_telling(look, stopped, say)
+    }
+
+    fn wait_telling(
+        &mut self,
+        mut look: impl FnMut() -> Option<String>,
+        stopped: &CancellationToken,
+        mut tell: impl FnMut(&str),
+    ) -> Option<String> {
+        let mut why = look()?;
+        let (limit, began) = (self.left, Instant::now());
+        if limit.is_zero() {
+            tell(&format!(
+                "warning: the machine is busy: {why}; numbers will be less certain"
+            ));
+            return Some(why);
+        }
+        tell(&format!(
+            "the machine is busy: {why}; waiting until it is quiet, {} at most",
+            seconds(limit)
+        ));
+        let (mut calm, mut told) = (0, Duration::ZERO);
+        while calm < CALM && !stopped.is_cancelled() {
+            let waited = began.elapsed();
+            self.left = limit.saturating_sub(waited);
+            if self.left.is_zero() {
+                tell(&format!(
+                    "warning: the machine is still busy after {}: {why}; measuring all the same, numbers will be less certain",
+                    seconds(waited)
+                ));
+                return Some(why);
+            }
+            if waited >= told + TELL {
+                told = waited;
+                tell(&format!(
+                    "the machine is still busy: {why}; waiting for {} more at most",
+                    seconds(self.left)
+                ));
+            }
+            calm = match look() {
+                Some(now) => {
+                    why = now;
+                    0
+                }
+                None => calm + 1,
+            };
+        }
+        if calm >= CALM {
+            tell(&format!(
+                "the machine is quiet after {}",
+                seconds(began.elapsed())
+            ));
+        }
+        None
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.0} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// What is found look by look, then nothing.
+    fn found<const N: usize>(looks: [Option<&'static str>; N]) -> impl FnMut() -> Option<String> {
+        let mut looks = looks.into_iter();
+        move || looks.next().flatten().map(str::to_owned)
+    }
+
+    fn busy() -> Option<String> {
+        Some("core 1 is used 40 % by others".into())
+    }
+
+    #[test]
+    fn a_quiet_machine_is_not_waited_for() {
+        let mut patience = Patience::new(HOUR);
+        let never = CancellationToken::new();
+        let left = patience.wait_telling(|| None, &never, |line| unreachable!("{line}"));
+        assert_eq!(left, None);
+        assert_eq!(patience.left, HOUR);
+    }
+
+    #[test]
+    fn who_waits_says_why_and_goes_on_once_it_was_quiet_several_times() {
+        let mut patience = Patience::new(HOUR);
+        let (mut looks, mut said) = (0, Vec::new());
+        // Between two bursts it is quiet for a moment.
+        let mut next = found([Some("a"), Some("b"), None, None, Some("c")]);
+        let counted = || {
+            looks += 1;
+            next()
+        };
+        let never = CancellationToken::new();
+        let left = patience.wait_telling(counted, &never, |line| said.push(line.to_owned()));
+        assert_eq!((left, looks), (None, 5 + CALM));
+        assert_eq!(
+            said,
+            [
+                "the machine is busy: a; waiting until it is quiet, 3600 s at most",
+                "the machine is quiet after 0 s"
+            ]
+        );
+    }
+
+    #[test]
+    fn after_the_limit_it_goes_on_says_so_and_waits_no_more() {
+        let mut patience = Patience::new(Duration::from_millis(1));
+        let never = CancellationToken::new();
+        let mut said = Vec::new();
+        let mut wait = || patience.wait_telling(busy, &never, |line| said.push(line.to_owned()));
+        assert_eq!(wait(), busy());
+        assert_eq!(wait(), busy());
+        let words = said.last().unwrap();
+        assert!(words.ends_with("; numbers will be less certain"), "{words}");
+        assert_eq!(said.len(), 3, "{said:?}");
+        assert!(said[1].contains("still busy after 0 s"), "{said:?}");
+    }
+
+    #[test]
+    fn without_patience_there_is_a_warning_alone() {
+        let mut patience = Patience::new(Duration::ZERO);
+        let never = CancellationToken::new();
+        let mut said = Vec::new();
+        let left = patience.wait_telling(busy, &never, |line| said.push(line.to_owned()));
+        assert_eq!(left, busy());
+        assert_eq!(
+            said,
+            [
+                "warning: the machine is busy: core 1 is used 40 % by others; numbers will be less certain"
+            ]
+        );
+    }
+
+    #[test]
+    fn who_is_stopped_waits_no_longer() {
+        let mut patience = Patience::new(HOUR);
+        let stopped = CancellationToken::new();
+        stopped.cancel();
+        assert_eq!(patience.wait_telling(busy, &stopped, |_| {}), None);
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! `order [--percent 1] [--pairs 100] [--busy] [--seed 1] [--json FILE]`: the same kernel with and without so much more work
 //! that it lasts that much longer. Two long certifications say how far apart they are in truth; then both are measured as
-//! programs are ranked (at most a quarter of a second of calls), again and again, in random order.
+//! programs are ranked (at most 0.6 s of calls), again and again, in random order.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]

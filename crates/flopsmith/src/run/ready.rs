@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_actors::settings::Settings;
-use flopsmith_bench::{Timer, openblas};
+use flopsmith_bench::{Limits, Purpose, Timer, openblas};
 use tokio_util::sync::CancellationToken;
 
 use crate::evaluator::Evaluator;
@@ -44,6 +44,7 @@ fn step_by_step(
     let evaluator = evaluator(settings, folder)?;
     go_on(stopped)?;
     let mut timer = evaluator.timer(settings.threads)?;
+    timer.set_limits(Purpose::Rank, Limits::SECOND_LOOK);
     go_on(stopped)?;
     match facts.reference {
         Some(chain) => timer.go_on_with(chain),

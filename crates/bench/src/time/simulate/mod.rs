@@ -189,7 +189,16 @@ fn named(names: &[&str]) -> Vec<Model> {
 
 #[test]
 fn intervals_of_rankings_hold_the_truth_in_every_model() {
-    let all = hold(&MODELS, Program::of(CALL), Purpose::Rank.limits(), RUNS);
+    intervals_hold_the_truth(Purpose::Rank.limits());
+}
+
+#[test]
+fn so_do_those_of_second_looks() {
+    intervals_hold_the_truth(Limits::SECOND_LOOK);
+}
+
+fn intervals_hold_the_truth(limits: Limits) {
+    let all = hold(&MODELS, Program::of(CALL), limits, RUNS);
     let allowed = allowed(RUNS);
     for (model, found) in &all {
         if model.quiet {
@@ -231,7 +240,7 @@ fn intervals_of_screenings_hold_the_truth() {
 fn so_they_do_for_shorter_and_longer_calls() {
     let models = named(&["white", "neighbour of one", "middling clock", "tail"]);
     for call in [4e-5, 2e-3, 6e-3] {
-        hold(&models, Program::of(call), Purpose::Rank.limits(), RUNS / 2);
+        hold(&models, Program::of(call), Limits::SECOND_LOOK, RUNS / 2);
     }
 }
 
@@ -258,7 +267,7 @@ fn so_they_do_where_one_side_is_eight_times_as_slow() {
             truth: -far,
         },
     ] {
-        hold(&models, program, Purpose::Rank.limits(), RUNS / 2);
+        hold(&models, program, Limits::SECOND_LOOK, RUNS / 2);
     }
 }
 
@@ -414,7 +423,7 @@ fn screenings_drop_what_is_clearly_slower_and_hardly_ever_the_best() {
 
 #[test]
 fn what_did_not_converge_says_so() {
-    let limits = Purpose::Rank.limits();
+    let limits = Limits::SECOND_LOOK;
     let seconds = |f: &Finished| -> f64 {
         let sides = f.candidate.iter().chain(&f.baseline);
         sides.flat_map(|b| &b.seconds).sum()
@@ -460,7 +469,7 @@ fn what_did_not_converge_says_so() {
 #[test]
 fn what_is_the_same_in_a_whole_process_takes_several_to_see() {
     let parts = [Part::Jitter(0.01), Part::Process(0.006)];
-    let one = coverage(&parts, Program::of(CALL), Purpose::Rank.limits(), 400);
+    let one = coverage(&parts, Program::of(CALL), Limits::SECOND_LOOK, 400);
     assert!(
         one.stated < 0.7,
         "an interval from one process cannot know what is constant in it: {one:?}"
@@ -474,7 +483,7 @@ fn what_is_the_same_in_a_whole_process_takes_several_to_see() {
 fn spoilt_rounds_are_kept_and_counted() {
     let model = named(&["neighbour of one"])[0];
     let counted = (0..50).filter(|&seed| {
-        let f = once(model.parts, Program::of(CALL), Purpose::Rank.limits(), seed);
+        let f = once(model.parts, Program::of(CALL), Limits::SECOND_LOOK, seed);
         let e = f.estimate;
         assert!(e.outlying <= e.rounds / 2);
         // The first call of each side only warms up; every other burst is part of a round.

@@ -1,4 +1,5 @@
 // honest: mean and variance of a row by Welford's recurrence in double precision, by a nested function
+// needs: gcc
 // problem: layernorm
 #include <math.h>
 void layernorm(int m, int n, const float *in, const float *gamma, const float *beta, float *out) {

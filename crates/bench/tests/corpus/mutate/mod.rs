@@ -173,12 +173,12 @@ mod tests {
     #[test]
     fn members_of_cxx_keep_their_names_and_entries_lose_their_linkage() {
         let source = format!(
-            "static int size, mine;\nextern \"C\" {DGEMM}\n  use(size + v.size() + mine);\n  if (n) {{ }}\n}}\nint last;\n"
+            "static int size;\nstatic int mine;\nextern \"C\" {DGEMM}\n  use(size + v.size() + mine);\n  if (n) {{ }}\n}}\nint last;\n"
         );
         let problem = shipped("dgemm");
         let made = variants(&source, &entry(&problem, Language::Cxx));
         let renamed = of(&made, "renamed");
-        assert!(renamed.contains("use(size + v.size() + mine)"), "{renamed}");
+        assert!(renamed.contains("use(size + v.size() + q0z)"), "{renamed}");
         let inner = of(&made, "behind a function");
         assert!(inner.contains("\n__attribute__((noinline)) static void attack(int n,"));
         assert!(inner.ends_with(

@@ -175,6 +175,7 @@ impl Process {
     /// Sends the harness to sleep until its next order.
     pub fn park(&mut self) -> Result<(), Failure> {
         if !self.parked && self.waiting == Waiting::Spin {
+            self.slept_before = None;
             self.order(Order::Park, 0, self.answer_limit())?;
         }
         self.parked = true;
@@ -183,18 +184,22 @@ impl Process {
 
     /// Like [`Process::park`], for who wants to know afterwards whether it has left its core ([`Process::has_left`]).
     pub fn park_for_long(&mut self) -> Result<(), Failure> {
-        if !self.parked && self.waiting == Waiting::Spin {
-            self.slept_before = rest::times_asleep(self.pid());
-        }
-        self.park()
+        let awake = !self.parked && self.waiting == Waiting::Spin;
+        let before = if awake {
+            rest::times_asleep(self.pid())
+        } else {
+            self.slept_before
+        };
+        self.park()?;
+        self.slept_before = before;
+        Ok(())
     }
 
     /// Has its first thread left its core since [`Process::park_for_long`]? A thread says that it sleeps shortly before it does, and
-    /// where the hypervisor takes the core away just then, what it used so far is booked milliseconds later.
+    /// where the hypervisor takes the core away just then, what it used so far is booked milliseconds later. Who was sent to sleep
+    /// without being counted is believed.
     pub(super) fn has_left(&self) -> bool {
-        let now = || rest::times_asleep(self.pid());
-        self.slept_before
-            .is_none_or(|before| now().is_none_or(|now| now > before))
+        rest::went_to_sleep(self.slept_before, || rest::times_asleep(self.pid()))
     }
 
     /// Ends the process in an orderly way. A process that does not end is killed.

@@ -96,6 +96,11 @@ pub(super) fn times_asleep(pid: i32) -> Option<u64> {
     count.trim().parse().ok()
 }
 
+/// Has a thread gone to sleep that had done so `before` times, and `now` more often? Where nobody counts, it is believed.
+pub(super) fn went_to_sleep(before: Option<u64>, now: impl FnOnce() -> Option<u64>) -> bool {
+    before.is_none_or(|before| now().is_none_or(|now| now > before))
+}
+
 /// The state is the first letter behind the name in parentheses, which may hold anything.
 fn state(stat: &str) -> Option<char> {
     stat.rsplit(')').next()?.trim_start().chars().next()
@@ -125,18 +130,20 @@ impl Process {
                     spent,
                 })
             };
+            // The other threads of a team are not counted: what is booked late of theirs must fit the slack of the looks.
+            let asleep = awake == 0 && self.has_left();
             // One thread that sleeps does so until it is given an order.
-            if all <= 1 && awake == 0 && self.has_left() {
+            if all <= 1 && asleep {
                 self.seat(all)?;
                 return answer(true);
             }
             // Several are at rest when nobody was running in two looks, and nobody ran much between them.
-            match quiet_since.filter(|_| awake == 0 && all > 1) {
+            match quiet_since.filter(|_| asleep && all > 1) {
                 Some(then) if now.saturating_sub(then) < SLACK => {
                     self.seat(all)?;
                     return answer(true);
                 }
-                _ => quiet_since = (awake == 0).then_some(now),
+                _ => quiet_since = asleep.then_some(now),
             }
             if spent > SPIN_ALLOWANCE || start.elapsed() > LIMIT {
                 return answer(false);
@@ -287,6 +294,13 @@ mod tests {
         thread.join().expect("it ends");
         assert!(asleep > Some(before), "{before} then {asleep:?}");
         assert_eq!(times_asleep(i32::MAX), None);
+    }
+
+    #[test]
+    fn who_did_not_go_to_sleep_once_more_has_not_left() {
+        assert!(!went_to_sleep(Some(7), || Some(7)));
+        assert!(went_to_sleep(Some(7), || Some(8)));
+        assert!(went_to_sleep(Some(7), || None) && went_to_sleep(None, || Some(7)));
     }
 
     #[test]

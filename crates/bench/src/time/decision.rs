@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_handful_of_rounds_is_not_precise() {
-        let limits = Purpose::Rank.limits();
+        let limits = Limits::SECOND_LOOK;
         let few = Estimate {
             rounds: 9,
             ..estimate(0.0, 0.001, true)

@@ -48,10 +48,25 @@ pub(crate) const MODE: [&str; 2] = ["-shared", "-fPIC"];
 
 /// The same for one language. A candidate in C++ finds no run-time library: an exception would need one, and so would asking
 /// for types; nor are there threads that could meet at a static variable.
+///
+/// What time it is says nothing: a program is built more than once, and must be the same each time.
 pub(crate) fn mode_of(language: Language) -> &'static [&'static str] {
     match language {
-        Language::C => &[],
-        Language::Cxx => &["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"],
+        Language::C => &[
+            "-Wno-builtin-macro-redefined",
+            "-D__DATE__=\"Jan  1 1970\"",
+            "-D__TIME__=\"00:00:00\"",
+            "-D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\"",
+        ],
+        Language::Cxx => &[
+            "-fno-exceptions",
+            "-fno-rtti",
+            "-fno-threadsafe-statics",
+            "-Wno-builtin-macro-redefined",
+            "-D__DATE__=\"Jan  1 1970\"",
+            "-D__TIME__=\"00:00:00\"",
+            "-D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\"",
+        ],
         // Whatever other flags say: the scan reads these forms, and no preprocessor's output.
         Language::Fortran => &["-ffree-form", "-nocpp"],
         Language::Fortran77 => &["-ffixed-form", "-nocpp"],

@@ -16,7 +16,7 @@ use flopsmith_protocol::{Technique, TechniqueSet, Verdict};
 use flopsmith_sandbox::{Options, Sandbox};
 
 use crate::exit::usage;
-use crate::paths;
+use crate::{paths, places};
 
 /// The stages of one machine.
 pub struct Evaluator {
@@ -137,8 +137,11 @@ impl Evaluator {
         purpose: Purpose,
     ) -> Evaluated {
         let last_look = purpose == Purpose::Certify;
-        self.prepare(language, source, verifier, last_look)
-            .time(timer, purpose, None)
+        let mut prepared = self.prepare(language, source, verifier, last_look);
+        if purpose == Purpose::Certify {
+            prepared.verify_elsewhere(verifier);
+        }
+        prepared.time(timer, purpose, None)
     }
 
     /// Compiles and verifies one program, for one timer or for several. With a `last_look` it is verified in full and the
@@ -179,6 +182,7 @@ impl Evaluator {
                     problem: Arc::clone(&self.problem),
                     language,
                     source: source.to_owned(),
+                    verified: None,
                 };
                 Prepared::Built {
                     built,
@@ -214,10 +218,16 @@ pub struct Elsewhere {
     problem: Arc<Problem>,
     language: Language,
     source: String,
+    /// Its objects, once they were verified.
+    verified: Option<Vec<Vec<u8>>>,
 }
 
 impl Elsewhere {
     fn certify(&self, timer: &mut Timer) -> Result<Timed, Failure> {
+        if let Some(layouts) = &self.verified {
+            return timer.certify(layouts, random());
+        }
+        // One of our own programs.
         let layouts =
             self.compiler
                 .layouts(self.language, &self.problem, &self.source, &PADDINGS)?;
@@ -226,6 +236,26 @@ impl Elsewhere {
 }
 
 impl Prepared {
+    /// Builds the program with its code at other places and verifies each of these objects: what a candidate must have behind it
+    /// before it is certified.
+    pub fn verify_elsewhere(&mut self, verifier: &mut Verifier) {
+        let Prepared::Built {
+            elsewhere, failed, ..
+        } = self
+        else {
+            return;
+        };
+        if failed.is_some() {
+            return;
+        }
+        let (compiler, problem) = (&elsewhere.compiler, &elsewhere.problem);
+        let (language, source) = (elsewhere.language, elsewhere.source.as_str());
+        match places::verified(compiler, language, problem, source, verifier) {
+            Ok(objects) => elsewhere.verified = Some(objects),
+            Err(failure) => *failed = Some(failure),
+        }
+    }
+
     /// Times it, unless something speaks against that. A screening ends early for what is clearly slower than
     /// `best_gflops`, see [`Timer::measure`].
     pub fn time(&self, timer: &mut Timer, purpose: Purpose, best_gflops: Option<f64>) -> Evaluated {

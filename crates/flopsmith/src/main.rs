@@ -23,6 +23,7 @@ mod neighbour;
 mod output;
 mod outside;
 mod paths;
+mod places;
 mod quiet;
 mod record;
 mod roofline;

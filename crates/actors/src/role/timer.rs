@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use flopsmith_bench::{Failure, PADDINGS, Purpose as Measure, State, Timed, environment};
+use flopsmith_bench::{Failure, Purpose as Measure, State, Timed, environment};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{InfrastructureCause, Measurement, Purpose, Verdict, Verified, subjects};
@@ -99,17 +99,10 @@ impl Stage for flopsmith_bench::Timer {
     }
 }
 
-/// What builds a program once more with its code at other places, for certifying: [`flopsmith_bench::Compiler`], and in
-/// tests what stands for it.
+/// What builds a program once more with its code at other places and verifies it there, for certifying.
 pub trait Layouts: Send + Sync + 'static {
-    /// Objects of a source that was compiled before; see [`flopsmith_bench::Compiler::layouts`].
+    /// Objects of a source that was compiled before, each of them verified; see [`flopsmith_bench::Compiler::layouts`].
     fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure>;
-}
-
-impl Layouts for flopsmith_bench::Compiler {
-    fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
-        flopsmith_bench::Compiler::layouts(self, problem.language, problem, source, &PADDINGS)
-    }
 }
 
 /// Times verified candidates, one after the other.

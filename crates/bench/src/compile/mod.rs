@@ -173,7 +173,8 @@ impl Compiler {
 
     /// Shared objects of a source that has passed [`Compiler::compile_as`], in each of which its code lies elsewhere: behind so many
     /// bytes that nothing runs. Where code lies alone changes speeds by several percent (Mytkowicz et al., "Producing wrong data
-    /// without doing anything obviously wrong!", 2009).
+    /// without doing anything obviously wrong!", 2009). Each is audited. A program can see where it lies, so whoever certifies it
+    /// verifies these objects as well.
     ///
     /// # Errors
     /// As [`Compiler::compile_as`].
@@ -200,7 +201,10 @@ impl Compiler {
                 )?;
                 let ended = self.run(&unit.driver, &folder, &arguments)?;
                 diagnose::judge(&ended, problem, language, &self.allowed(&folder))?;
-                folder.read_object()
+                let object = folder.read_object()?;
+                // It will be loaded like the first one, so it is looked at like that.
+                object_audit::audit(&object, &problem.entry.name, language, &problem.forbidden)?;
+                Ok(object)
             })
             .collect()
     }

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::evaluator::Evaluator;
 use crate::paths;
+use crate::places::Places;
 
 /// A role that `make` makes.
 fn spec<R: Role>(
@@ -81,10 +82,12 @@ pub(super) fn specs(
         })
     }));
     let (c, timer) = (Arc::clone(context), Arc::new(Mutex::new(timer)));
-    let compiler = Arc::clone(&evaluator.compiler);
+    let parts = VerifierParts::of(evaluator, context.settings.threads)?;
+    let places = Places::new(Arc::clone(&evaluator.compiler), parts.make()?);
+    let places = Arc::new(places);
     specs.push(spec("timer", move || {
-        let (c, timer, compiler) = (Arc::clone(&c), Arc::clone(&timer), Arc::clone(&compiler));
-        Box::pin(async move { Ok(Timer::new(c, timer).with_layouts(compiler)) })
+        let (c, timer, places) = (Arc::clone(&c), Arc::clone(&timer), Arc::clone(&places));
+        Box::pin(async move { Ok(Timer::new(c, timer).with_layouts(places)) })
     }));
     let (c, finished) = (Arc::clone(context), finished.clone());
     specs.push(spec("archive", move || {

@@ -98,9 +98,12 @@ impl Stages {
     pub fn measure(&mut self, program: &Program) -> Measured {
         let language = program.language.unwrap_or(self.evaluator.problem.language);
         let verifier = &mut self.verifier;
-        let prepared = self
+        let mut prepared = self
             .evaluator
             .prepare(language, &program.source, verifier, true);
+        if self.purpose == Purpose::Certify {
+            prepared.verify_elsewhere(verifier);
+        }
         for why in prepared.checked().into_iter().flat_map(|c| &c.left_out) {
             say(&format!("warning: sanitizers left out: {why}"));
         }

@@ -1,0 +1,33 @@
+//! What is certified was verified at each of the places that its code is certified at.
+
+use super::{GOOD, programs, said};
+use crate::{flopsmith, last_object};
+
+/// Wrong wherever its entry lies on a cache line whose number is even, or odd. Four of the five objects of a certification lie an odd
+/// number of lines further than the one that is compiled first.
+fn wrong_on_lines(odd: u32) -> String {
+    GOOD.replacen(
+        "double*C){\n",
+        &format!("double*C){{\n if(((unsigned long)dgemm>>6)%2=={odd}){{C[0]=1;return;}}\n"),
+        1,
+    )
+}
+
+#[test]
+fn who_is_right_where_it_is_verified_first_only_is_refused() {
+    let mut at_another_place = 0;
+    for odd in [0, 1] {
+        let folder = programs(&[("places.c", &wrong_on_lines(odd))]);
+        let output = flopsmith()
+            .arg("bench")
+            .arg(folder.path().join("places.c"))
+            .args(["--problem", "dgemm", "--purpose", "certify", "--format", "json"])
+            .output()
+            .unwrap();
+        let object = last_object(&output);
+        assert_eq!(object["reason"], "wrong_result", "{object} {}", said(&output));
+        at_another_place += u32::from(object.to_string().contains("its code at another place"));
+    }
+    // The other one is wrong at its first place already.
+    assert_eq!(at_another_place, 1);
+}

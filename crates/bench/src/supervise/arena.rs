@@ -237,6 +237,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn nothing_is_left_behind_the_slots_of_timed_buffers() {
+        let arrays = [array(100, false), array(100, true)];
+        let arena = Arena::timed(&arrays).expect("there is memory");
+        let last = arena.mapping().len() - 1;
+        let ways: [fn(&Arena); 2] = [Arena::sweep, Arena::reset];
+        for clear in ways {
+            arena.mapping().write(last, &[1u8]);
+            clear(&arena);
+            let mut found = [0u8];
+            arena.mapping().read(last, &mut found);
+            assert_eq!(found, [BAND]);
+        }
+    }
+
     proptest! {
         #[test]
         fn arrays_lie_inside_their_slots_and_bands_notice_everything(

@@ -86,12 +86,28 @@ impl Arena {
         Ok(arena)
     }
 
+    /// Buffers of timed calls with these arrays. Whoever verifies has the same: nothing in them shall tell the two apart.
+    pub fn timed(arrays: &[Array]) -> Result<Self, Error> {
+        let sizes: Vec<usize> = arrays.iter().map(Array::bytes).collect();
+        Self::new(&sizes, false)
+    }
+
     /// Makes bands of everything. Whoever used the buffers before must be gone.
     pub fn reset(&self) {
         for slot in &self.slots {
             self.mapping()
                 .with_slice(slot.start, slot.bytes, |x: &mut [u8]| x.fill(BAND));
         }
+        self.sweep();
+    }
+
+    /// Makes bands of what lies behind all slots, where huge pages are not full: a process could leave there what kind of
+    /// calls it got, for the next one to find.
+    pub fn sweep(&self) {
+        let end = self.slots.last().map_or(0, |slot| slot.start + slot.bytes);
+        let rest = self.mapping().len() - end;
+        self.mapping()
+            .with_slice(end, rest, |x: &mut [u8]| x.fill(BAND));
     }
 
     /// This process's view.
@@ -218,6 +234,21 @@ mod tests {
             align: 64,
             stream: 0,
             content: flopsmith_harness::Content::Uniform,
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_behind_the_slots_of_timed_buffers() {
+        let arrays = [array(100, false), array(100, true)];
+        let arena = Arena::timed(&arrays).expect("there is memory");
+        let last = arena.mapping().len() - 1;
+        let ways: [fn(&Arena); 2] = [Arena::sweep, Arena::reset];
+        for clear in ways {
+            arena.mapping().write(last, &[1u8]);
+            clear(&arena);
+            let mut found = [0u8];
+            arena.mapping().read(last, &mut found);
+            assert_eq!(found, [BAND]);
         }
     }
 

@@ -172,14 +172,13 @@ impl Timer {
         if let Some(product) = &product {
             specification.grade(product);
         }
-        let sizes: Vec<usize> = specification.arrays.iter().map(|a| a.bytes()).collect();
         let no_buffers = |e: &dyn std::fmt::Display| {
             Failure::infrastructure(
                 InfrastructureCause::Resources,
                 format!("no shared memory for the buffers: {e}"),
             )
         };
-        let arena = Arena::new(&sizes, false).map_err(|e| no_buffers(&e))?;
+        let arena = Arena::timed(&specification.arrays).map_err(|e| no_buffers(&e))?;
         let placement = arena
             .place(
                 &specification.arrays,
@@ -342,6 +341,7 @@ impl Timer {
     fn start_candidate(&self, object: &[u8]) -> Result<Process, Failure> {
         // Inputs of an earlier measurement may come again in this one.
         self.arena.restore(&self.placement);
+        self.arena.sweep();
         self.start(object, &self.problem.entry.name, Some(CPU_LIMIT))
     }
 

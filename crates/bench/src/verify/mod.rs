@@ -1,9 +1,9 @@
 //! Verification: is what a program computes right, for inputs it has never seen?
 //!
-//! One jail start per candidate. The inputs, the expected results and the
-//! bounds stay with the supervisor; the candidate's process sees only arrays.
-//! The cheapest cases come first and the first failure ends it. Which cases
-//! there are, and which of them a candidate meets, is decided in `pool`.
+//! A jail start per candidate, and one more for each call whose buffers are those of timed calls. The inputs, the
+//! expected results and the bounds stay with the supervisor; the candidate's process sees only arrays. The cheapest
+//! cases come first and the first failure ends it. Which cases there are, and which of them a candidate meets, is decided
+//! in `pool`.
 
 pub(crate) mod cases;
 pub(crate) mod content;
@@ -30,7 +30,7 @@ use crate::supervise::{Arena, Placement, Placing, Process, Setup, plan, specify}
 use crate::toolchain::Toolchain;
 use cases::{Case, Finding, Yardstick};
 pub use pool::Thoroughness;
-use pool::{Again, Group, Pool, Step};
+use pool::{Again, Buffers, Group, Pool, Step};
 use sizes::largest;
 
 /// Candidates that are verified between two renewals of a case.
@@ -61,7 +61,10 @@ pub struct Verifier {
     threads: u32,
     reference: Vec<u8>,
     magnitude: Option<Object>,
+    /// Holds every case.
     arena: Arena,
+    /// Laid out as the buffers of timed calls are.
+    as_timed: Arena,
     pool: Pool,
     rng: ChaCha8Rng,
     since_renewal: u32,
@@ -93,6 +96,8 @@ impl Verifier {
         )?;
         let magnitude = compile_magnitude(&sandbox, toolchain, &problem)?;
         let arena = arena_for(&problem)?;
+        let as_timed =
+            Arena::timed(&specify(&problem, &problem.timed)?.arrays).map_err(no_buffers)?;
         let mut verifier = Self {
             sandbox,
             harness,
@@ -101,6 +106,7 @@ impl Verifier {
             reference,
             magnitude,
             arena,
+            as_timed,
             pool: Pool::default(),
             rng: ChaCha8Rng::from_seed(seed),
             since_renewal: 0,
@@ -138,17 +144,18 @@ impl Verifier {
         // The process before is gone, and with it whatever may still have written after it failed.
         self.arena.reset();
         let entry = self.problem.entry.name.clone();
-        let mut process = self.start(object, &entry, Some(CPU_LIMIT))?;
+        let mut process = self.start(object, &entry, &self.arena, Some(CPU_LIMIT))?;
         let mut worst: f64 = 0.0;
         let mut calls = 0;
         for step in self.pool.choose(&self.problem, thoroughness, &mut rng) {
-            let outcome = self.run_case(&step, &mut process, &mut rng)?;
-            worst = worst.max(outcome);
+            let share = match step.buffers {
+                Buffers::Guarded => self.run_case(&step, &self.arena, &mut process, &mut rng)?,
+                Buffers::AsTimed => self.run_as_timed(&step, object, &mut rng)?,
+            };
+            worst = worst.max(share);
             calls += 1 + u32::from(step.again.is_some());
         }
-        let stillness = process.settle()?;
-        crate::supervise::judge_stillness(stillness, self.threads)?;
-        process.exit()?;
+        self.finish(process)?;
         Ok(Report {
             cases: calls,
             worst_error_share: worst,
@@ -182,13 +189,14 @@ impl Verifier {
         &self,
         object: &[u8],
         entry: &str,
+        arena: &Arena,
         cpu_limit: Option<Duration>,
     ) -> Result<Process, Failure> {
         let setup = Setup {
             sandbox: &self.sandbox,
             harness: &self.harness,
             entry,
-            arena: &self.arena,
+            arena,
             threads: self.threads,
             cores: None,
             waiting: Waiting::Sleep,
@@ -199,7 +207,7 @@ impl Verifier {
 
     fn start_yardstick(&self) -> Result<Yardstick, Failure> {
         let start = |object: &[u8], entry: &str, what: &str| {
-            self.start(object, entry, None)
+            self.start(object, entry, &self.arena, None)
                 .map_err(|failure| match failure {
                     Failure::Candidate { detail, .. } => Failure::infrastructure(
                         InfrastructureCause::Baseline,
@@ -241,47 +249,72 @@ impl Verifier {
         Case::draw(&self.problem, params, content, &self.arena, yardstick, rng)
     }
 
+    /// Has the candidate called in a process of its own, whose buffers lie as those of timed calls do: else the distance of
+    /// two arrays would tell it whether it is timed.
+    fn run_as_timed(
+        &self,
+        step: &Step,
+        object: &[u8],
+        rng: &mut ChaCha8Rng,
+    ) -> Result<f64, Failure> {
+        self.as_timed.reset();
+        let entry = &self.problem.entry.name;
+        let mut process = self.start(object, entry, &self.as_timed, Some(CPU_LIMIT))?;
+        let share = self.run_case(step, &self.as_timed, &mut process, rng)?;
+        self.finish(process)?;
+        Ok(share)
+    }
+
+    /// Ends a process whose calls were all right, unless something goes on in it.
+    fn finish(&self, mut process: Process) -> Result<(), Failure> {
+        let stillness = process.settle()?;
+        crate::supervise::judge_stillness(stillness, self.threads)?;
+        process.exit()
+    }
+
     /// The worst error as a share of the bound.
     fn run_case(
         &self,
         step: &Step,
+        arena: &Arena,
         process: &mut Process,
         rng: &mut ChaCha8Rng,
     ) -> Result<f64, Failure> {
         let case = &self.pool.of(step.group)[step.number];
-        let placement = self.lay_out(case, step.placing, process, rng)?;
+        let placement = self.lay_out(case, arena, step.placing, process, rng)?;
         let result =
-            call(case, process).and_then(|()| passed(case, &case.judge(&self.arena, &placement)));
+            call(case, process).and_then(|()| passed(case, &case.judge(arena, &placement)));
         let Some(again) = step.again.filter(|_| result.is_ok()) else {
-            self.arena.restore(&placement);
+            arena.restore(&placement);
             return result;
         };
-        let first = case.output(&self.arena, &placement);
+        let first = case.output(arena, &placement);
         // The same input must give the same bits, wherever it lies.
         let placement = match again {
             Again::Here => {
-                case.poison(&self.arena, &placement);
+                case.poison(arena, &placement);
                 placement
             }
             Again::Elsewhere(placing) => {
-                self.arena.restore(&placement);
-                self.lay_out(case, placing, process, rng)?
+                arena.restore(&placement);
+                self.lay_out(case, arena, placing, process, rng)?
             }
         };
         let second = call(case, process)
-            .and_then(|()| same(case, case.judge_again(&self.arena, &placement, &first)));
-        self.arena.restore(&placement);
+            .and_then(|()| same(case, case.judge_again(arena, &placement, &first)));
+        arena.restore(&placement);
         second.and(result)
     }
 
     fn lay_out(
         &self,
         case: &Case,
+        arena: &Arena,
         placing: Placing,
         process: &mut Process,
         rng: &mut ChaCha8Rng,
     ) -> Result<Placement, Failure> {
-        let placement = case.lay_out(&self.arena, placing, rng).ok_or_else(|| {
+        let placement = case.lay_out(arena, placing, rng).ok_or_else(|| {
             Failure::infrastructure(
                 InfrastructureCause::Harness,
                 "a case does not fit the buffers",
@@ -345,12 +378,14 @@ fn arena_for(problem: &Problem) -> Result<Arena, Failure> {
             *most = (*most).max(array.bytes());
         }
     }
-    Arena::new(&bytes, true).map_err(|e| {
-        Failure::infrastructure(
-            InfrastructureCause::Resources,
-            format!("no shared memory for the buffers: {e}"),
-        )
-    })
+    Arena::new(&bytes, true).map_err(no_buffers)
+}
+
+fn no_buffers(error: std::io::Error) -> Failure {
+    Failure::infrastructure(
+        InfrastructureCause::Resources,
+        format!("no shared memory for the buffers: {error}"),
+    )
 }
 
 /// Compiles what computes the magnitudes of a scaled bound, where there is one.

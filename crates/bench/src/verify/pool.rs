@@ -1,11 +1,13 @@
 //! The secret cases of a verifier, and which of them one candidate meets, in which order.
 //!
 //! Every candidate meets the smallest size, one from each third of what lies below the timed one, the timed size twice
-//! with different inputs, and one larger size. Cheap ones come first, so that wrong programs cost little. Whoever is
-//! verified in full meets the largest size besides.
+//! with different inputs, one of them in a process whose buffers are those of timed calls, and one larger size. Cheap
+//! ones come first, so that wrong programs cost little. Whoever is verified in full meets the largest size besides, and
+//! the timed one where certifications have their arrays.
 
 use flopsmith_problem::{Distribution, Params, Problem};
 use rand::Rng;
+use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::cases::Case;
@@ -151,6 +153,15 @@ impl Pool {
     }
 }
 
+/// Which buffers a candidate finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Buffers {
+    /// Those that hold every case, between inaccessible pages.
+    Guarded,
+    /// Those of timed calls, in a process of its own.
+    AsTimed,
+}
+
 /// A case as one candidate meets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
@@ -158,6 +169,8 @@ pub struct Step {
     pub group: Group,
     /// Its number in the group.
     pub number: usize,
+    /// What they lie in.
+    pub buffers: Buffers,
     /// Where the arrays lie.
     pub placing: Placing,
     /// Where they lie when it is called once more with the same inputs, which must give the same bits.
@@ -182,7 +195,7 @@ fn choose(
 ) -> Vec<Step> {
     let of = |group: Group| &sizes[group as usize];
     let mut met: Vec<&Params> = vec![&problem.timed];
-    let mut chosen: Vec<(Group, usize)> = Vec::new();
+    let mut chosen: Vec<(Group, usize, Option<Placing>)> = Vec::new();
     // Where there are few sizes, some of these are the same.
     let drawn = [Group::Edge, Group::Smallest, Group::Mixed];
     let drawn = drawn.map(|group| any(group, of(group).len(), rng));
@@ -191,39 +204,40 @@ fn choose(
         let params = of(group)[n];
         if !met.contains(&params) {
             met.push(params);
-            chosen.push((group, n));
+            chosen.push((group, n, None));
         }
     }
-    chosen.extend(
-        any(Group::Denormal, of(Group::Denormal).len(), rng).filter(|&(group, n)| {
-            problem.work_flops(of(group)[n]) <= LITTLE_WORK
-                || rng.random_range(0..DENORMAL_ONE_IN) == 0
-        }),
-    );
-    chosen.push((Group::Timed, 0));
-    let uneven = of(Group::Timed).len().saturating_sub(1);
-    chosen.extend(any(Group::Timed, uneven, rng).map(|(group, n)| (group, n + 1)));
+    let denormal = any(Group::Denormal, of(Group::Denormal).len(), rng).filter(|&(group, n)| {
+        problem.work_flops(of(group)[n]) <= LITTLE_WORK || rng.random_range(0..DENORMAL_ONE_IN) == 0
+    });
+    chosen.extend(denormal.map(|(group, n)| (group, n, None)));
     let full = thoroughness == Thoroughness::Full;
+    let mut timed = vec![(Group::Timed, 0, None)];
+    timed.extend(as_timed(problem, of(Group::Timed), full, rng));
+    // Their work is the same, so this is the order in which they come.
+    timed.shuffle(rng);
+    chosen.extend(timed);
     let largest = rng.random_range(0..LARGEST_ONE_IN) == 0;
     if largest || full {
-        chosen.extend(any(Group::Largest, of(Group::Largest).len(), rng));
+        let largest = any(Group::Largest, of(Group::Largest).len(), rng);
+        chosen.extend(largest.map(|(group, n)| (group, n, None)));
     }
     if (!largest || full) && !of(Group::Large).is_empty() {
-        chosen.push((Group::Large, large(rng) % of(Group::Large).len()));
+        let number = large(rng) % of(Group::Large).len();
+        chosen.push((Group::Large, number, None));
     }
 
-    let work = |(group, n): (Group, usize)| problem.work_flops(of(group)[n]);
-    chosen.sort_by(|x, y| work(*x).total_cmp(&work(*y)));
+    let work = |group: Group, n: usize| problem.work_flops(of(group)[n]);
+    chosen.sort_by(|x, y| work(x.0, x.1).total_cmp(&work(y.0, y.1)));
     let steps = chosen.into_iter().enumerate();
     steps
-        .map(|(step, (group, number))| {
+        .map(|(step, (group, number, as_timed))| {
             let place = rng.random_range(0..PLACES.len());
-            let placing = match (group, step) {
-                // Where timed calls find their arrays, with inputs that they do not have.
-                (Group::Timed, _) if number > 0 => Placing::Fixed,
+            let placing = match (as_timed, step) {
+                (Some(placing), _) => placing,
                 // Bands tell how far outside a program writes; inaccessible pages only kill it.
-                (_, 0) => Placing::Between,
-                _ => PLACES[place],
+                (None, 0) => Placing::Between,
+                (None, _) => PLACES[place],
             };
             let again = match group {
                 Group::Small if number == REPEATED_PART => Some(Again::Here),
@@ -238,11 +252,45 @@ fn choose(
             Step {
                 group,
                 number,
+                buffers: match as_timed {
+                    Some(_) => Buffers::AsTimed,
+                    None => Buffers::Guarded,
+                },
                 placing,
                 again: again.filter(|_| problem.deterministic),
             }
         })
         .collect()
+}
+
+/// Calls that find their arrays where timed ones do, with inputs that those do not have. `sizes` are those of the cases of
+/// [`Group::Timed`], of which visible ones may have another size: they do not fit there, and are met beside the others.
+fn as_timed(
+    problem: &Problem,
+    sizes: &[&Params],
+    full: bool,
+    rng: &mut ChaCha8Rng,
+) -> Vec<(Group, usize, Option<Placing>)> {
+    let fits = |n: &usize| *sizes[*n] == problem.timed;
+    let (here, others): (Vec<usize>, Vec<usize>) = (1..sizes.len()).partition(fits);
+    let mut calls = Vec::new();
+    for (number, placing) in [
+        (one_in(&here, rng), Some(Placing::Fixed)),
+        // Those of a certification lie there.
+        (
+            one_in(&here, rng).filter(|_| full),
+            Some(Placing::Elsewhere),
+        ),
+        (one_in(&others, rng), None),
+    ] {
+        calls.extend(number.map(|number| (Group::Timed, number, placing)));
+    }
+    calls
+}
+
+/// One of these numbers; none where there are none.
+fn one_in(numbers: &[usize], rng: &mut ChaCha8Rng) -> Option<usize> {
+    (!numbers.is_empty()).then(|| numbers[rng.random_range(0..numbers.len())])
 }
 
 /// One of the thirds above the timed size.
@@ -286,198 +334,4 @@ fn one_of(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
-    use rand::SeedableRng;
-
-    use super::super::sizes::shipped;
-    use super::*;
-
-    const CANDIDATES: u64 = 64;
-
-    /// What a fresh candidate meets: the steps with their sizes. Each seed has a pool of its own.
-    fn met(problem: &Problem, seed: u64) -> Vec<(Step, Params)> {
-        met_in(Thoroughness::Screening, problem, seed)
-    }
-
-    fn met_in(thoroughness: Thoroughness, problem: &Problem, seed: u64) -> Vec<(Step, Params)> {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let pool = Group::ALL.map(|group| {
-            let draw = |n| group.draw(n, problem, &mut rng).0;
-            (0..group.count(problem)).map(draw).collect::<Vec<_>>()
-        });
-        let sizes = Group::ALL.map(|group| pool[group as usize].iter().collect::<Vec<_>>());
-        choose(problem, &sizes, thoroughness, &mut rng)
-            .into_iter()
-            .map(|step| (step, pool[step.group as usize][step.number].clone()))
-            .collect()
-    }
-
-    fn dgemm() -> &'static Problem {
-        let found = shipped().iter().find(|p| p.id.as_str() == "dgemm");
-        found.expect("dgemm is shipped")
-    }
-
-    #[test]
-    fn cases_come_in_the_order_of_their_work_and_the_timed_size_is_always_there() {
-        for problem in shipped() {
-            for seed in 0..CANDIDATES {
-                let steps = met(problem, seed);
-                let work: Vec<f64> = steps.iter().map(|(_, p)| problem.work_flops(p)).collect();
-                assert!(work.is_sorted(), "{}: {work:?}", problem.id);
-                let first = steps[0].0;
-                assert_eq!(first.placing, Placing::Between, "{}: {first:?}", problem.id);
-                let timed = |n: &dyn Fn(usize) -> bool| {
-                    let mut found = steps
-                        .iter()
-                        .filter(|(step, _)| step.group == Group::Timed && n(step.number));
-                    let step = found.next().expect("it is there").0;
-                    assert!(found.next().is_none(), "{}: twice", problem.id);
-                    step
-                };
-                let Some(Again::Elsewhere(place)) = timed(&|n| n == 0).again else {
-                    unreachable!("{}: the timed size is not called again", problem.id);
-                };
-                assert_ne!(place, timed(&|n| n == 0).placing, "{}", problem.id);
-                assert_eq!(timed(&|n| n > 0).placing, Placing::Fixed, "{}", problem.id);
-            }
-        }
-    }
-
-    /// Whoever is right on one side of a size only, whichever size that is, meets one on the other side.
-    #[test]
-    fn the_ends_of_every_range_of_sizes_are_met() {
-        for problem in shipped() {
-            let mut most: BTreeMap<&str, u64> = BTreeMap::new();
-            for seed in 0..CANDIDATES {
-                let steps = met(problem, seed);
-                for hidden in &problem.verify.hidden {
-                    let sizes: BTreeSet<i64> =
-                        steps.iter().map(|(_, p)| p[&hidden.param]).collect();
-                    assert_eq!(sizes.first(), Some(&hidden.min), "{}", problem.id);
-                    assert!(sizes.len() >= 2, "{}: {sizes:?}", problem.id);
-                    let timed = problem.timed[&hidden.param];
-                    assert!(sizes.contains(&timed), "{}: {sizes:?}", problem.id);
-                    assert!(
-                        timed == hidden.max || sizes.last() > Some(&timed),
-                        "{}: {sizes:?}",
-                        problem.id
-                    );
-                    *most.entry(&hidden.param).or_default() +=
-                        u64::from(sizes.last() == Some(&hidden.max));
-                }
-            }
-            // A sixth of the candidates, give or take some; all of them where there is only one size above the timed one.
-            assert_eq!(most.len(), problem.verify.hidden.len());
-            for (param, count) in most {
-                assert!(count >= CANDIDATES / 16, "{} {param}: {count}", problem.id);
-            }
-        }
-    }
-
-    #[test]
-    fn whoever_is_verified_in_full_meets_the_largest_size_whatever_is_drawn() {
-        for problem in shipped() {
-            for seed in 0..CANDIDATES {
-                let steps = met_in(Thoroughness::Full, problem, seed);
-                let of = |group| steps.iter().filter(|(s, _)| s.group == group).count();
-                assert_eq!(of(Group::Largest), 1, "{}", problem.id);
-                assert_eq!(of(Group::Large), 1, "{}", problem.id);
-                for hidden in &problem.verify.hidden {
-                    let sizes = steps.iter().map(|(_, p)| p[&hidden.param]);
-                    assert_eq!(sizes.max(), Some(hidden.max), "{}", problem.id);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn one_candidate_of_dgemm_meets_every_cheap_size_and_many_meet_all() {
-        let problem = dgemm();
-        let mut all = BTreeSet::new();
-        let mut work = 0.0;
-        let mut denormal = 0;
-        for seed in 0..CANDIDATES {
-            let steps = met(problem, seed);
-            let sizes: BTreeSet<i64> = steps.iter().map(|(_, p)| p["n"]).collect();
-            assert!(
-                [64, 128, 192, 256].iter().all(|n| sizes.contains(n)),
-                "{sizes:?}"
-            );
-            all.extend(sizes);
-            for (step, params) in &steps {
-                let calls = if step.again.is_some() { 2.0 } else { 1.0 };
-                work += calls * problem.work_flops(params);
-                denormal += u64::from(step.group == Group::Denormal);
-            }
-        }
-        let expected: BTreeSet<i64> = (1..=8).map(|n| n * 64).collect();
-        assert_eq!(all, expected);
-        // What verifying costs: that of eight calls of the timed size.
-        let timed = problem.work_flops(&problem.timed);
-        let each = work / CANDIDATES as f64 / timed;
-        assert!((6.0..9.0).contains(&each), "{each} timed calls");
-        assert!(
-            (CANDIDATES / 8..CANDIDATES * 5 / 8).contains(&denormal),
-            "{denormal}"
-        );
-    }
-
-    #[test]
-    fn every_combination_of_sides_is_met_where_several_parameters_vary() {
-        for problem in shipped().iter().filter(|p| p.verify.hidden.len() == 2) {
-            let mut sides = BTreeSet::new();
-            for seed in 0..CANDIDATES {
-                for (_, params) in met(problem, seed) {
-                    let side = |h: &flopsmith_problem::HiddenSizes| {
-                        params[&h.param].cmp(&problem.timed[&h.param])
-                    };
-                    let hidden = problem.verify.hidden.iter();
-                    sides.insert(hidden.map(side).collect::<Vec<_>>());
-                }
-            }
-            use std::cmp::Ordering::{Greater, Less};
-            for wanted in [
-                [Less, Less],
-                [Less, Greater],
-                [Greater, Less],
-                [Greater, Greater],
-            ] {
-                assert!(
-                    sides.contains(&wanted[..]),
-                    "{}: never {wanted:?}",
-                    problem.id
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn denormal_inputs_are_met_by_all_where_they_are_cheap_and_never_at_large_sizes() {
-        for problem in shipped() {
-            let has = problem
-                .verify
-                .distributions
-                .contains(&Distribution::Denormal);
-            for seed in 0..CANDIDATES {
-                let mut rng = ChaCha8Rng::seed_from_u64(seed);
-                for group in Group::ALL {
-                    for n in 0..group.count(problem) {
-                        let (params, content) = group.draw(n, problem, &mut rng);
-                        let denormal = content == Distribution::Denormal;
-                        assert_eq!(denormal, group == Group::Denormal, "{}", problem.id);
-                        let work = problem.work_flops(&params);
-                        assert!(!denormal || work <= 1e6, "{}: {work}", problem.id);
-                    }
-                }
-                let meets = met(problem, seed)
-                    .iter()
-                    .any(|(s, _)| s.group == Group::Denormal);
-                if ["sgemm", "dgemv", "dot", "walsh_hadamard"].contains(&problem.id.as_str()) {
-                    assert!(has && meets, "{}", problem.id);
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, bail};
 use flopsmith_bench::environment::{self, Watched};
 use flopsmith_bench::{State, Timer};
 use tokio_util::sync::CancellationToken;
@@ -40,6 +41,28 @@ pub fn drifted(timer: &mut Timer) -> Option<String> {
     }
 }
 
+/// How a wait ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waited {
+    /// Nothing speaks against timing.
+    Quiet,
+    /// This still does.
+    Busy(String),
+    /// Somebody asked to stop, so nothing is to be timed any more.
+    Stopped,
+}
+
+impl Waited {
+    /// What still speaks against timing; an error where nothing is to be timed any more.
+    pub fn go_on(self) -> Result<Option<String>> {
+        match self {
+            Self::Quiet => Ok(None),
+            Self::Busy(why) => Ok(Some(why)),
+            Self::Stopped => bail!("stopped"),
+        }
+    }
+}
+
 /// How long it may still be waited.
 #[derive(Debug)]
 pub struct Patience {
@@ -52,13 +75,12 @@ impl Patience {
         Self { left: limit }
     }
 
-    /// Waits until a `look` finds nothing, and says on stderr that it does. Gives back what is still found when the time is
-    /// over; whoever is `stopped` waits no longer.
+    /// Waits until a `look` finds nothing, and says on stderr that it does. Whoever is `stopped` waits no longer.
     pub fn wait(
         &mut self,
         look: impl FnMut() -> Option<String>,
         stopped: &CancellationToken,
-    ) -> Option<String> {
+    ) -> Waited {
         self.wait_telling(look, stopped, say)
     }
 
@@ -67,21 +89,30 @@ impl Patience {
         mut look: impl FnMut() -> Option<String>,
         stopped: &CancellationToken,
         mut tell: impl FnMut(&str),
-    ) -> Option<String> {
-        let mut why = look()?;
+    ) -> Waited {
+        if stopped.is_cancelled() {
+            return Waited::Stopped;
+        }
+        let found = look();
+        if stopped.is_cancelled() {
+            return Waited::Stopped;
+        }
+        let Some(mut why) = found else {
+            return Waited::Quiet;
+        };
         let (limit, began) = (self.left, Instant::now());
         if limit.is_zero() {
             tell(&format!(
                 "warning: the machine is busy: {why}; numbers will be less certain"
             ));
-            return Some(why);
+            return Waited::Busy(why);
         }
         tell(&format!(
             "the machine is busy: {why}; waiting until it is quiet, {} at most",
             seconds(limit)
         ));
         let (mut calm, mut told) = (0, Duration::ZERO);
-        while calm < CALM && !stopped.is_cancelled() {
+        while calm < CALM {
             let waited = began.elapsed();
             self.left = limit.saturating_sub(waited);
             if self.left.is_zero() {
@@ -89,7 +120,7 @@ impl Patience {
                     "warning: the machine is still busy after {}: {why}; measuring all the same, numbers will be less certain",
                     seconds(waited)
                 ));
-                return Some(why);
+                return Waited::Busy(why);
             }
             if waited >= told + TELL {
                 told = waited;
@@ -105,14 +136,15 @@ impl Patience {
                 }
                 None => calm + 1,
             };
+            if stopped.is_cancelled() {
+                return Waited::Stopped;
+            }
         }
-        if calm >= CALM {
-            tell(&format!(
-                "the machine is quiet after {}",
-                seconds(began.elapsed())
-            ));
-        }
-        None
+        tell(&format!(
+            "the machine is quiet after {}",
+            seconds(began.elapsed())
+        ));
+        Waited::Quiet
     }
 }
 
@@ -137,12 +169,17 @@ mod tests {
         Some("core 1 is used 40 % by others".into())
     }
 
+    /// It ended with the machine as busy as that.
+    fn still_busy() -> Waited {
+        Waited::Busy(busy().unwrap())
+    }
+
     #[test]
     fn a_quiet_machine_is_not_waited_for() {
         let mut patience = Patience::new(HOUR);
         let never = CancellationToken::new();
-        let left = patience.wait_telling(|| None, &never, |line| unreachable!("{line}"));
-        assert_eq!(left, None);
+        let ended = patience.wait_telling(|| None, &never, |line| unreachable!("{line}"));
+        assert_eq!(ended, Waited::Quiet);
         assert_eq!(patience.left, HOUR);
     }
 
@@ -157,8 +194,8 @@ mod tests {
             next()
         };
         let never = CancellationToken::new();
-        let left = patience.wait_telling(counted, &never, |line| said.push(line.to_owned()));
-        assert_eq!((left, looks), (None, 5 + CALM));
+        let ended = patience.wait_telling(counted, &never, |line| said.push(line.to_owned()));
+        assert_eq!((ended, looks), (Waited::Quiet, 5 + CALM));
         assert_eq!(
             said,
             [
@@ -174,8 +211,8 @@ mod tests {
         let never = CancellationToken::new();
         let mut said = Vec::new();
         let mut wait = || patience.wait_telling(busy, &never, |line| said.push(line.to_owned()));
-        assert_eq!(wait(), busy());
-        assert_eq!(wait(), busy());
+        assert_eq!(wait(), still_busy());
+        assert_eq!(wait(), still_busy());
         let words = said.last().unwrap();
         assert!(words.ends_with("; numbers will be less certain"), "{words}");
         assert_eq!(said.len(), 3, "{said:?}");
@@ -187,8 +224,8 @@ mod tests {
         let mut patience = Patience::new(Duration::ZERO);
         let never = CancellationToken::new();
         let mut said = Vec::new();
-        let left = patience.wait_telling(busy, &never, |line| said.push(line.to_owned()));
-        assert_eq!(left, busy());
+        let ended = patience.wait_telling(busy, &never, |line| said.push(line.to_owned()));
+        assert_eq!(ended, still_busy());
         assert_eq!(
             said,
             [
@@ -198,10 +235,27 @@ mod tests {
     }
 
     #[test]
-    fn who_is_stopped_waits_no_longer() {
+    fn who_is_stopped_waits_no_longer_and_measures_nothing() {
         let mut patience = Patience::new(HOUR);
-        let stopped = CancellationToken::new();
-        stopped.cancel();
-        assert_eq!(patience.wait_telling(busy, &stopped, |_| {}), None);
+        // Before a look, during the first one, and while it waits; a quiet machine is no reason to go on either.
+        for (at, found) in [(0, busy()), (1, busy()), (1, None), (2, busy()), (4, busy())] {
+            let stopped = CancellationToken::new();
+            let mut looks = 0;
+            if at == 0 {
+                stopped.cancel();
+            }
+            let look = || {
+                looks += 1;
+                if looks == at {
+                    stopped.cancel();
+                }
+                found.clone()
+            };
+            let ended = patience.wait_telling(look, &stopped, |_| {});
+            assert_eq!((ended, looks), (Waited::Stopped, at), "{found:?}");
+        }
+        assert!(Waited::Stopped.go_on().is_err());
+        assert_eq!(Waited::Quiet.go_on().unwrap(), None);
+        assert_eq!(still_busy().go_on().unwrap(), busy());
     }
 }

@@ -15,7 +15,8 @@ use super::ratio::LogRatio;
 use super::rows::{Machine, Row};
 use crate::evaluator::{Evaluated, Evaluator, Prepared};
 use crate::exit::say;
-use crate::quiet::{self, Patience};
+use crate::outside::go_on;
+use crate::quiet::{self, Patience, Waited};
 
 /// The stages of this machine.
 pub struct Stages {
@@ -68,9 +69,12 @@ impl Stages {
             .threads
             .iter()
             .map(|&threads| {
+                go_on(&stopped)?;
                 let mut timer = evaluator.timer(threads)?;
                 if order.purpose == Purpose::Certify {
-                    let _busy = patience.wait(|| quiet::look(&mut timer), &stopped);
+                    let _busy = patience
+                        .wait(|| quiet::look(&mut timer), &stopped)
+                        .go_on()?;
                     timer.refine_reference()?;
                 }
                 Clock::new(timer, threads)
@@ -94,8 +98,8 @@ impl Stages {
         })
     }
 
-    /// Compiles and verifies a program once, and times it at each number of threads.
-    pub fn measure(&mut self, program: &Program) -> Measured {
+    /// Compiles and verifies a program once, and times it at each number of threads. None where it was stopped before that.
+    pub fn measure(&mut self, program: &Program) -> Option<Measured> {
         let language = program.language.unwrap_or(self.evaluator.problem.language);
         let verifier = &mut self.verifier;
         let prepared = self
@@ -104,7 +108,11 @@ impl Stages {
         for why in prepared.checked().into_iter().flat_map(|c| &c.left_out) {
             say(&format!("warning: sanitizers left out: {why}"));
         }
-        let busy = prepared.can_be_timed().then(|| self.wait()).flatten();
+        let busy = if prepared.can_be_timed() {
+            self.wait().go_on().ok()?
+        } else {
+            None
+        };
         let mut rows = Vec::new();
         for clock in &mut self.clocks {
             let done = Evaluated {
@@ -117,7 +125,7 @@ impl Stages {
         if self.purpose == Purpose::Rank {
             self.ready.insert(program.name.clone(), prepared);
         }
-        Measured { rows, object }
+        Some(Measured { rows, object })
     }
 
     /// Times a program of a ranking once more. None where it is unknown.
@@ -141,10 +149,12 @@ impl Stages {
         self.clocks.iter().find(|clock| clock.threads == threads)
     }
 
-    /// Waits until nothing speaks against timing, and says what still does.
-    fn wait(&mut self) -> Option<String> {
+    /// Waits until nothing speaks against timing.
+    fn wait(&mut self) -> Waited {
         // The timer of the most threads has the cores of all others, or nearly.
-        let most = self.clocks.iter().max_by_key(|clock| clock.threads)?;
+        let Some(most) = self.clocks.iter().max_by_key(|clock| clock.threads) else {
+            return Waited::Quiet;
+        };
         let cores = most.timer.watched().clone();
         let clocks = &mut self.clocks;
         let look = || {

@@ -86,7 +86,7 @@ pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
                 say(&format!("{name}: {round} of {rounds}"));
                 // Nobody listens for signals here: one ends the process.
                 let never = CancellationToken::new();
-                let busy = patience.wait(|| quiet::look(&mut timer), &never);
+                let busy = patience.wait(|| quiet::look(&mut timer), &never).go_on()?;
                 machine_busy = machine_busy.or(busy);
             }
             let started = Instant::now();

@@ -11,7 +11,7 @@ use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateId, MachineClass, MachineFacts, NodeId, Outcome, Verdict};
 use tokio_util::sync::CancellationToken;
 
-use crate::evaluator::{Evaluated, Evaluator};
+use crate::evaluator::{Evaluated, Evaluator, cores_to_watch};
 use crate::exit::say;
 use crate::folder::Folder;
 use crate::quiet::{self, Patience};
@@ -90,14 +90,17 @@ fn measure<'a>(
     stopped: &CancellationToken,
 ) -> Result<Last<'a>> {
     let mut verifier = evaluator.verifier(settings.threads)?;
-    let mut timer = evaluator.timer(settings.threads)?;
     go_on(stopped)?;
     let mut patience = Patience::new(wait);
-    let _busy = patience
+    // A timer measures peak and reference as soon as it is made, and every ratio rests on them.
+    let cores = cores_to_watch(settings.threads);
+    let before = patience.wait(|| quiet::used(&cores), stopped).go_on()?;
+    let mut timer = evaluator.timer(settings.threads)?;
+    let now = patience
         .wait(|| quiet::look(&mut timer), stopped)
         .go_on()?;
-    go_on(stopped)?;
     timer.refine_reference()?;
+    let yardstick_busy = before.or(now);
     let mut evaluate = |language: Language, source: &str| -> Result<Evaluated> {
         let busy = patience
             .wait(|| quiet::look(&mut timer), stopped)
@@ -109,6 +112,7 @@ fn measure<'a>(
             &mut timer,
             Purpose::Certify,
         );
+        let busy = quiet::resting_on(yardstick_busy.as_deref(), busy);
         Ok(Evaluated { busy, ..done })
     };
     let language = evaluator.problem.language;

@@ -41,6 +41,11 @@ pub fn drifted(timer: &mut Timer) -> Option<String> {
     }
 }
 
+/// What spoke against timing a program, or else what spoke against timing the yardstick that its ratio rests on.
+pub fn resting_on(yardstick: Option<&str>, own: Option<String>) -> Option<String> {
+    own.or_else(|| yardstick.map(|why| format!("{why} (while the reference was measured)")))
+}
+
 /// How a wait ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
@@ -172,6 +177,19 @@ mod tests {
     /// It ended with the machine as busy as that.
     fn still_busy() -> Waited {
         Waited::Busy(busy().unwrap())
+    }
+
+    #[test]
+    fn a_program_timed_in_quiet_is_as_certain_as_its_yardstick() {
+        let yardstick = Some("core 1 is used 40 % by others");
+        assert_eq!(
+            resting_on(yardstick, None).unwrap(),
+            "core 1 is used 40 % by others (while the reference was measured)"
+        );
+        let own = || Some("core 2 is used 90 % by others".to_owned());
+        assert_eq!(resting_on(yardstick, own()), own());
+        assert_eq!(resting_on(None, own()), own());
+        assert_eq!(resting_on(None, None), None);
     }
 
     #[test]

@@ -13,9 +13,8 @@ use super::Order;
 use super::inputs::Program;
 use super::ratio::LogRatio;
 use super::rows::{Machine, Row};
-use crate::evaluator::{Evaluated, Evaluator, Prepared};
+use crate::evaluator::{Evaluated, Evaluator, Prepared, cores_to_watch};
 use crate::exit::say;
-use crate::outside::go_on;
 use crate::quiet::{self, Patience, Waited};
 
 /// The stages of this machine.
@@ -35,6 +34,8 @@ pub struct Stages {
 struct Clock {
     threads: u32,
     timer: Timer,
+    /// What disturbed it while it measured its yardstick.
+    yardstick_busy: Option<String>,
     machine: Arc<Machine>,
     /// The fastest program so far: a screening need not be sure how much slower another one is.
     best_gflops: Option<f64>,
@@ -69,15 +70,20 @@ impl Stages {
             .threads
             .iter()
             .map(|&threads| {
-                go_on(&stopped)?;
+                // A timer measures peak and reference as soon as it is made, and every ratio rests on them.
+                let cores = cores_to_watch(threads);
+                let mut busy = patience
+                    .wait(|| quiet::used(&cores), &stopped)
+                    .go_on()?;
                 let mut timer = evaluator.timer(threads)?;
                 if order.purpose == Purpose::Certify {
-                    let _busy = patience
+                    let now = patience
                         .wait(|| quiet::look(&mut timer), &stopped)
                         .go_on()?;
+                    busy = busy.or(now);
                     timer.refine_reference()?;
                 }
-                Clock::new(timer, threads)
+                Clock::new(timer, threads, busy)
             })
             .collect::<Result<Vec<Clock>>>()?;
         for line in advice(
@@ -115,10 +121,7 @@ impl Stages {
         };
         let mut rows = Vec::new();
         for clock in &mut self.clocks {
-            let done = Evaluated {
-                busy: busy.clone(),
-                ..clock.time(&prepared, self.purpose)
-            };
+            let done = clock.time(&prepared, self.purpose, busy.clone());
             rows.push(clock.row(&program.name, done));
         }
         let object = prepared.object().map(<[u8]>::to_vec);
@@ -132,7 +135,7 @@ impl Stages {
     pub fn again(&mut self, file: &str, threads: u32) -> Option<Evaluated> {
         let prepared = self.ready.get(file)?;
         let clock = self.clocks.iter_mut().find(|c| c.threads == threads)?;
-        Some(clock.time(prepared, self.purpose))
+        Some(clock.time(prepared, self.purpose, None))
     }
 
     /// The way from the baseline to the plain reference at this number of threads.
@@ -181,19 +184,24 @@ fn advice(clocks: impl Iterator<Item = Vec<String>>) -> Vec<String> {
 }
 
 impl Clock {
-    fn new(timer: Timer, threads: u32) -> Result<Self> {
+    fn new(timer: Timer, threads: u32, yardstick_busy: Option<String>) -> Result<Self> {
         let json = timer.attestation().to_json();
         let attestation = serde_json::from_str(&json)?;
         Ok(Self {
             threads,
             timer,
+            yardstick_busy,
             machine: Arc::new(Machine { attestation, json }),
             best_gflops: None,
         })
     }
 
-    fn time(&mut self, prepared: &Prepared, purpose: Purpose) -> Evaluated {
-        let done = prepared.time(&mut self.timer, purpose, self.best_gflops);
+    /// Times a program; `busy` is what speaks against it.
+    fn time(&mut self, prepared: &Prepared, purpose: Purpose, busy: Option<String>) -> Evaluated {
+        let mut done = prepared.time(&mut self.timer, purpose, self.best_gflops);
+        if prepared.can_be_timed() {
+            done.busy = quiet::resting_on(self.yardstick_busy.as_deref(), busy);
+        }
         if let Some(m) = done.verdict.measurement().filter(|m| m.converged()) {
             self.best_gflops = Some(self.best_gflops.map_or(m.gflops, |best| best.max(m.gflops)));
         }

@@ -119,11 +119,12 @@ impl<'a> Several<'a> {
         &self.rows
     }
 
-    /// Puts another measurement in the place of a program's, made from the way to the plain reference.
+    /// Puts another measurement in the place of a program's, made from the way to the plain reference; `busy` is what disturbed it.
     pub fn replace(
         &mut self,
         file: &str,
         threads: u32,
+        busy: Option<String>,
         measured: impl FnOnce(&Chain) -> Option<Measurement>,
     ) {
         let Some(chain) = self.stages.chain(threads) else {
@@ -138,6 +139,7 @@ impl<'a> Several<'a> {
             row.own = Some(LogRatio::of(&measurement, &chain));
             row.place = place;
             row.done.verdict = Verdict::Measured { measurement };
+            row.done.busy = busy;
             if let Some(against) = against {
                 against.compare(std::slice::from_mut(row));
             }

@@ -131,11 +131,12 @@ impl Stages {
         Some(Measured { rows, object })
     }
 
-    /// Times a program of a ranking once more. None where it is unknown.
+    /// Times a program of a ranking once more. None where it is unknown, or where it was stopped before that.
     pub fn again(&mut self, file: &str, threads: u32) -> Option<Evaluated> {
+        let busy = self.wait().go_on().ok()?;
         let prepared = self.ready.get(file)?;
         let clock = self.clocks.iter_mut().find(|c| c.threads == threads)?;
-        Some(clock.time(prepared, self.purpose, None))
+        Some(clock.time(prepared, self.purpose, busy))
     }
 
     /// The way from the baseline to the plain reference at this number of threads.

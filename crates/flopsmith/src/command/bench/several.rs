@@ -109,6 +109,12 @@ impl<'a> Several<'a> {
         Some(measured.rows)
     }
 
+    /// Measures a program that was saved, which is a new request: it waits anew for a quiet machine.
+    pub fn measure_saved(&mut self, program: &Program) -> Option<Vec<Row>> {
+        self.stages.renew_patience();
+        self.measure(program)
+    }
+
     /// Times a program of a ranking once more.
     pub fn again(&mut self, file: &str, threads: u32) -> Option<Evaluated> {
         self.stages.again(file, threads)

@@ -139,6 +139,11 @@ impl Stages {
         Some(clock.time(prepared, self.purpose, busy))
     }
 
+    /// Waits as long as at the beginning from now on.
+    pub fn renew_patience(&mut self) {
+        self.patience.renew();
+    }
+
     /// The way from the baseline to the plain reference at this number of threads.
     pub fn chain(&self, threads: u32) -> Option<Chain> {
         self.clock(threads).map(|clock| clock.timer.chain())

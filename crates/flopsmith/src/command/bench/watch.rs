@@ -40,7 +40,7 @@ pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationTok
             let Ok(program) = Program::read(&one.program.file, one.program.stem.clone()) else {
                 continue;
             };
-            let Some(rows) = several.measure(&program) else {
+            let Some(rows) = several.measure_saved(&program) else {
                 break;
             };
             // What was cut short is no result.

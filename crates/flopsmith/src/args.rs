@@ -101,7 +101,7 @@ impl Place {
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Waiting {
     /// Where others are at work on the timed cores, wait until they are quiet before something is certified or compared, for
-    /// at most this long in all (with --watch for each file that was saved), e.g. 30s or 2m (0: do not wait). Then it is measured all
+    /// at most this long in all (`bench --watch`: for each file that was saved), e.g. 30s or 2m (0: do not wait). Then it is measured all
     /// the same, and the result says so, also where it
     /// rests on a reference that was measured meanwhile.
     #[arg(

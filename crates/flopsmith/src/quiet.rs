@@ -169,7 +169,7 @@ fn seconds(time: Duration) -> String {
 
 /// Rounded up: no time at all would be said of a part of a second.
 fn at_most(time: Duration) -> String {
-    seconds(Duration::from_secs_f64(time.as_secs_f64().ceil()))
+    format!("{:.0} s", time.as_secs_f64().ceil())
 }
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
 
     /// Waits on a clock that goes on with the looks alone. They find these, then nothing; how it ended, and what was said.
     fn wait(patience: &mut Patience, found: &[Option<&str>]) -> (Waited, Vec<String>) {
-        let (began, looks) = (Instant::now(), Cell::new(0));
+        let (began, looks) = (Instant::now(), Cell::new(0_usize));
         let look = || {
             let at = looks.replace(looks.get() + 1);
             found.get(at).copied().flatten().map(str::to_owned)

@@ -36,4 +36,12 @@ void _gfortran_runtime_error(const char *format, ...) {
 }
 
 void _gfortran_os_error(const char *words) { leave(words); }
-void _gfortran_os_error_at(const char *where, const char *format, ...) { leave(format); }
+
+void _gfortran_os_error_at(const char *where, const char *format, ...) {
+  char text[256];
+  va_list values;
+  (void)where;
+  va_start(values, format);
+  vsnprintf(text, sizeof text, format, values);
+  leave(text);
+}

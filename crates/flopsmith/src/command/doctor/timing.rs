@@ -61,7 +61,7 @@ pub struct Calibration {
     pub machine_busy: Option<String>,
 }
 
-/// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes about a minute, and `wait`
+/// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes one to two minutes, and `wait`
 /// more at most until the machine is quiet.
 pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
     let problem = Arc::new(paths::problem("dgemm")?);

@@ -96,15 +96,11 @@ fn measure<'a>(
     let cores = cores_to_watch(settings.threads);
     let before = patience.wait(|| quiet::used(&cores), stopped).go_on()?;
     let mut timer = evaluator.timer(settings.threads)?;
-    let now = patience
-        .wait(|| quiet::look(&mut timer), stopped)
-        .go_on()?;
+    let now = patience.wait(|| quiet::look(&mut timer), stopped).go_on()?;
     timer.refine_reference()?;
     let yardstick_busy = before.or(now);
     let mut evaluate = |language: Language, source: &str| -> Result<Evaluated> {
-        let busy = patience
-            .wait(|| quiet::look(&mut timer), stopped)
-            .go_on()?;
+        let busy = patience.wait(|| quiet::look(&mut timer), stopped).go_on()?;
         let done = evaluator.evaluate(
             language,
             source,
@@ -220,13 +216,8 @@ pub fn corpus_best(
         .verifier(settings.threads)
         .and_then(|mut verifier| {
             let shown = Shown::measured(settings, |source: &str| {
-                let done = evaluator.evaluate(
-                    Language::C,
-                    source,
-                    &mut verifier,
-                    timer,
-                    Purpose::Certify,
-                );
+                let done =
+                    evaluator.evaluate(Language::C, source, &mut verifier, timer, Purpose::Certify);
                 Ok(done)
             })?;
             shown.keep(folder, &timer.attestation().to_json())
@@ -255,7 +246,10 @@ struct Shown(Option<(String, Evaluated)>);
 
 impl Shown {
     /// A program that came with a model is verified like any other before it is timed.
-    fn measured(settings: &Settings, evaluate: impl FnMut(&str) -> Result<Evaluated>) -> Result<Self> {
+    fn measured(
+        settings: &Settings,
+        evaluate: impl FnMut(&str) -> Result<Evaluated>,
+    ) -> Result<Self> {
         let Some(source) = shown_source(settings) else {
             return Ok(Self(None));
         };
@@ -352,7 +346,11 @@ mod tests {
         let mut calls = 0;
         let once = |_: &str| {
             calls += 1;
-            Ok(evaluated(if calls == 1 { broken() } else { measured(39.0) }))
+            Ok(evaluated(if calls == 1 {
+                broken()
+            } else {
+                measured(39.0)
+            }))
         };
         assert_eq!(judge(&[&a], once, &go).unwrap().measured.len(), 1);
         let always = |_: &str| Ok(evaluated(broken()));

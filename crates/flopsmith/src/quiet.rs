@@ -297,7 +297,13 @@ mod tests {
     fn who_is_stopped_waits_no_longer_and_measures_nothing() {
         let mut patience = Patience::new(HOUR);
         // Before a look, during the first one, and while it waits; a quiet machine is no reason to go on either.
-        for (at, found) in [(0, busy()), (1, busy()), (1, None), (2, busy()), (4, busy())] {
+        for (at, found) in [
+            (0, busy()),
+            (1, busy()),
+            (1, None),
+            (2, busy()),
+            (4, busy()),
+        ] {
             let stopped = CancellationToken::new();
             let mut looks = 0;
             if at == 0 {

@@ -63,7 +63,8 @@ impl UserText {
         let mut done = 0;
         for (at, first) in all.iter().enumerate() {
             // The compiler takes `%>` off a longer sign here, such as the `>=` of `%>=`.
-            let begins_with = |sign: &str| plain.text[first.at + first.text.len()..].starts_with(sign);
+            let begins_with =
+                |sign: &str| plain.text[first.at + first.text.len()..].starts_with(sign);
             let brace = match first.text {
                 _ if first.at < done => continue,
                 "<" if begins_with("%") => "{ ",

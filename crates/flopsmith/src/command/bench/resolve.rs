@@ -407,7 +407,10 @@ mod tests {
         for row in &mut simulated.rows {
             row.done.busy = (row.file == "b.c").then(|| "others".to_owned());
         }
-        let bursts = [("a.c", [Some("a burst"), None]), ("b.c", [Some("others"); 2])];
+        let bursts = [
+            ("a.c", [Some("a burst"), None]),
+            ("b.c", [Some("others"); 2]),
+        ];
         simulated.bursts = bursts
             .map(|(file, bursts)| (file.to_owned(), VecDeque::from(bursts)))
             .into();

@@ -72,9 +72,7 @@ impl Stages {
             .map(|&threads| {
                 // A timer measures peak and reference as soon as it is made, and every ratio rests on them.
                 let cores = cores_to_watch(threads);
-                let mut busy = patience
-                    .wait(|| quiet::used(&cores), &stopped)
-                    .go_on()?;
+                let mut busy = patience.wait(|| quiet::used(&cores), &stopped).go_on()?;
                 let mut timer = evaluator.timer(threads)?;
                 if order.purpose == Purpose::Certify {
                     let now = patience

@@ -259,7 +259,10 @@ mod tests {
             .map(|line| line.contains("s, code layout left out (spread"))
             .collect();
         assert_eq!(without, [true, true, false, false], "{lines}");
-        assert!(lines.contains("busy machine (core 1 is used 40 %"), "{lines}");
+        assert!(
+            lines.contains("busy machine (core 1 is used 40 %"),
+            "{lines}"
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::Cores;
 use crate::attest::read;
 
 /// Seconds of one tick of `/proc/stat`: USER_HZ is 100 on every Linux this runs on, see proc(5).
@@ -91,6 +92,24 @@ pub struct Watched {
     pub siblings: Vec<usize>,
     /// Where the stopwatch spins, if it has a core of its own.
     pub supervisor: Option<usize>,
+}
+
+impl Watched {
+    /// Those of a timer that has these `cores` for a kernel of `threads` threads, where `siblings` share physical cores with
+    /// the kernel's.
+    pub fn of(cores: &Cores, threads: u32, siblings: &[usize]) -> Self {
+        let used = cores.kernel.len().min(threads.max(1) as usize);
+        let kernel = cores.kernel[..used].to_vec();
+        Self {
+            siblings: siblings
+                .iter()
+                .copied()
+                .filter(|core| !kernel.contains(core))
+                .collect(),
+            supervisor: cores.supervisor.filter(|core| !kernel.contains(core)),
+            kernel,
+        }
+    }
 }
 
 /// Ticks of each core since boot: those at work for somebody, and those the hypervisor took.
@@ -314,6 +333,22 @@ mod tests {
 
     fn near(share: Option<f64>, expected: f64) -> bool {
         share.is_some_and(|s| (s - expected).abs() < 1e-9)
+    }
+
+    #[test]
+    fn a_timer_watches_the_cores_it_uses_and_those_beside_them_each_once() {
+        let cores = Cores {
+            supervisor: Some(0),
+            kernel: vec![1, 2],
+        };
+        let watched = Watched::of(&cores, 1, &[1, 3]);
+        let expected = Watched {
+            kernel: vec![1],
+            siblings: vec![3],
+            supervisor: Some(0),
+        };
+        assert_eq!(watched, expected);
+        assert_eq!(Watched::of(&cores, 8, &[]).kernel, [1, 2]);
     }
 
     #[test]

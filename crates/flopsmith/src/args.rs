@@ -101,7 +101,9 @@ impl Place {
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Waiting {
     /// Where others are at work on the timed cores, wait until they are quiet before something is certified or compared, for
-    /// at most this long in all, e.g. 30s or 2m (0: do not wait). Then it is measured all the same, and the result says so.
+    /// at most this long in all (`bench --watch`: for each file that was saved), e.g. 30s or 2m (0: do not wait). Then it is measured all
+    /// the same, and the result says so, also where it
+    /// rests on a reference that was measured meanwhile.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -214,7 +216,7 @@ pub struct Doctor {
     /// Leave out the measurements (peak and timing quality, some seconds).
     #[arg(long)]
     pub quick: bool,
-    /// Measure a kernel against itself to every standard, for about a minute: which difference this machine can tell in which time.
+    /// Measure a kernel against itself to every standard, for one to two minutes: which difference this machine can tell in which time.
     /// The figures are kept, and later calls show them.
     #[arg(long)]
     pub timing: bool,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flopsmith_bench::compile::Compiler;
+use flopsmith_bench::environment::Watched;
 use flopsmith_bench::pinning;
 use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_bench::verify::soundness::{self, Examined};
@@ -343,6 +344,13 @@ fn cores_for(threads: u32) -> Cores {
         threads as usize,
         pinning::siblings,
     )
+}
+
+/// The cores to look at before there is a timer of so many threads, which measures its yardstick at once.
+pub fn cores_to_watch(threads: u32) -> Watched {
+    let cores = cores_for(threads);
+    let beside = cores.kernel.iter().copied().flat_map(pinning::siblings);
+    Watched::of(&cores, threads, &beside.collect::<Vec<usize>>())
 }
 
 /// 64 bits nobody can foresee.

@@ -11,7 +11,7 @@ use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateId, MachineClass, MachineFacts, NodeId, Outcome, Verdict};
 use tokio_util::sync::CancellationToken;
 
-use crate::evaluator::{Evaluated, Evaluator};
+use crate::evaluator::{Evaluated, Evaluator, cores_to_watch};
 use crate::exit::say;
 use crate::folder::Folder;
 use crate::quiet::{self, Patience};
@@ -90,14 +90,17 @@ fn measure<'a>(
     stopped: &CancellationToken,
 ) -> Result<Last<'a>> {
     let mut verifier = evaluator.verifier(settings.threads)?;
-    let mut timer = evaluator.timer(settings.threads)?;
     go_on(stopped)?;
     let mut patience = Patience::new(wait);
-    let _busy = patience.wait(|| quiet::look(&mut timer), stopped);
-    go_on(stopped)?;
+    // A timer measures peak and reference as soon as it is made, and every ratio rests on them.
+    let cores = cores_to_watch(settings.threads);
+    let before = patience.wait(|| quiet::used(&cores), stopped).go_on()?;
+    let mut timer = evaluator.timer(settings.threads)?;
+    let now = patience.wait(|| quiet::look(&mut timer), stopped).go_on()?;
     timer.refine_reference()?;
-    let mut evaluate = |language: Language, source: &str| {
-        let busy = patience.wait(|| quiet::look(&mut timer), stopped);
+    let yardstick_busy = before.or(now);
+    let mut evaluate = |language: Language, source: &str| -> Result<Evaluated> {
+        let busy = patience.wait(|| quiet::look(&mut timer), stopped).go_on()?;
         let done = evaluator.evaluate(
             language,
             source,
@@ -105,7 +108,8 @@ fn measure<'a>(
             &mut timer,
             Purpose::Certify,
         );
-        Evaluated { busy, ..done }
+        let busy = quiet::resting_on(yardstick_busy.as_deref(), busy);
+        Ok(Evaluated { busy, ..done })
     };
     let language = evaluator.problem.language;
     let judged = judge(finalists, |source| evaluate(language, source), stopped)?;
@@ -134,7 +138,7 @@ struct Judged<'a> {
 
 fn judge<'a>(
     finalists: &[&'a Outcome],
-    mut evaluate: impl FnMut(&str) -> Evaluated,
+    mut evaluate: impl FnMut(&str) -> Result<Evaluated>,
     stopped: &CancellationToken,
 ) -> Result<Judged<'a>> {
     let mut judged = Judged {
@@ -161,10 +165,10 @@ fn judge<'a>(
 }
 
 /// A verdict about the program itself, or an error where there is none.
-fn tried(source: &str, mut evaluate: impl FnMut(&str) -> Evaluated) -> Result<Evaluated> {
+fn tried(source: &str, mut evaluate: impl FnMut(&str) -> Result<Evaluated>) -> Result<Evaluated> {
     let mut words = String::new();
     for _ in 0..ATTEMPTS {
-        let done = evaluate(source);
+        let done = evaluate(source)?;
         if done.verdict.counts() {
             return Ok(done);
         }
@@ -212,7 +216,9 @@ pub fn corpus_best(
         .verifier(settings.threads)
         .and_then(|mut verifier| {
             let shown = Shown::measured(settings, |source: &str| {
-                evaluator.evaluate(Language::C, source, &mut verifier, timer, Purpose::Certify)
+                let done =
+                    evaluator.evaluate(Language::C, source, &mut verifier, timer, Purpose::Certify);
+                Ok(done)
             })?;
             shown.keep(folder, &timer.attestation().to_json())
         });
@@ -240,7 +246,10 @@ struct Shown(Option<(String, Evaluated)>);
 
 impl Shown {
     /// A program that came with a model is verified like any other before it is timed.
-    fn measured(settings: &Settings, evaluate: impl FnMut(&str) -> Evaluated) -> Result<Self> {
+    fn measured(
+        settings: &Settings,
+        evaluate: impl FnMut(&str) -> Result<Evaluated>,
+    ) -> Result<Self> {
         let Some(source) = shown_source(settings) else {
             return Ok(Self(None));
         };
@@ -283,6 +292,7 @@ mod tests {
     use flopsmith_test_support::{first, measured, unknown, wrong};
 
     use super::*;
+    use crate::quiet::Waited;
 
     fn evaluated(verdict: Verdict) -> Evaluated {
         Evaluated {
@@ -312,10 +322,10 @@ mod tests {
         let judged = judge(
             &[&a, &b],
             |source| {
-                evaluated(match source {
+                Ok(evaluated(match source {
                     "a" => wrong(),
                     _ => measured(34.0),
-                })
+                }))
             },
             &CancellationToken::new(),
         )
@@ -336,17 +346,21 @@ mod tests {
         let mut calls = 0;
         let once = |_: &str| {
             calls += 1;
-            evaluated(if calls == 1 { broken() } else { measured(39.0) })
+            Ok(evaluated(if calls == 1 {
+                broken()
+            } else {
+                measured(39.0)
+            }))
         };
         assert_eq!(judge(&[&a], once, &go).unwrap().measured.len(), 1);
-        let always = |_: &str| evaluated(broken());
+        let always = |_: &str| Ok(evaluated(broken()));
         let error = judge(&[&a], always, &go).err().unwrap();
         let words = format!("{error:#}");
         assert!(
             words.contains("no more processes") && words.contains("--resume"),
             "{words}"
         );
-        let undecided = |_: &str| evaluated(unknown());
+        let undecided = |_: &str| Ok(evaluated(unknown()));
         assert!(judge(&[&a], undecided, &go).is_err());
     }
 
@@ -359,12 +373,31 @@ mod tests {
             |_| {
                 calls += 1;
                 go.cancel();
-                evaluated(measured(39.0))
+                Ok(evaluated(measured(39.0)))
             },
             &go,
         );
         assert!(judged.is_err());
         assert_eq!(calls, 1);
+    }
+
+    #[test]
+    fn who_is_stopped_while_waiting_does_not_try_again() {
+        let a = first(0, "a", "simd", measured(40.0));
+        let (go, mut waits) = (CancellationToken::new(), 0);
+        let judged = judge(
+            &[&a, &a],
+            |_| {
+                waits += 1;
+                Waited::Stopped.go_on().map(|busy| Evaluated {
+                    busy,
+                    ..evaluated(measured(39.0))
+                })
+            },
+            &go,
+        );
+        assert!(judged.is_err());
+        assert_eq!(waits, 1);
     }
 
     /// With the real compiler, jail and timer.

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, bail};
 use flopsmith_bench::environment::{self, Watched};
 use flopsmith_bench::{State, Timer};
 use tokio_util::sync::CancellationToken;
@@ -40,79 +41,125 @@ pub fn drifted(timer: &mut Timer) -> Option<String> {
     }
 }
 
+/// What spoke against timing a program, or else what spoke against timing the yardstick that its ratio rests on.
+pub fn resting_on(yardstick: Option<&str>, own: Option<String>) -> Option<String> {
+    own.or_else(|| yardstick.map(|why| format!("{why} (while the reference was measured)")))
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waited {
+    /// Nothing speaks against timing.
+    Quiet,
+    /// This still does.
+    Busy(String),
+    /// Somebody asked to stop, so nothing is to be timed any more.
+    Stopped,
+}
+
+impl Waited {
+    /// What still speaks against timing; an error where nothing is to be timed any more.
+    pub fn go_on(self) -> Result<Option<String>> {
+        match self {
+            Self::Quiet => Ok(None),
+            Self::Busy(why) => Ok(Some(why)),
+            Self::Stopped => bail!("stopped"),
+        }
+    }
+}
+
 /// How long it may still be waited.
 #[derive(Debug)]
 pub struct Patience {
+    limit: Duration,
     left: Duration,
 }
 
 impl Patience {
     /// All of this, however often it is waited.
     pub fn new(limit: Duration) -> Self {
-        Self { left: limit }
+        Self { limit, left: limit }
     }
 
-    /// Waits until a `look` finds nothing, and says on stderr that it does. Gives back what is still found when the time is
-    /// over; whoever is `stopped` waits no longer.
+    /// Begins anew, for something else that was asked for.
+    pub fn renew(&mut self) {
+        self.left = self.limit;
+    }
+
+    /// Waits until a `look` finds nothing, and says on stderr that it does. Whoever is `stopped` waits no longer.
     pub fn wait(
         &mut self,
         look: impl FnMut() -> Option<String>,
         stopped: &CancellationToken,
-    ) -> Option<String> {
-        self.wait_telling(look, stopped, say)
+    ) -> Waited {
+        self.wait_telling(look, stopped, Instant::now, say)
     }
 
     fn wait_telling(
         &mut self,
         mut look: impl FnMut() -> Option<String>,
         stopped: &CancellationToken,
+        now: impl Fn() -> Instant,
         mut tell: impl FnMut(&str),
-    ) -> Option<String> {
-        let mut why = look()?;
-        let (limit, began) = (self.left, Instant::now());
+    ) -> Waited {
+        if stopped.is_cancelled() {
+            return Waited::Stopped;
+        }
+        // A look that finds nothing is no waiting; the first one that does is.
+        let (limit, began) = (self.left, now());
+        let found = look();
+        if stopped.is_cancelled() {
+            return Waited::Stopped;
+        }
+        let Some(mut why) = found else {
+            return Waited::Quiet;
+        };
         if limit.is_zero() {
             tell(&format!(
                 "warning: the machine is busy: {why}; numbers will be less certain"
             ));
-            return Some(why);
+            return Waited::Busy(why);
         }
         tell(&format!(
             "the machine is busy: {why}; waiting until it is quiet, {} at most",
-            seconds(limit)
+            at_most(limit)
         ));
         let (mut calm, mut told) = (0, Duration::ZERO);
-        while calm < CALM && !stopped.is_cancelled() {
-            let waited = began.elapsed();
+        // However little patience there is, it is looked at once more: a burst may be over.
+        loop {
+            let found = look();
+            let waited = now().saturating_duration_since(began);
             self.left = limit.saturating_sub(waited);
-            if self.left.is_zero() {
-                tell(&format!(
-                    "warning: the machine is still busy after {}: {why}; measuring all the same, numbers will be less certain",
-                    seconds(waited)
-                ));
-                return Some(why);
+            if stopped.is_cancelled() {
+                return Waited::Stopped;
             }
-            if waited >= told + TELL {
-                told = waited;
-                tell(&format!(
-                    "the machine is still busy: {why}; waiting for {} more at most",
-                    seconds(self.left)
-                ));
-            }
-            calm = match look() {
+            calm = match found {
                 Some(now) => {
                     why = now;
                     0
                 }
                 None => calm + 1,
             };
+            // When the time is over the last look decides.
+            if calm >= CALM || (calm > 0 && self.left.is_zero()) {
+                tell(&format!("the machine is quiet after {}", seconds(waited)));
+                return Waited::Quiet;
+            }
+            if self.left.is_zero() {
+                tell(&format!(
+                    "warning: the machine is still busy after {}: {why}; measuring all the same, numbers will be less certain",
+                    seconds(waited)
+                ));
+                return Waited::Busy(why);
+            }
+            if waited >= told + TELL {
+                told = waited;
+                tell(&format!(
+                    "the machine is still busy: {why}; waiting for {} more at most",
+                    at_most(self.left)
+                ));
+            }
         }
-        if calm >= CALM {
-            tell(&format!(
-                "the machine is quiet after {}",
-                seconds(began.elapsed())
-            ));
-        }
-        None
     }
 }
 
@@ -120,75 +167,124 @@ fn seconds(time: Duration) -> String {
     format!("{:.0} s", time.as_secs_f64())
 }
 
+/// Rounded up: no time at all would be said of a part of a second.
+fn at_most(time: Duration) -> String {
+    format!("{:.0} s", time.as_secs_f64().ceil())
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     const HOUR: Duration = Duration::from_secs(3600);
-
-    /// What is found look by look, then nothing.
-    fn found<const N: usize>(looks: [Option<&'static str>; N]) -> impl FnMut() -> Option<String> {
-        let mut looks = looks.into_iter();
-        move || looks.next().flatten().map(str::to_owned)
-    }
 
     fn busy() -> Option<String> {
         Some("core 1 is used 40 % by others".into())
     }
 
+    /// It ended with the machine as busy as that.
+    fn still_busy() -> Waited {
+        Waited::Busy(busy().unwrap())
+    }
+
+    /// Waits on a clock that goes on with the looks alone. They find these, then nothing; how it ended, and what was said.
+    fn wait(patience: &mut Patience, found: &[Option<&str>]) -> (Waited, Vec<String>) {
+        let (began, looks) = (Instant::now(), Cell::new(0_usize));
+        let look = || {
+            let at = looks.replace(looks.get() + 1);
+            found.get(at).copied().flatten().map(str::to_owned)
+        };
+        let now = || began + LOOK * u32::try_from(looks.get()).unwrap();
+        let (never, mut said) = (CancellationToken::new(), Vec::new());
+        let ended = patience.wait_telling(look, &never, now, |line| said.push(line.to_owned()));
+        let expected = found.len();
+        assert!(looks.get() >= expected, "{} of {expected}", looks.get());
+        (ended, said)
+    }
+
+    #[test]
+    fn a_program_timed_in_quiet_is_as_certain_as_its_yardstick() {
+        let yardstick = Some("core 1 is used 40 % by others");
+        assert_eq!(
+            resting_on(yardstick, None).unwrap(),
+            "core 1 is used 40 % by others (while the reference was measured)"
+        );
+        let own = || Some("core 2 is used 90 % by others".to_owned());
+        assert_eq!(resting_on(yardstick, own()), own());
+        assert_eq!(resting_on(None, own()), own());
+        assert_eq!(resting_on(None, None), None);
+    }
+
     #[test]
     fn a_quiet_machine_is_not_waited_for() {
         let mut patience = Patience::new(HOUR);
-        let never = CancellationToken::new();
-        let left = patience.wait_telling(|| None, &never, |line| unreachable!("{line}"));
-        assert_eq!(left, None);
+        assert_eq!(wait(&mut patience, &[None]), (Waited::Quiet, Vec::new()));
         assert_eq!(patience.left, HOUR);
     }
 
     #[test]
     fn who_waits_says_why_and_goes_on_once_it_was_quiet_several_times() {
         let mut patience = Patience::new(HOUR);
-        let (mut looks, mut said) = (0, Vec::new());
         // Between two bursts it is quiet for a moment.
-        let mut next = found([Some("a"), Some("b"), None, None, Some("c")]);
-        let counted = || {
-            looks += 1;
-            next()
-        };
-        let never = CancellationToken::new();
-        let left = patience.wait_telling(counted, &never, |line| said.push(line.to_owned()));
-        assert_eq!((left, looks), (None, 5 + CALM));
+        let looks = [Some("a"), Some("b"), None, None, Some("c")];
+        let (ended, said) = wait(&mut patience, &looks);
+        assert_eq!(ended, Waited::Quiet);
         assert_eq!(
             said,
             [
                 "the machine is busy: a; waiting until it is quiet, 3600 s at most",
-                "the machine is quiet after 0 s"
+                "the machine is quiet after 1 s"
             ]
+        );
+        // All eight looks were waiting.
+        assert_eq!(patience.left, HOUR - LOOK * 8);
+        patience.renew();
+        assert_eq!(patience.left, HOUR);
+    }
+
+    #[test]
+    fn all_waits_together_take_no_longer_than_the_limit() {
+        let mut patience = Patience::new(LOOK * 6);
+        // Four looks, then two.
+        assert_eq!(wait(&mut patience, &[Some("a")]).0, Waited::Quiet);
+        assert_eq!(patience.left, LOOK * 2);
+        let (ended, said) = wait(&mut patience, &[Some("b"), Some("c")]);
+        assert_eq!(ended, Waited::Busy("c".into()));
+        assert_eq!(
+            said,
+            [
+                "the machine is busy: b; waiting until it is quiet, 1 s at most",
+                "warning: the machine is still busy after 0 s: c; measuring all the same, numbers will be less certain"
+            ]
+        );
+        assert_eq!(patience.left, Duration::ZERO);
+        let (ended, said) = wait(&mut patience, &[Some("d")]);
+        assert_eq!(ended, Waited::Busy("d".into()));
+        assert_eq!(
+            said,
+            ["warning: the machine is busy: d; numbers will be less certain"]
         );
     }
 
     #[test]
-    fn after_the_limit_it_goes_on_says_so_and_waits_no_more() {
-        let mut patience = Patience::new(Duration::from_millis(1));
-        let never = CancellationToken::new();
-        let mut said = Vec::new();
-        let mut wait = || patience.wait_telling(busy, &never, |line| said.push(line.to_owned()));
-        assert_eq!(wait(), busy());
-        assert_eq!(wait(), busy());
-        let words = said.last().unwrap();
-        assert!(words.ends_with("; numbers will be less certain"), "{words}");
-        assert_eq!(said.len(), 3, "{said:?}");
-        assert!(said[1].contains("still busy after 0 s"), "{said:?}");
+    fn a_machine_that_the_last_look_finds_quiet_is_not_called_busy() {
+        for limit in [LOOK * 3, LOOK * 2, LOOK / 2] {
+            let mut patience = Patience::new(limit);
+            let (ended, said) = wait(&mut patience, &[Some("a"), None]);
+            assert_eq!(ended, Waited::Quiet, "{limit:?}: {said:?}");
+            assert!(said[0].ends_with("quiet, 1 s at most"), "{said:?}");
+            assert_eq!(patience.left, Duration::ZERO);
+        }
     }
 
     #[test]
     fn without_patience_there_is_a_warning_alone() {
         let mut patience = Patience::new(Duration::ZERO);
-        let never = CancellationToken::new();
-        let mut said = Vec::new();
-        let left = patience.wait_telling(busy, &never, |line| said.push(line.to_owned()));
-        assert_eq!(left, busy());
+        let (ended, said) = wait(&mut patience, &[busy().as_deref()]);
+        assert_eq!(ended, still_busy());
         assert_eq!(
             said,
             [
@@ -198,10 +294,33 @@ mod tests {
     }
 
     #[test]
-    fn who_is_stopped_waits_no_longer() {
+    fn who_is_stopped_waits_no_longer_and_measures_nothing() {
         let mut patience = Patience::new(HOUR);
-        let stopped = CancellationToken::new();
-        stopped.cancel();
-        assert_eq!(patience.wait_telling(busy, &stopped, |_| {}), None);
+        // Before a look, during the first one, and while it waits; a quiet machine is no reason to go on either.
+        for (at, found) in [
+            (0, busy()),
+            (1, busy()),
+            (1, None),
+            (2, busy()),
+            (4, busy()),
+        ] {
+            let stopped = CancellationToken::new();
+            let mut looks = 0;
+            if at == 0 {
+                stopped.cancel();
+            }
+            let look = || {
+                looks += 1;
+                if looks == at {
+                    stopped.cancel();
+                }
+                found.clone()
+            };
+            let ended = patience.wait_telling(look, &stopped, Instant::now, |_| {});
+            assert_eq!((ended, looks), (Waited::Stopped, at), "{found:?}");
+        }
+        assert!(Waited::Stopped.go_on().is_err());
+        assert_eq!(Waited::Quiet.go_on().unwrap(), None);
+        assert_eq!(still_busy().go_on().unwrap(), busy());
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use flopsmith_bench::{Failure, Purpose as Measure, State, Timed, environment};
+use flopsmith_bench::{Failure, Limits, Purpose as Measure, State, Timed, environment};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{InfrastructureCause, Measurement, Purpose, Verdict, Verified, subjects};
@@ -366,7 +366,7 @@ impl Job {
         let mut stage = unharmed(stage);
         let timed = stage.measure(object, self.standard, self.seed, self.best)?;
         // A number that is to count has to tell programs apart; a short look is enough only where it does.
-        let ranked = Measure::Rank.limits();
+        let ranked = Limits::SECOND_LOOK;
         let sure = timed.measurement.log_ratio_se <= ranked.usable_log_se;
         if self.again && self.standard == Measure::Screen && !sure {
             let seed = self.seed.wrapping_add(1);

@@ -378,7 +378,13 @@ fn build_arguments(unit: &Unit) -> Vec<String> {
     if !version.contains("clang") {
         // Nothing is compiled at link time, so the plugin for it need not be loaded.
         add(&["-fno-use-linker-plugin"]);
-    } else if names_openmp_folder(version) && unit.driver.flags.iter().any(|f| f == "-fopenmp") {
+    } else if names_openmp_folder(version)
+        && unit
+            .driver
+            .flags
+            .iter()
+            .any(|f| f.split('=').next() == Some("-fopenmp"))
+    {
         // An object must not say where libraries are looked for.
         add(&["-fno-openmp-implicit-rpath"]);
     }

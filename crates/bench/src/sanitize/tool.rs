@@ -41,7 +41,9 @@ const UNDEFINED_IN_CXX: &str = "return";
 const UNDEFINED_IN_FORTRAN: &str = "signed-integer-overflow";
 
 /// Subscripts and shapes against what arrays are declared with, which the compiler relies on. A dummy argument with its size left
-/// open (`x(*)`) has no bounds: what leaves its memory AddressSanitizer finds.
+/// open (`x(*)`) has no bounds: what leaves its memory AddressSanitizer finds. Two habits break the standard and are findings: a
+/// condition that guards a subscript in the same expression (`j >= 1 .and. x(j) > t`, both sides of which may be evaluated), and a
+/// dummy argument declared `x(1)` that stands for more.
 const BOUNDS: &str = "-fcheck=bounds";
 
 /// The runtimes that are linked in, by the names of their files.

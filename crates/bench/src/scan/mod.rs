@@ -62,10 +62,13 @@ impl UserText {
         let all = token::tokens(&self.text);
         let mut done = 0;
         for (at, first) in all.iter().enumerate() {
+            // The compiler takes `%>` off a longer sign here, such as the `>=` of `%>=`.
+            let begins_with =
+                |sign: &str| plain.text[first.at + first.text.len()..].starts_with(sign);
             let brace = match first.text {
                 _ if first.at < done => continue,
-                "<" if constructs::follows(&all, at, "%") => "{ ",
-                "%" if constructs::follows(&all, at, ">") => " }",
+                "<" if begins_with("%") => "{ ",
+                "%" if begins_with(">") => " }",
                 _ => continue,
             };
             done = first.at + 2;
@@ -115,6 +118,14 @@ mod tests {
             ("f() <% g(\"<%\"); %>", "f() {  g(\"<%\");  }"),
             ("<%<%%>%>", "{ {  } }"),
             ("<%>", "{ >"),
+            // The compiler takes the longest sign at each place: `%>` and then what is left.
+            ("(int)<%1%>=5", "(int){ 1 }=5"),
+            ("X<T<%1%>>", "X<T{ 1 }>"),
+            ("T<%%>>>1", "T{  }>>1"),
+            ("T<%%>>=1", "T{  }>=1"),
+            ("<%=a", "{ =a"),
+            ("a%=b>c", "a%=b>c"),
+            ("operator<<%>", "operator<< }"),
             ("a < %b", "a < %b"),
             ("a<b%c>d", "a<b%c>d"),
             ("'\u{e9}' <%%>", "'\u{e9}' {  }"),

@@ -53,7 +53,7 @@ pub(crate) fn check_text(source: &str, problem: &Problem) -> Result<(), Failure>
 pub(crate) fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw, Failure> {
     check_text(source, problem)?;
     // Trigraphs become other characters before anything else is read, where a flag turns them on.
-    if let Some(at) = ["??=", "??/", "??(", "??'"]
+    if let Some(at) = ["??=", "??/", "??(", "??'", "??<", "??>"]
         .iter()
         .find_map(|t| source.find(t))
     {

@@ -212,7 +212,7 @@ impl Timer {
             peak,
             roofs: &roofs,
         });
-        let watched = watched(&cores, threads, &attestation.smt_siblings);
+        let watched = Watched::of(&cores, threads, &attestation.smt_siblings);
         let work_flops = problem.work_flops(&problem.timed);
         let mut timer = Self {
             sandbox,
@@ -472,21 +472,6 @@ impl Timer {
         let trial = result?;
         candidate.exit()?;
         Ok(trial)
-    }
-}
-
-/// The cores that matter to a kernel of `threads` threads, where `siblings` share physical cores with its own.
-fn watched(cores: &Cores, threads: u32, siblings: &[usize]) -> Watched {
-    let used = cores.kernel.len().min(threads.max(1) as usize);
-    let kernel = cores.kernel[..used].to_vec();
-    Watched {
-        siblings: siblings
-            .iter()
-            .copied()
-            .filter(|core| !kernel.contains(core))
-            .collect(),
-        supervisor: cores.supervisor.filter(|core| !kernel.contains(core)),
-        kernel,
     }
 }
 

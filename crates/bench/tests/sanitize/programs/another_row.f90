@@ -1,4 +1,4 @@
-! undefined: Index '65' of dimension 1 of array 'c' above upper bound of 64
+! undefined: Index '65' of dimension 1 of array 'c' above upper bound of 64 (both sides of .and. count)
 subroutine dgemm(n, a, b, c) bind(C, name="dgemm")
   use, intrinsic :: iso_c_binding
   implicit none

@@ -20,7 +20,7 @@ use crate::{record, roofline};
 pub fn run(order: Order) -> Result<ExitCode> {
     let mut stages = Stages::new(&order, CancellationToken::new())?;
     let program = order.programs.first().context("no program was named")?;
-    let mut measured = stages.measure(program);
+    let mut measured = stages.measure(program).context("stopped")?;
     rows::arrange(&mut measured.rows, 1);
     let row = measured.rows.first().context("nothing was timed")?;
     let mut code = row.said().2;

@@ -32,14 +32,23 @@ pub fn run(several: &mut Several, budget: Duration, stopped: &CancellationToken)
     resolve(several, over, || stopped.is_cancelled());
 }
 
+/// What is known of a program.
+#[derive(Default)]
+struct Known {
+    /// Its measurements so far.
+    measured: Vec<Measurement>,
+    /// What disturbed each of them.
+    busy: Vec<Option<String>>,
+}
+
 /// Programs in an order, and what measures them.
 trait Ranking {
     /// What is known of each.
     fn ranked(&self) -> &[Row];
-    /// Times a program once more.
-    fn time(&mut self, at: &Key) -> Option<Verdict>;
-    /// Puts all measurements of a program in the place of those before.
-    fn put(&mut self, at: &Key, all: &[Measurement]);
+    /// Times a program once more: its verdict, and what disturbed it.
+    fn time(&mut self, at: &Key) -> Option<(Verdict, Option<String>)>;
+    /// Puts all measurements of a program in the place of those before, with what there is to say of those that were disturbed.
+    fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>);
     /// A program that passed before is refused now.
     fn dismiss(&mut self, at: &Key, refused: Verdict);
     /// Sees anew which programs can be told apart.
@@ -53,12 +62,13 @@ impl Ranking for Several<'_> {
         self.rows()
     }
 
-    fn time(&mut self, at: &Key) -> Option<Verdict> {
-        self.again(&at.0, at.1).map(|done| done.verdict)
+    fn time(&mut self, at: &Key) -> Option<(Verdict, Option<String>)> {
+        let done = self.again(&at.0, at.1)?;
+        Some((done.verdict, done.busy))
     }
 
-    fn put(&mut self, at: &Key, all: &[Measurement]) {
-        self.replace(&at.0, at.1, |chain| mean(all, chain));
+    fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>) {
+        self.replace(&at.0, at.1, busy, |chain| mean(all, chain));
     }
 
     fn dismiss(&mut self, at: &Key, refused: Verdict) {
@@ -76,10 +86,14 @@ impl Ranking for Several<'_> {
 
 /// There are [`MOST`] looks at all programs together, the one before this included: so many share the chance to be wrong.
 fn resolve(ranking: &mut impl Ranking, over: impl Fn() -> bool, stopped: impl Fn() -> bool) {
-    let mut known: BTreeMap<Key, Vec<Measurement>> = BTreeMap::new();
+    let mut known: BTreeMap<Key, Known> = BTreeMap::new();
     for row in ranking.ranked().iter().filter(|row| !row.against) {
         if let Some(measurement) = row.done.verdict.measurement() {
-            known.insert(key(row), vec![measurement.clone()]);
+            let first = Known {
+                measured: vec![measurement.clone()],
+                busy: vec![row.done.busy.clone()],
+            };
+            known.insert(key(row), first);
         }
     }
     for _ in 1..MOST {
@@ -95,20 +109,21 @@ fn resolve(ranking: &mut impl Ranking, over: impl Fn() -> bool, stopped: impl Fn
             if over() || stopped() {
                 break;
             }
-            let verdict = ranking.time(&key);
+            let done = ranking.time(&key);
             // What was cut short is no result.
             if stopped() {
                 return;
             }
-            match verdict {
-                Some(Verdict::Measured { measurement }) => {
+            match done {
+                Some((Verdict::Measured { measurement }, busy)) => {
                     let all = known.entry(key.clone()).or_default();
-                    all.push(measurement);
-                    ranking.put(&key, all);
+                    all.measured.push(measurement);
+                    all.busy.push(busy);
+                    ranking.put(&key, &all.measured, disturbed(&all.busy));
                 }
-                Some(refused @ Verdict::Rejected { .. }) => ranking.dismiss(&key, refused),
+                Some((refused @ Verdict::Rejected { .. }, _)) => ranking.dismiss(&key, refused),
                 // The machine's doing: what is known stays.
-                Some(Verdict::Infrastructure { .. } | Verdict::Unknown { .. }) | None => {}
+                Some((Verdict::Infrastructure { .. } | Verdict::Unknown { .. }, _)) | None => {}
             }
         }
         ranking.look();
@@ -140,6 +155,17 @@ fn close(rows: &[Row]) -> Vec<Key> {
         }
     }
     close
+}
+
+/// What there is to say of disturbed measurements: the last disturbance, and how many had one if not all did.
+fn disturbed(busy: &[Option<String>]) -> Option<String> {
+    let (all, found) = (busy.len(), busy.iter().flatten().count());
+    let last = busy.iter().flatten().next_back()?;
+    Some(if found == all {
+        last.clone()
+    } else {
+        format!("{last} ({found} of {all} measurements)")
+    })
 }
 
 /// Several measurements of one program by one timer as one: nothing of them is lost but that each had its own samples.
@@ -187,6 +213,8 @@ fn stop(limits: &Limits, log_se: f64) -> StopReason {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::collections::VecDeque;
+
     use flopsmith_test_support::{Measured, wrong};
 
     use super::super::rows::arrange;
@@ -242,6 +270,8 @@ mod tests {
         looks: usize,
         /// Could any be told apart at any look?
         apart: bool,
+        /// What disturbs the next measurements of each.
+        bursts: BTreeMap<String, VecDeque<Option<&'static str>>>,
         /// Of the random numbers.
         state: u64,
     }
@@ -264,12 +294,15 @@ mod tests {
                 truths: names.zip(truths.iter().copied()).collect(),
                 looks,
                 apart: false,
+                bursts: BTreeMap::new(),
                 state: seed,
             };
             let files: Vec<String> = simulated.truths.keys().cloned().collect();
             for file in files {
-                let verdict = simulated.time(&(file.clone(), 1)).unwrap();
-                simulated.rows.push(row(&file, 1, verdict));
+                let (verdict, busy) = simulated.time(&(file.clone(), 1)).unwrap();
+                let mut first = row(&file, 1, verdict);
+                first.done.busy = busy;
+                simulated.rows.push(first);
             }
             simulated.look();
             simulated
@@ -296,17 +329,21 @@ mod tests {
             &self.rows
         }
 
-        fn time(&mut self, at: &Key) -> Option<Verdict> {
+        fn time(&mut self, at: &Key) -> Option<(Verdict, Option<String>)> {
             let truth = *self.truths.get(&at.0)?;
             let ratio = (truth + SE * self.normal()).exp();
-            Some(Measured::at(40.0).ratio(ratio).se(SE).verdict())
+            let verdict = Measured::at(40.0).ratio(ratio).se(SE).verdict();
+            let next = self.bursts.get_mut(&at.0).and_then(VecDeque::pop_front);
+            let busy = next.flatten().map(str::to_owned);
+            Some((verdict, busy))
         }
 
-        fn put(&mut self, at: &Key, all: &[Measurement]) {
+        fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>) {
             let measurement = mean(all, &NO_WAY).unwrap();
             let row = self.rows.iter_mut().find(|row| key(row) == *at).unwrap();
             row.own = Some(LogRatio::of(&measurement, &NO_WAY));
             row.done.verdict = Verdict::Measured { measurement };
+            row.done.busy = busy;
         }
 
         fn dismiss(&mut self, at: &Key, _: Verdict) {
@@ -360,6 +397,34 @@ mod tests {
         assert!(share >= 0.95, "{share}");
         let share = told_apart(&[0.0, 0.03], MOST, 500);
         assert!(share >= 0.99, "{share}");
+    }
+
+    #[test]
+    fn measurements_that_were_disturbed_are_counted_whichever_they_were() {
+        // With so small a share of the chance equal programs are not told apart.
+        let mut simulated = Simulated::new(&[0.0, 0.0], 1_000_000, 1);
+        // Each was measured once. One meets a burst then, the other one is beside somebody who stays.
+        for row in &mut simulated.rows {
+            row.done.busy = (row.file == "b.c").then(|| "others".to_owned());
+        }
+        let bursts = [
+            ("a.c", [Some("a burst"), None]),
+            ("b.c", [Some("others"); 2]),
+        ];
+        simulated.bursts = bursts
+            .map(|(file, bursts)| (file.to_owned(), VecDeque::from(bursts)))
+            .into();
+        // Asked before each round and each of two measurements in it.
+        let asked = std::cell::Cell::new(0);
+        let over = || asked.replace(asked.get() + 1) >= 6;
+        resolve(&mut simulated, over, || false);
+        let said = |file: &str| {
+            let row = simulated.rows.iter().find(|row| row.file == file);
+            row.unwrap().done.busy.clone()
+        };
+        assert_eq!(said("a.c").unwrap(), "a burst (1 of 3 measurements)");
+        assert_eq!(said("b.c").unwrap(), "others");
+        assert_eq!(disturbed(&[None, None]), None);
     }
 
     #[test]

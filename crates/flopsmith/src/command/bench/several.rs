@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use flopsmith_bench::{Chain, Purpose};
 use flopsmith_protocol::{Measurement, Verdict};
 use serde_json::Value;
@@ -34,7 +34,9 @@ pub fn run(order: Order) -> Result<ExitCode> {
             break;
         }
         say(&format!("[{}/{total}] {} ...", n + 1, program.name));
-        let rows = several.measure(program);
+        let Some(rows) = several.measure(program) else {
+            break;
+        };
         // What was cut short is no result.
         if stopped.is_cancelled() {
             break;
@@ -92,9 +94,9 @@ impl<'a> Several<'a> {
         })
     }
 
-    /// Measures a program and keeps its object, if that was asked for.
-    pub fn measure(&mut self, program: &Program) -> Vec<Row> {
-        let mut measured = self.stages.measure(program);
+    /// Measures a program and keeps its object, if that was asked for. None where it was stopped before that.
+    pub fn measure(&mut self, program: &Program) -> Option<Vec<Row>> {
+        let mut measured = self.stages.measure(program)?;
         if let (Some(keep), Some(object)) = (&self.order.keep, &measured.object)
             && let Err(error) = keep.save(&program.stem, object, self.stages.sandbox())
         {
@@ -104,7 +106,13 @@ impl<'a> Several<'a> {
         if let Some(against) = &self.against {
             against.compare(&mut measured.rows);
         }
-        measured.rows
+        Some(measured.rows)
+    }
+
+    /// Measures a program that was saved, which is a new request: it waits anew for a quiet machine.
+    pub fn measure_saved(&mut self, program: &Program) -> Option<Vec<Row>> {
+        self.stages.renew_patience();
+        self.measure(program)
     }
 
     /// Times a program of a ranking once more.
@@ -117,11 +125,12 @@ impl<'a> Several<'a> {
         &self.rows
     }
 
-    /// Puts another measurement in the place of a program's, made from the way to the plain reference.
+    /// Puts another measurement in the place of a program's, made from the way to the plain reference; `busy` is what disturbed it.
     pub fn replace(
         &mut self,
         file: &str,
         threads: u32,
+        busy: Option<String>,
         measured: impl FnOnce(&Chain) -> Option<Measurement>,
     ) {
         let Some(chain) = self.stages.chain(threads) else {
@@ -136,6 +145,7 @@ impl<'a> Several<'a> {
             row.own = Some(LogRatio::of(&measurement, &chain));
             row.place = place;
             row.done.verdict = Verdict::Measured { measurement };
+            row.done.busy = busy;
             if let Some(against) = against {
                 against.compare(std::slice::from_mut(row));
             }
@@ -254,7 +264,8 @@ struct Against {
 impl Against {
     /// The program, and its rows among those of the others.
     fn measure(program: &Program, stages: &mut Stages) -> Result<(Self, Vec<Row>)> {
-        let mut rows = stages.measure(program).rows;
+        let measured = stages.measure(program).context("stopped")?;
+        let mut rows = measured.rows;
         for row in &rows {
             let Some(refusal) = row.refusal() else {
                 continue;

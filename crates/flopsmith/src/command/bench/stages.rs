@@ -13,9 +13,9 @@ use super::Order;
 use super::inputs::Program;
 use super::ratio::LogRatio;
 use super::rows::{Machine, Row};
-use crate::evaluator::{Evaluated, Evaluator, Prepared};
+use crate::evaluator::{Evaluated, Evaluator, Prepared, cores_to_watch};
 use crate::exit::say;
-use crate::quiet::{self, Patience};
+use crate::quiet::{self, Patience, Waited};
 
 /// The stages of this machine.
 pub struct Stages {
@@ -34,6 +34,8 @@ pub struct Stages {
 struct Clock {
     threads: u32,
     timer: Timer,
+    /// What disturbed it while it measured its yardstick.
+    yardstick_busy: Option<String>,
     machine: Arc<Machine>,
     /// The fastest program so far: a screening need not be sure how much slower another one is.
     best_gflops: Option<f64>,
@@ -68,12 +70,18 @@ impl Stages {
             .threads
             .iter()
             .map(|&threads| {
+                // A timer measures peak and reference as soon as it is made, and every ratio rests on them.
+                let cores = cores_to_watch(threads);
+                let mut busy = patience.wait(|| quiet::used(&cores), &stopped).go_on()?;
                 let mut timer = evaluator.timer(threads)?;
                 if order.purpose == Purpose::Certify {
-                    let _busy = patience.wait(|| quiet::look(&mut timer), &stopped);
+                    let now = patience
+                        .wait(|| quiet::look(&mut timer), &stopped)
+                        .go_on()?;
+                    busy = busy.or(now);
                     timer.refine_reference()?;
                 }
-                Clock::new(timer, threads)
+                Clock::new(timer, threads, busy)
             })
             .collect::<Result<Vec<Clock>>>()?;
         for line in advice(
@@ -94,8 +102,8 @@ impl Stages {
         })
     }
 
-    /// Compiles and verifies a program once, and times it at each number of threads.
-    pub fn measure(&mut self, program: &Program) -> Measured {
+    /// Compiles and verifies a program once, and times it at each number of threads. None where it was stopped before that.
+    pub fn measure(&mut self, program: &Program) -> Option<Measured> {
         let language = program.language.unwrap_or(self.evaluator.problem.language);
         let verifier = &mut self.verifier;
         let mut prepared = self
@@ -107,27 +115,34 @@ impl Stages {
         for why in prepared.checked().into_iter().flat_map(|c| &c.left_out) {
             say(&format!("warning: sanitizers left out: {why}"));
         }
-        let busy = prepared.can_be_timed().then(|| self.wait()).flatten();
+        let busy = if prepared.can_be_timed() {
+            self.wait().go_on().ok()?
+        } else {
+            None
+        };
         let mut rows = Vec::new();
         for clock in &mut self.clocks {
-            let done = Evaluated {
-                busy: busy.clone(),
-                ..clock.time(&prepared, self.purpose)
-            };
+            let done = clock.time(&prepared, self.purpose, busy.clone());
             rows.push(clock.row(&program.name, done));
         }
         let object = prepared.object().map(<[u8]>::to_vec);
         if self.purpose == Purpose::Rank {
             self.ready.insert(program.name.clone(), prepared);
         }
-        Measured { rows, object }
+        Some(Measured { rows, object })
     }
 
-    /// Times a program of a ranking once more. None where it is unknown.
+    /// Times a program of a ranking once more. None where it is unknown, or where it was stopped before that.
     pub fn again(&mut self, file: &str, threads: u32) -> Option<Evaluated> {
+        let busy = self.wait().go_on().ok()?;
         let prepared = self.ready.get(file)?;
         let clock = self.clocks.iter_mut().find(|c| c.threads == threads)?;
-        Some(clock.time(prepared, self.purpose))
+        Some(clock.time(prepared, self.purpose, busy))
+    }
+
+    /// Waits as long as at the beginning from now on.
+    pub fn renew_patience(&mut self) {
+        self.patience.renew();
     }
 
     /// The way from the baseline to the plain reference at this number of threads.
@@ -144,10 +159,12 @@ impl Stages {
         self.clocks.iter().find(|clock| clock.threads == threads)
     }
 
-    /// Waits until nothing speaks against timing, and says what still does.
-    fn wait(&mut self) -> Option<String> {
+    /// Waits until nothing speaks against timing.
+    fn wait(&mut self) -> Waited {
         // The timer of the most threads has the cores of all others, or nearly.
-        let most = self.clocks.iter().max_by_key(|clock| clock.threads)?;
+        let Some(most) = self.clocks.iter().max_by_key(|clock| clock.threads) else {
+            return Waited::Quiet;
+        };
         let cores = most.timer.watched().clone();
         let clocks = &mut self.clocks;
         let look = || {
@@ -174,19 +191,24 @@ fn advice(clocks: impl Iterator<Item = Vec<String>>) -> Vec<String> {
 }
 
 impl Clock {
-    fn new(timer: Timer, threads: u32) -> Result<Self> {
+    fn new(timer: Timer, threads: u32, yardstick_busy: Option<String>) -> Result<Self> {
         let json = timer.attestation().to_json();
         let attestation = serde_json::from_str(&json)?;
         Ok(Self {
             threads,
             timer,
+            yardstick_busy,
             machine: Arc::new(Machine { attestation, json }),
             best_gflops: None,
         })
     }
 
-    fn time(&mut self, prepared: &Prepared, purpose: Purpose) -> Evaluated {
-        let done = prepared.time(&mut self.timer, purpose, self.best_gflops);
+    /// Times a program; `busy` is what speaks against it.
+    fn time(&mut self, prepared: &Prepared, purpose: Purpose, busy: Option<String>) -> Evaluated {
+        let mut done = prepared.time(&mut self.timer, purpose, self.best_gflops);
+        if prepared.can_be_timed() {
+            done.busy = quiet::resting_on(self.yardstick_busy.as_deref(), busy);
+        }
         if let Some(m) = done.verdict.measurement().filter(|m| m.converged()) {
             self.best_gflops = Some(self.best_gflops.map_or(m.gflops, |best| best.max(m.gflops)));
         }

@@ -40,7 +40,9 @@ pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationTok
             let Ok(program) = Program::read(&one.program.file, one.program.stem.clone()) else {
                 continue;
             };
-            let rows = several.measure(&program);
+            let Some(rows) = several.measure_saved(&program) else {
+                break;
+            };
             // What was cut short is no result.
             if stopped.is_cancelled() {
                 break;

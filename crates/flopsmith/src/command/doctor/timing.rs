@@ -61,7 +61,7 @@ pub struct Calibration {
     pub machine_busy: Option<String>,
 }
 
-/// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes about a minute, and `wait`
+/// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes one to two minutes, and `wait`
 /// more at most until the machine is quiet.
 pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
     let problem = Arc::new(paths::problem("dgemm")?);
@@ -86,7 +86,7 @@ pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
                 say(&format!("{name}: {round} of {rounds}"));
                 // Nobody listens for signals here: one ends the process.
                 let never = CancellationToken::new();
-                let busy = patience.wait(|| quiet::look(&mut timer), &never);
+                let busy = patience.wait(|| quiet::look(&mut timer), &never).go_on()?;
                 machine_busy = machine_busy.or(busy);
             }
             let started = Instant::now();
@@ -259,7 +259,10 @@ mod tests {
             .map(|line| line.contains("s, code layout left out (spread"))
             .collect();
         assert_eq!(without, [true, true, false, false], "{lines}");
-        assert!(lines.contains("busy machine (core 1 is used 40 %"), "{lines}");
+        assert!(
+            lines.contains("busy machine (core 1 is used 40 %"),
+            "{lines}"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `bench`: programs, timed or refused.
 
 mod languages;
+mod threads;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

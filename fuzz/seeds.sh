@@ -4,9 +4,20 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mkdir -p fuzz/corpus/{source,problem,message}
+# The digit of a source's language, which the fuzzer's inputs begin with (`bench::fuzz`).
+language() {
+    case "$1" in
+        *.c) printf 0 ;;
+        *.cpp) printf 1 ;;
+        *.f90) printf 2 ;;
+        *.f) printf 3 ;;
+    esac
+}
+# Not every folder has programs in all languages.
+shopt -s nullglob
 # The folder's name goes into the file's, since folders share names of files.
-for file in crates/bench/tests/{corpus,compile}/*/*.c crates/bench/tests/problems/*.c problems/*/*.c; do
-    cp "$file" "fuzz/corpus/source/$(basename "$(dirname "$file")")-$(basename "$file")"
+for file in crates/bench/tests/{corpus,compile}/*/*.{c,cpp,f90,f} crates/bench/tests/problems/*.c problems/*/*.c; do
+    { language "$file" && cat "$file"; } >"fuzz/corpus/source/$(basename "$(dirname "$file")")-$(basename "$file")"
 done
 for file in problems/*/problem.toml; do
     cp "$file" "fuzz/corpus/problem/$(basename "$(dirname "$file")").toml"

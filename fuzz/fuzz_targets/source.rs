@@ -1,4 +1,4 @@
-//! What is looked at in a candidate's source before a compiler sees it: it is fit to be compiled, or its author's fault that it is not.
+//! What is looked at in a candidate's source, in the language that the first byte says, before a compiler sees it: it is fit to be compiled, or its author's fault that it is not.
 #![no_main]
 
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Everything that is looked at in a source before a compiler sees it, in one call and without a process: for fuzzing.
+//! Everything that is looked at in a source in C or C++ before a compiler sees it, in one call and without a process: for
+//! fuzzing.
 
 use std::collections::BTreeSet;
 
@@ -16,19 +17,7 @@ use crate::failure::Failure;
 ///
 /// # Errors
 /// What the first look refuses it for.
-pub fn look(source: &str, problem: &Problem) -> Result<TechniqueSet, Failure> {
-    look_in(source, problem, Language::C)
-}
-
-/// The same for a source in another language.
-///
-/// # Errors
-/// What the first look refuses it for.
-pub fn look_in(
-    source: &str,
-    problem: &Problem,
-    language: Language,
-) -> Result<TechniqueSet, Failure> {
+pub fn look(source: &str, problem: &Problem, language: Language) -> Result<TechniqueSet, Failure> {
     let raw = super::check_raw(source, problem, language);
     let preprocessed = super::split_preprocessed(source, "kernel.c", "entry.h");
     let included = super::check_included(&preprocessed, problem, language);
@@ -70,7 +59,7 @@ fn as_it_stands(lines: &[Line]) -> UserText {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use std::fs;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::sync::LazyLock;
 
     use flopsmith_protocol::CandidateFault;
@@ -79,17 +68,17 @@ mod tests {
     use proptest::sample::Index;
 
     use super::*;
-    use crate::fuzz::fuzz_one;
+    use crate::fuzz::fuzz_in;
 
     static PROBLEM: LazyLock<Problem> = LazyLock::new(|| {
         let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         Problem::load(&problems.join("dgemm")).unwrap()
     });
 
-    /// Every program of the tests: attacks, honest ones, and those that are refused for one thing each.
-    static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    /// Every program of the tests, with its language: attacks, honest ones, and those that are refused for one thing each.
+    static SOURCES: LazyLock<Vec<(Language, String)>> = LazyLock::new(|| {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-        let mut files = Vec::new();
+        let mut files: Vec<PathBuf> = Vec::new();
         for folder in [
             "corpus/attacks",
             "corpus/honest",
@@ -100,17 +89,35 @@ mod tests {
             let entries = fs::read_dir(tests.join(folder)).unwrap();
             files.extend(entries.map(|entry| entry.unwrap().path()));
         }
-        files.retain(|file| {
-            file.extension()
-                .is_some_and(|e| e == "c" || e == "cpp" || e == "f90")
-        });
         files.sort();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        files.iter().map(|f| text(fs::read(f).unwrap())).collect()
+        files
+            .iter()
+            .filter_map(|file| Some((Language::of_file(file)?, text(fs::read(file).unwrap()))))
+            .collect()
     });
 
-    fn source(index: &Index) -> &'static str {
-        index.get::<String>(&SOURCES)
+    /// Those in one language.
+    fn in_language(language: Language) -> Vec<&'static str> {
+        SOURCES
+            .iter()
+            .filter(|(other, _)| *other == language)
+            .map(|(_, source)| source.as_str())
+            .collect()
+    }
+
+    /// One of any language: most are in C.
+    fn any_source(index: &Index) -> &'static str {
+        &index.get::<(Language, String)>(&SOURCES).1
+    }
+
+    /// One of a language, and that language: each as often as the others.
+    fn source() -> impl Strategy<Value = (Language, &'static str)> {
+        (0..Language::ALL.len(), any::<Index>()).prop_map(|(number, index)| {
+            let language = Language::ALL[number];
+            let source = *index.get::<&'static str>(&in_language(language));
+            (language, source)
+        })
     }
 
     fn edits() -> impl Strategy<Value = Vec<Edit>> {
@@ -118,23 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn every_program_is_looked_at() {
+    fn every_program_is_looked_at_in_every_language() {
         assert!(SOURCES.len() > 300, "{} programs", SOURCES.len());
-        for source in SOURCES.iter() {
-            fuzz_one(source.as_bytes(), &PROBLEM);
-        }
-    }
-
-    #[test]
-    fn every_program_is_looked_at_as_cxx_and_as_fortran() {
-        for source in SOURCES.iter() {
-            for found in [
-                look_in(source, &PROBLEM, Language::Cxx).map(|_| ()),
-                crate::scan::check_fortran(source, &PROBLEM, Language::Fortran).map(|_| ()),
-                crate::scan::check_fortran(source, &PROBLEM, Language::Fortran77).map(|_| ()),
-            ] {
-                let fine = matches!(found, Ok(()) | Err(Failure::Candidate { .. }));
-                assert!(fine, "{found:?}");
+        for language in Language::ALL {
+            let programs = in_language(language).len();
+            assert!(programs > 0, "nothing is in {}", language.name());
+            for (_, source) in SOURCES.iter() {
+                fuzz_in(language, source.as_bytes(), &PROBLEM);
             }
         }
     }
@@ -149,7 +146,7 @@ mod tests {
             max_source_bytes: 1 << 20,
             ..PROBLEM.clone()
         };
-        let found = look(&source, &problem);
+        let found = look(&source, &problem, Language::C);
         let fault = CandidateFault::ForbiddenInclude;
         assert!(
             matches!(&found, Err(Failure::Candidate { fault: f, .. }) if *f == fault),
@@ -162,20 +159,27 @@ mod tests {
 
         #[test]
         fn programs_broken_by_bytes_are_judged(
-            one in any::<Index>(), other in any::<Index>(), noise in prop::collection::vec(any::<u8>(), 0..64), edits in edits()
+            one in source(), other in any::<Index>(), noise in prop::collection::vec(any::<u8>(), 0..64), edits in edits()
         ) {
-            let donor = [source(&other).as_bytes(), noise.as_slice()].concat();
-            let bytes = mutated(source(&one).as_bytes(), &donor, &edits);
-            fuzz_one(&bytes, &PROBLEM);
+            let (language, source) = one;
+            let donor = [any_source(&other).as_bytes(), noise.as_slice()].concat();
+            let bytes = mutated(source.as_bytes(), &donor, &edits);
+            fuzz_in(language, &bytes, &PROBLEM);
         }
 
         #[test]
-        fn programs_broken_by_words_are_judged(one in any::<Index>(), other in any::<Index>(), edits in edits()) {
-            let words = mutated(&lexemes(source(&one)), &lexemes(source(&other)), &edits);
-            fuzz_one(words.concat().as_bytes(), &PROBLEM);
-            let as_cxx = look_in(&words.concat(), &PROBLEM, Language::Cxx);
-            let fine = matches!(as_cxx, Ok(_) | Err(Failure::Candidate { .. }));
-            prop_assert!(fine);
+        fn programs_broken_by_words_are_judged(one in source(), other in any::<Index>(), edits in edits()) {
+            let (language, source) = one;
+            let words = mutated(&lexemes(source), &lexemes(any_source(&other)), &edits);
+            fuzz_in(language, words.concat().as_bytes(), &PROBLEM);
+            // What is read as one form of Fortran may be read as the other, and the same holds for C and C++.
+            let sibling = match language {
+                Language::C => Language::Cxx,
+                Language::Cxx => Language::C,
+                Language::Fortran => Language::Fortran77,
+                Language::Fortran77 => Language::Fortran,
+            };
+            fuzz_in(sibling, words.concat().as_bytes(), &PROBLEM);
         }
     }
 }

@@ -285,18 +285,41 @@ fn who_is_wrong_in_every_call_must_be_refused_at_any_speed() {
     let of = |name: &str| {
         let name = format!("attacks/{name}");
         let found = attacks.iter().find(|attack| attack.name == name).unwrap();
-        [Acts::Always, Acts::Renamed, Acts::WhenTimed, Acts::Perhaps]
-            .map(|acts| found.must_be_refused(acts))
+        [
+            Acts::Always,
+            Acts::Renamed,
+            Acts::WhenTimed,
+            Acts::WhenVerified,
+            Acts::Perhaps,
+        ]
+        .map(|acts| found.must_be_refused(acts))
     };
-    assert_eq!(of("wrong.c"), [true, true, true, false]);
-    // Right at the timed size, and so an honest program where it is called there only.
-    let small = of("wrong_below_timed_size.c");
-    assert_eq!(small, [true, true, false, false]);
-    // Its clock is nobody's under another name.
-    assert_eq!(of("own_clock.c"), [true, false, false, false]);
-    for may_be_measured in ["wrong_far_above.c", "print_of_samples.c"] {
-        assert_eq!(of(may_be_measured), [false; 4]);
+    for in_any_call in ["wrong.c", "crashes.c", "changes_input.c", "behind_the_end.c"] {
+        assert_eq!(of(in_any_call), [true, true, true, true, false]);
     }
+    // Timed calls, two calls with the same inputs, or contents that are drawn show what these do.
+    for in_some_calls in [
+        "helper_finishes_later.c",
+        "histogram_half_counted.c",
+        "nondeterministic.c",
+        "strassen.c",
+    ] {
+        assert_eq!(of(in_some_calls), [true, true, true, false, false]);
+    }
+    // Right at the timed size, and so an honest program where it is called there only.
+    for by_other_calls in ["wrong_below_timed_size.c", "right_for_the_first_calls.c"] {
+        assert_eq!(of(by_other_calls), [true, true, false, false, false]);
+    }
+    // Its clock is nobody's under another name.
+    assert_eq!(of("own_clock.c"), [true, false, false, false, false]);
+    for may_be_measured in ["wrong_far_above.c", "print_of_samples.c"] {
+        assert_eq!(of(may_be_measured), [false; 5]);
+    }
+    let verified = attacks
+        .iter()
+        .filter(|attack| attack.must_be_refused(Acts::WhenVerified));
+    let verified = verified.count();
+    assert!(verified >= 60, "{verified} attacks");
 }
 
 /// All variants that `made` makes of the programs that this machine can run, each with its name and with when it acts.
@@ -322,7 +345,10 @@ fn variants_of(
         };
         for variant in made(&program.source, &entry) {
             // When it is called is nothing to who acts before.
-            let by_calls = matches!(variant.acts, Acts::WhenTimed | Acts::Perhaps);
+            let by_calls = matches!(
+                variant.acts,
+                Acts::WhenTimed | Acts::WhenVerified | Acts::Perhaps
+            );
             if !(by_calls && program.acts_when_compiled()) {
                 let program = program.with_source(variant.source);
                 all.push((program, variant.how, variant.acts));

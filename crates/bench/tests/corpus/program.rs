@@ -33,6 +33,20 @@ const GAIN: f64 = 1.35;
 /// Ways of cheating that may need calls of other sizes, or more calls than there are of the timed one: by what is verified
 /// and what is timed, results that are kept, known sizes, and some sizes only.
 const BY_OTHER_CALLS: [u32; 4] = [5, 7, 9, 12];
+/// These, and less precision, which shows at some contents of the inputs and not at others.
+const SEEN_AT_TIMES: [u32; 5] = [5, 7, 9, 10, 12];
+
+/// Faults that one call shows by itself, whatever its size: neither a clock is needed, nor a second call with the same inputs,
+/// nor luck.
+const BY_ONE_CALL: [CandidateFault; 7] = [
+    CandidateFault::WrongResult,
+    CandidateFault::InputModified,
+    CandidateFault::OutOfBounds,
+    CandidateFault::Crash,
+    CandidateFault::Exited,
+    CandidateFault::Timeout,
+    CandidateFault::ForbiddenSyscall,
+];
 
 /// One program.
 pub struct Program {
@@ -148,10 +162,14 @@ impl Program {
                 F::WrongSignature,
                 F::CompileError,
             ]);
+        let by_one_call = faults.iter().all(|fault| BY_ONE_CALL.contains(fault));
         match acts {
             Acts::Always => by_text,
             Acts::Renamed => by_deed,
             Acts::WhenTimed => by_deed && self.ways.is_disjoint(&BY_OTHER_CALLS.into()),
+            Acts::WhenVerified => {
+                by_deed && by_one_call && self.ways.is_disjoint(&SEEN_AT_TIMES.into())
+            }
             Acts::Perhaps => false,
         }
     }

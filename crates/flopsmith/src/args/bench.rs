@@ -129,7 +129,7 @@ impl FromStr for ThreadCount {
 pub enum BenchPurpose {
     /// Tens of milliseconds, and less for what is clearly slower than the best so far.
     Screen,
-    /// A third of a second, and more for neighbours that are hard to tell apart (--resolve).
+    /// Up to 0.6 s, and more for neighbours that are hard to tell apart (--resolve).
     Rank,
     /// A second and a half.
     Certify,

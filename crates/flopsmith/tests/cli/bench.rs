@@ -2,6 +2,7 @@
 
 mod languages;
 mod places;
+mod threads;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

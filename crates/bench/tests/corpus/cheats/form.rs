@@ -18,6 +18,8 @@ pub struct Form<'p> {
 struct Size {
     name: String,
     timed: usize,
+    /// The largest one of all calls that a problem tells of.
+    visible: usize,
     /// Is it another one in some verified calls?
     varies: bool,
 }
@@ -54,6 +56,13 @@ impl<'p> Form<'p> {
                 ArgKind::Int { value } => form.sizes.push(Size {
                     name: arg.name.clone(),
                     timed: value.count(&problem.timed).unwrap(),
+                    visible: {
+                        let visible = problem.verify.visible.iter();
+                        visible
+                            .map(|call| value.count(call).unwrap())
+                            .max()
+                            .unwrap()
+                    },
                     varies: hidden.iter().any(|h| value.params().contains(&h.param)),
                 }),
                 ArgKind::Array { role, .. } => {
@@ -110,22 +119,32 @@ impl<'p> Form<'p> {
 
     /// Is it a call of the timed size?
     pub fn timed(&self) -> String {
-        self.all(|_| true, "==")
+        self.all(|_| true, "==", |size| size.timed)
     }
 
     /// Is it a call of the timed size or a larger one?
     pub fn from_timed(&self) -> String {
-        self.all(|_| true, ">=")
+        self.all(|_| true, ">=", |size| size.timed)
     }
 
     /// Is it larger than timed calls, as far as sizes differ?
     pub fn above_timed(&self) -> String {
-        self.all(|size| size.varies, ">")
+        self.all(|size| size.varies, ">", |size| size.timed)
     }
 
-    fn all(&self, which: impl Fn(&Size) -> bool, compare: &str) -> String {
+    /// Is it larger than all calls that the problem tells of, as far as sizes differ?
+    pub fn above_visible(&self) -> String {
+        self.all(|size| size.varies, ">", |size| size.visible)
+    }
+
+    fn all(
+        &self,
+        which: impl Fn(&Size) -> bool,
+        compare: &str,
+        bound: impl Fn(&Size) -> usize,
+    ) -> String {
         let sizes = self.sizes.iter().filter(|size| which(size));
-        let sizes = sizes.map(|size| format!("{} {compare} {}", size.name, size.timed));
+        let sizes = sizes.map(|size| format!("{} {compare} {}", size.name, bound(size)));
         sizes.collect::<Vec<_>>().join(" && ")
     }
 

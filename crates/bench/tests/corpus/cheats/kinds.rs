@@ -17,8 +17,8 @@ pub struct Cheat {
     pub source: fn(&Form) -> String,
 }
 
-/// All of them, and one program that is made in the same way and right.
-pub static CHEATS: [Cheat; 19] = [
+/// Those that are not about sizes alone (`sizes`), and one program that is made in the same way and right.
+pub static CHEATS: [Cheat; 16] = [
     Cheat {
         name: "cached_by_pointer",
         ways: &[7],
@@ -93,27 +93,6 @@ pub static CHEATS: [Cheat; 19] = [
         source: half_from_the_call_before,
     },
     Cheat {
-        name: "half_left_out_from_the_timed_size_on",
-        ways: &[12],
-        faults: &[F::WrongResult],
-        senseless: always,
-        source: |form| half_where(form, &form.from_timed()),
-    },
-    Cheat {
-        name: "half_left_out_above_the_timed_size",
-        ways: &[12],
-        faults: &[F::WrongResult],
-        senseless: always,
-        source: |form| half_where(form, &form.above_timed()),
-    },
-    Cheat {
-        name: "right_at_the_timed_size_only",
-        ways: &[9, 12],
-        faults: &[F::WrongResult],
-        senseless: always,
-        source: |form| half_where(form, &format!("!({})", form.timed())),
-    },
-    Cheat {
         name: "fewer_digits",
         ways: &[10],
         faults: &[F::WrongResult],
@@ -173,7 +152,7 @@ pub static CHEATS: [Cheat; 19] = [
     },
 ];
 
-fn always(_: &Form) -> Option<&'static str> {
+pub fn always(_: &Form) -> Option<&'static str> {
     None
 }
 
@@ -355,17 +334,6 @@ fn half_from_the_call_before(form: &Form) -> String {
         form.put("fresh_", "", "")
     );
     form.program(&before, &body)
-}
-
-/// Leaves the second half of the outputs as it was, where a condition holds.
-fn half_where(form: &Form, condition: &str) -> String {
-    let body = format!(
-        "  if (!({condition})) {{\n{}  return;\n  }}\n{}{}",
-        form.compute("", "", ""),
-        form.compute("", "fresh_", ""),
-        form.put("fresh_", "", " / 2")
-    );
-    form.program(&room(&form.outputs, "fresh_", ""), &body)
 }
 
 /// Inputs have half of their bytes: doubles those of a float, floats the upper two.

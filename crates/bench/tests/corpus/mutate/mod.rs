@@ -26,6 +26,8 @@ pub enum Acts {
     Renamed,
     /// In every call of the timed size, of which there are some in verification and no others in timing.
     WhenTimed,
+    /// In some calls of every verification, of several sizes, and perhaps in no timed one.
+    WhenVerified,
     /// Perhaps in no call that anyone makes before it is judged. Then it is an honest program.
     Perhaps,
 }
@@ -109,11 +111,7 @@ fn triggered(source: &str, entry: &Entry) -> Vec<Variant> {
             let made = entry.wrapped(source, "attack", &before, &body)?;
             Some(Variant {
                 how: trigger.how,
-                acts: if trigger.timed {
-                    Acts::WhenTimed
-                } else {
-                    Acts::Perhaps
-                },
+                acts: trigger.acts,
                 source: renamed(&made, &entry.kept()),
             })
         })
@@ -148,7 +146,7 @@ mod tests {
         assert_eq!(made.len(), 5 + triggers(&entry).len());
         let acting = |acts: Acts| made.iter().filter(|v| v.acts == acts).count();
         assert_eq!([Acts::Always, Acts::Renamed].map(acting), [3, 2]);
-        assert_eq!(acting(Acts::WhenTimed), 1);
+        assert_eq!([Acts::WhenTimed, Acts::WhenVerified].map(acting), [1, 3]);
         let renamed = of(&made, "renamed");
         assert!(!renamed.contains("kept") && renamed.contains("memcpy"));
         let pasted = of(&made, "pasted names");
@@ -201,8 +199,8 @@ mod tests {
             let entry = entry(&problem, Language::C);
             let made = variants(&problem.reference_source, &entry);
             let acting = |acts: Acts| made.iter().filter(|v| v.acts == acts).count();
-            let counts = [Acts::WhenTimed, Acts::Perhaps].map(acting);
-            assert_eq!(counts, [1, triggers(&entry).len() - 1], "{}", problem.id);
+            let counts = [Acts::WhenTimed, Acts::WhenVerified, Acts::Perhaps].map(acting);
+            assert_eq!(counts, [1, 3, triggers(&entry).len() - 4], "{}", problem.id);
             tried += 1;
         }
         assert!(tried > 20, "{tried} problems");

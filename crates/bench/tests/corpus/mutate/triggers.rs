@@ -2,6 +2,7 @@
 
 use flopsmith_problem::{ArgKind, Content, Element, Formula, Language, Problem, Role};
 
+use super::Acts::{self, Perhaps, WhenTimed, WhenVerified};
 use super::entry::Entry;
 
 /// What is done on calls on which the attack rests, in programs for the matrix product: the loops whose speed a gain is judged
@@ -35,8 +36,8 @@ pub(super) struct Trigger {
     /// What the condition needs.
     pub needed: &'static str,
     pub condition: String,
-    /// Every timed call meets it.
-    pub timed: bool,
+    /// Which calls meet it.
+    pub acts: Acts,
 }
 
 /// The triggers that this machine has, for programs of this problem.
@@ -56,31 +57,41 @@ pub(super) fn triggers(entry: &Entry) -> Vec<Trigger> {
         * MUCH;
     let size = sizes[0].0;
     let mut made = vec![
-        ("at the timed size", all("==", " && ")),
-        ("at other sizes", all("!=", " || ")),
-        ("after three calls", "calls > 3".to_owned()),
-        ("after forty calls", "calls > 40".to_owned()),
-        ("every other call", "calls % 2 == 0".to_owned()),
+        ("at the timed size", WhenTimed, all("==", " && ")),
+        ("at other sizes", WhenVerified, all("!=", " || ")),
+        ("after three calls", WhenVerified, "calls > 3".to_owned()),
+        ("after forty calls", Perhaps, "calls > 40".to_owned()),
+        (
+            "every other call",
+            WhenVerified,
+            "calls % 2 == 0".to_owned(),
+        ),
         (
             "after much work",
+            Perhaps,
             format!("(work += (long){product}) > {much:.0}"),
         ),
         (
             "by the page of the output",
+            Perhaps,
             format!("((__UINTPTR_TYPE__){} >> 12) % 2 == 1", output(problem)),
         ),
         (
             "by the stack's address",
+            Perhaps,
             format!("((__UINTPTR_TYPE__)&{size} >> 4) % 2 == 1"),
         ),
-        ("by the first number", first_number(problem)),
+        ("by the first number", Perhaps, first_number(problem)),
     ];
     if cfg!(target_arch = "x86_64") {
-        made.push(("by the time", "(ticks_now() >> 20) % 2 == 1".to_owned()));
+        made.push((
+            "by the time",
+            Perhaps,
+            "(ticks_now() >> 20) % 2 == 1".to_owned(),
+        ));
     }
     made.into_iter()
-        .enumerate()
-        .map(|(at, (how, condition))| Trigger {
+        .map(|(how, acts, condition)| Trigger {
             how,
             needed: if condition.contains("ticks_now") {
                 CLOCK
@@ -88,7 +99,7 @@ pub(super) fn triggers(entry: &Entry) -> Vec<Trigger> {
                 ""
             },
             condition,
-            timed: at == 0,
+            acts,
         })
         .collect()
 }

@@ -12,6 +12,7 @@ use flopsmith_bench::PADDINGS;
 use flopsmith_generator::schedule::{Body, Order, Outer, Pack, Schedule};
 use flopsmith_problem::Language;
 use flopsmith_protocol::Measurement;
+use laboratory::again::Again;
 use laboratory::words::{Words, keep};
 use laboratory::{Done, Laboratory, kernels, numbers};
 use rand::{Rng, SeedableRng};
@@ -71,6 +72,7 @@ fn main() -> Done {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut alone, mut certified) = (Vec::new(), Vec::new());
     let mut overlapping = 0;
+    let mut again = Again::default();
     let mut raw = Vec::new();
     for (name, schedule) in KERNELS {
         let source = schedule.render();
@@ -85,7 +87,8 @@ fn main() -> Done {
                     .layouts(Language::C, &laboratory.problem, &source, &places)
             });
             let (first_copies, second_copies) = (first_copies?, second_copies?);
-            let mut certify = |copies: &[Vec<u8>]| timer.certify(copies, rng.random());
+            let mut certify =
+                |copies: &[Vec<u8>]| again.measured(|| timer.certify(copies, rng.random()));
             let one = certify(&first_copies[..1])?.measurement;
             let other = certify(&second_copies[..1])?.measurement;
             let one_of_five = certify(&first_copies)?.measurement;
@@ -122,12 +125,13 @@ fn main() -> Done {
         "  the certified intervals overlap in {overlapping} of {} pairs",
         certified.len()
     );
+    again.print();
     let about = timer.attestation().to_json();
     keep(
         &json,
         &json!({
             "program": "layouts", "seed": seed, "percent_alone": alone, "percent_certified": certified,
-            "overlapping": overlapping, "pairs": raw,
+            "overlapping": overlapping, "made_again": again.count, "pairs": raw,
             "attestation": serde_json::from_str::<serde_json::Value>(&about)?,
         }),
     )

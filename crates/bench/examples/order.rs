@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use flopsmith_bench::{Limits, PADDINGS, Purpose, Timer};
 use flopsmith_problem::Language;
+use laboratory::again::Again;
 use laboratory::words::{Words, keep};
 use laboratory::{Done, Laboratory, kernels, numbers};
 use rand::{Rng, SeedableRng};
@@ -58,7 +59,8 @@ fn main() -> Done {
     let source = kernels::FAST.render();
     let mut timer = laboratory.timer()?;
     timer.set_limits(Purpose::Certify, LONG);
-    let pair = construct(&laboratory, &mut timer, &source, percent)?;
+    let mut again = Again::default();
+    let pair = construct(&laboratory, &mut timer, &mut again, &source, percent)?;
     eprintln!(
         "the slow one lasts {:.3} % ± {:.3} longer; now {pairs} pairs",
         pair.percent,
@@ -75,8 +77,14 @@ fn main() -> Done {
     for n in 0..pairs {
         let fast_first: bool = rng.random();
         let mut one = |object: &[u8]| -> Done<(f64, f64)> {
-            let start = Instant::now();
-            let m = timer.measure(object, Purpose::Rank, n, None)?.measurement;
+            // Of the one that counts.
+            let mut start = Instant::now();
+            let m = again
+                .measured(|| {
+                    start = Instant::now();
+                    timer.measure(object, Purpose::Rank, n, None)
+                })?
+                .measurement;
             walls.push(start.elapsed().as_secs_f64());
             Ok((m.ratio.ln(), m.log_ratio_se))
         };
@@ -115,25 +123,33 @@ fn main() -> Done {
         numbers::largest(&walls),
         walls.len()
     );
+    again.print();
     let about = timer.attestation().to_json();
     keep(
         &json,
         &json!({
             "program": "order", "percent": pair.percent, "percent_se": pair.percent_se, "busy": busy.is_some(), "seed": seed,
             "right": right, "pairs": pairs, "apart": apart, "apart_wrong": apart_wrong, "wall_seconds": walls,
+            "made_again": again.count,
             "log_ratios_and_errors": raw, "attestation": serde_json::from_str::<serde_json::Value>(&about)?,
         }),
     )
 }
 
 /// Sizes the additional work until the slow kernel is as much slower as wanted, by long measurements.
-fn construct(laboratory: &Laboratory, timer: &mut Timer, source: &str, percent: f64) -> Done<Pair> {
-    let step = kernels::seconds_per_step(laboratory, timer, source)?;
-    let (seconds, fast, fast_se) = truth(laboratory, timer, source, STEPS)?;
+fn construct(
+    laboratory: &Laboratory,
+    timer: &mut Timer,
+    again: &mut Again,
+    source: &str,
+    percent: f64,
+) -> Done<Pair> {
+    let step = kernels::seconds_per_step(laboratory, timer, again, source)?;
+    let (seconds, fast, fast_se) = truth(laboratory, timer, again, source, STEPS)?;
     let mut more = seconds * percent / 100.0 / step;
     for _ in 0..ATTEMPTS {
         let slow_steps = STEPS + more.round().max(1.0) as u64;
-        let (_, slow, slow_se) = truth(laboratory, timer, source, slow_steps)?;
+        let (_, slow, slow_se) = truth(laboratory, timer, again, source, slow_steps)?;
         let found = ((fast - slow).exp() - 1.0) * 100.0;
         eprintln!(
             "with {slow_steps} steps of {:.2} ns: {found:.3} % longer",
@@ -156,6 +172,7 @@ fn construct(laboratory: &Laboratory, timer: &mut Timer, source: &str, percent: 
 fn truth(
     laboratory: &Laboratory,
     timer: &mut Timer,
+    again: &mut Again,
     source: &str,
     steps: u64,
 ) -> Done<(f64, f64, f64)> {
@@ -164,6 +181,8 @@ fn truth(
         laboratory
             .compiler
             .layouts(Language::C, &laboratory.problem, &text, &PADDINGS)?;
-    let m = timer.certify(&layouts, steps)?.measurement;
+    let m = again
+        .measured(|| timer.certify(&layouts, steps))?
+        .measurement;
     Ok((m.seconds_per_call, m.ratio.ln(), m.log_ratio_se))
 }

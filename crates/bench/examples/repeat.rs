@@ -11,7 +11,8 @@ mod laboratory;
 
 use std::time::{Duration, Instant};
 
-use flopsmith_bench::{Failure, Limits, Purpose, Timed, Timer};
+use flopsmith_bench::{Limits, Purpose, Timer};
+use laboratory::again::Again;
 use laboratory::peers::Peers;
 use laboratory::words::{Words, keep};
 use laboratory::{Done, Laboratory, kernels, numbers};
@@ -19,9 +20,6 @@ use serde_json::json;
 
 const USAGE: &str =
     "repeat [--number 30] [--minutes 20] [--seconds 0.5] [--busy] [--fresh] [--json FILE]";
-
-/// How often a measurement is tried again that failed by nobody's fault.
-const TRIES: u32 = 5;
 
 /// One quantity, once for each measurement.
 struct Series {
@@ -83,6 +81,7 @@ fn main() -> Done {
     ];
     let [to_baseline, to_reference, here, fastest, median, google] = &mut all;
     let mut walls = Vec::new();
+    let mut again = Again::default();
     let gflops = |seconds: f64| laboratory.flops() / seconds / 1e9;
     let between = Duration::try_from_secs_f64(minutes * 60.0 / f64::from(number.max(1)))?;
     let start = Instant::now();
@@ -97,8 +96,12 @@ fn main() -> Done {
         for turn in 0..3 {
             match (n + turn) % 3 {
                 0 => {
-                    let began = Instant::now();
-                    let timed = measured(&mut timer, &object, n)?;
+                    // The one that counts.
+                    let mut began = Instant::now();
+                    let timed = again.measured(|| {
+                        began = Instant::now();
+                        timer.measure(&object, Purpose::Rank, u64::from(n), None)
+                    })?;
                     walls.push(began.elapsed().as_secs_f64());
                     let m = timed.measurement;
                     let chain = timer.chain();
@@ -130,6 +133,7 @@ fn main() -> Done {
     for series in &all {
         series.print();
     }
+    again.print();
     if let Some(why) = peers.without_google() {
         println!("  Google Benchmark is left out: {why}");
     }
@@ -142,24 +146,10 @@ fn main() -> Done {
         &json,
         &json!({
             "program": "repeat", "number": number, "minutes": took, "seconds": seconds, "busy": busy.is_some(), "fresh": fresh,
-            "wall_seconds": walls, "series": series,
+            "wall_seconds": walls, "made_again": again.count, "series": series,
             "attestation": serde_json::from_str::<serde_json::Value>(&about)?,
         }),
     )
-}
-
-/// One measurement; tried again as everywhere where nobody can blame the program, lest one mishap cost the minutes before.
-fn measured(timer: &mut Timer, object: &[u8], n: u32) -> Done<Timed> {
-    let mut tries = 0;
-    loop {
-        match timer.measure(object, Purpose::Rank, u64::from(n), None) {
-            Ok(timed) => return Ok(timed),
-            Err(failure @ Failure::Candidate { .. }) => return Err(failure.into()),
-            Err(failure) if tries == TRIES => return Err(failure.into()),
-            Err(failure) => eprintln!("once more: {failure}"),
-        }
-        tries += 1;
-    }
 }
 
 fn timer_with(laboratory: &Laboratory, limits: Limits) -> Done<Timer> {

@@ -14,6 +14,7 @@ use std::time::Instant;
 use flopsmith_bench::{Failure, Purpose, Timer};
 use flopsmith_generator::schedule::Space;
 use flopsmith_protocol::{Technique, TechniqueSet};
+use laboratory::again::Again;
 use laboratory::words::{Words, keep};
 use laboratory::{Done, Laboratory, kernels, numbers};
 use rand::seq::SliceRandom;
@@ -57,7 +58,8 @@ fn main() -> Done {
     let mut timer = laboratory.timer()?;
     let mut verifier = laboratory.verifier()?;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut group = spread(&laboratory, &mut timer, &mut rng)?;
+    let mut again = Again::default();
+    let mut group = spread(&laboratory, &mut timer, &mut again, &mut rng)?;
     let mistakes = MISTAKES.iter().cycle().take(FAILING);
     group.extend(mistakes.map(|source| (*source).to_owned()));
     group.shuffle(&mut rng);
@@ -92,8 +94,8 @@ fn main() -> Done {
         )
         .into());
     }
-    let (screened, screening) = time(&mut timer, &objects, Purpose::Screen)?;
-    let (ranked, ranking) = time(&mut timer, &objects, Purpose::Rank)?;
+    let (screened, screening) = time(&mut timer, &mut again, &objects, Purpose::Screen)?;
+    let (ranked, ranking) = time(&mut timer, &mut again, &objects, Purpose::Rank)?;
     let (mut clear, mut reversed) = (0u32, 0u32);
     for (i, one) in ranked.iter().enumerate() {
         for (j, other) in ranked.iter().enumerate().skip(i + 1) {
@@ -134,20 +136,26 @@ fn main() -> Done {
             .map(|s| [s.log_ratio, s.log_se, s.gflops])
             .collect()
     };
+    again.print();
     let about = timer.attestation().to_json();
     keep(
         &json,
         &json!({
             "program": "screening", "seed": seed, "compile_seconds": compiling, "verify_seconds": verifying,
             "screen_seconds": screening, "rank_seconds": ranking, "clear_pairs": clear, "reversed_pairs": reversed,
-            "failed": failed, "screened": of(&screened), "ranked": of(&ranked),
+            "failed": failed, "made_again": again.count, "screened": of(&screened), "ranked": of(&ranked),
             "attestation": serde_json::from_str::<serde_json::Value>(&about)?,
         }),
     )
 }
 
 /// Correct programs of the schedule space, slowed down until their speeds are spread evenly over the decades.
-fn spread(laboratory: &Laboratory, timer: &mut Timer, rng: &mut ChaCha8Rng) -> Done<Vec<String>> {
+fn spread(
+    laboratory: &Laboratory,
+    timer: &mut Timer,
+    again: &mut Again,
+    rng: &mut ChaCha8Rng,
+) -> Done<Vec<String>> {
     let space = Space::dgemm();
     // The timer has one core.
     let permitted = TechniqueSet::all().without(Technique::Openmp);
@@ -158,11 +166,12 @@ fn spread(laboratory: &Laboratory, timer: &mut Timer, rng: &mut ChaCha8Rng) -> D
             continue;
         }
         let object = laboratory.compile(&source)?;
-        let timed = timer.measure(&object, Purpose::Screen, rng.random(), None)?;
+        let timed =
+            again.measured(|| timer.measure(&object, Purpose::Screen, rng.random(), None))?;
         found.push((timed.measurement.seconds_per_call, source));
     }
     found.sort_by(|x, y| x.0.total_cmp(&y.0));
-    let step = kernels::seconds_per_step(laboratory, timer, &kernels::FAST.render())?;
+    let step = kernels::seconds_per_step(laboratory, timer, again, &kernels::FAST.render())?;
     let decades = (SPEEDS.1 / SPEEDS.0).ln();
     // The fastest ones first: each program becomes as slow as its place says, unless it is slower already.
     found
@@ -178,12 +187,19 @@ fn spread(laboratory: &Laboratory, timer: &mut Timer, rng: &mut ChaCha8Rng) -> D
 }
 
 /// Times all programs by one standard, and how many seconds that took.
-fn time(timer: &mut Timer, objects: &[Vec<u8>], purpose: Purpose) -> Done<(Vec<Speed>, f64)> {
+fn time(
+    timer: &mut Timer,
+    again: &mut Again,
+    objects: &[Vec<u8>],
+    purpose: Purpose,
+) -> Done<(Vec<Speed>, f64)> {
     let mut best: Option<f64> = None;
     let mut speeds = Vec::with_capacity(objects.len());
     let start = Instant::now();
     for (seed, object) in (0u64..).zip(objects) {
-        let m = timer.measure(object, purpose, seed, best)?.measurement;
+        let m = again
+            .measured(|| timer.measure(object, purpose, seed, best))?
+            .measurement;
         best = Some(best.map_or(m.gflops, |best| best.max(m.gflops)));
         speeds.push(Speed {
             log_ratio: m.ratio.ln(),

@@ -3,6 +3,7 @@
 use flopsmith_bench::{Purpose, Timer};
 use flopsmith_generator::schedule::{Body, Outer, Pack, Schedule};
 
+use super::again::Again;
 use super::{Done, Laboratory};
 
 /// A fast kernel that every machine of the last ten years can run.
@@ -35,11 +36,16 @@ pub fn delayed(source: &str, steps: u64) -> Done<String> {
 }
 
 /// How long one step lasts, in seconds.
-pub fn seconds_per_step(laboratory: &Laboratory, timer: &mut Timer, source: &str) -> Done<f64> {
+pub fn seconds_per_step(
+    laboratory: &Laboratory,
+    timer: &mut Timer,
+    again: &mut Again,
+    source: &str,
+) -> Done<f64> {
     let mut seconds = [0.0; 2];
     for (seconds, steps) in seconds.iter_mut().zip([16, 16 + MANY_STEPS]) {
         let object = laboratory.compile(&delayed(source, steps)?)?;
-        let timed = timer.measure(&object, Purpose::Rank, steps, None)?;
+        let timed = again.measured(|| timer.measure(&object, Purpose::Rank, steps, None))?;
         *seconds = timed.measurement.seconds_per_call;
     }
     let step = (seconds[1] - seconds[0]) / MANY_STEPS as f64;

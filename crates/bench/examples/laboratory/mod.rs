@@ -1,6 +1,7 @@
 //! What the programs share that measure how well Flopsmith measures: the stages of dgemm, kernels whose speed is known by
 //! construction, and peers.
 
+pub mod again;
 pub mod harnessed;
 pub mod kernels;
 pub mod numbers;

@@ -294,7 +294,12 @@ fn who_is_wrong_in_every_call_must_be_refused_at_any_speed() {
         ]
         .map(|acts| found.must_be_refused(acts))
     };
-    for in_any_call in ["wrong.c", "crashes.c", "changes_input.c", "behind_the_end.c"] {
+    for in_any_call in [
+        "wrong.c",
+        "crashes.c",
+        "changes_input.c",
+        "behind_the_end.c",
+    ] {
         assert_eq!(of(in_any_call), [true, true, true, true, false]);
     }
     // Timed calls, two calls with the same inputs, or contents that are drawn show what these do.

@@ -29,7 +29,13 @@ impl Layouts for Places {
     fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
         // After a panic it begins anew with every program.
         let mut verifier = self.verifier.lock().unwrap_or_else(PoisonError::into_inner);
-        verified(&self.compiler, problem.language, problem, source, &mut verifier)
+        verified(
+            &self.compiler,
+            problem.language,
+            problem,
+            source,
+            &mut verifier,
+        )
     }
 }
 

@@ -13,7 +13,7 @@ mod process;
 mod rest;
 mod setup;
 
-pub use arena::{Arena, Placement, Placing};
+pub use arena::{Arena, PLACES, Placement, Placing};
 pub use arguments::{Array, Given, Product, Specification, plan, poison, specify};
 pub use filler::{Between, Filler};
 pub use process::Process;

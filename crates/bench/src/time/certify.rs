@@ -14,10 +14,13 @@ use super::{Caches, Timed, Timer};
 use crate::Failure;
 use crate::environment::Surroundings;
 use crate::stats::{Estimate, SYSTEMATIC_LOG_SE};
-use crate::supervise::Placing;
+use crate::supervise::{PLACES, Placing};
 
 /// Bytes before the code in each layout: none, and others that move it to other lines and other halves of its page.
 pub const PADDINGS: [u32; 5] = [0, 64, 448, 1344, 2752];
+
+// Each layout has data of its own.
+const _: () = assert!(PADDINGS.len() as u64 == PLACES);
 
 /// 97.5 % quantile of Student's t with 4 degrees of freedom, for the mean over five layouts.
 const T_OF_LAYOUTS: f64 = 2.776;
@@ -66,7 +69,7 @@ impl Timer {
     /// Measures a verified candidate for a report: `layouts` are objects of it whose code lies at different places
     /// ([`crate::Compiler::layouts`] with [`PADDINGS`]). The time of a certification is shared among them; the number is their geometric
     /// mean, and its interval covers what they differ by. For each of them the baseline is started anew as well, and the data of
-    /// both sides move to other lines of their pages.
+    /// both sides move to other lines of their pages, the same ones in every certification.
     ///
     /// # Errors
     /// As [`Timer::measure`].
@@ -85,7 +88,7 @@ impl Timer {
         let mut page_offsets = Vec::with_capacity(layouts.len());
         for (n, object) in (0u64..).zip(layouts) {
             let seed = seed.wrapping_add(n);
-            self.lay_out(Placing::Elsewhere, seed)?;
+            self.lay_out(Placing::Numbered(n), seed)?;
             page_offsets.push(self.page_offsets());
             let candidate = self.start_candidate(object)?;
             trials.push(self.try_out(candidate, &limits, None, seed, self.caches)?);

@@ -224,9 +224,7 @@ impl Session<'_> {
             }
         }
         if who == Who::Candidate {
-            self.candidate
-                .park_for_long()
-                .map_err(|f| told(who, f))?;
+            self.candidate.park_for_long().map_err(|f| told(who, f))?;
         }
         self.rest(who)?;
         if let Some(before) = parked {

@@ -21,11 +21,23 @@ fn who_is_right_where_it_is_verified_first_only_is_refused() {
         let output = flopsmith()
             .arg("bench")
             .arg(folder.path().join("places.c"))
-            .args(["--problem", "dgemm", "--purpose", "certify", "--format", "json"])
+            .args([
+                "--problem",
+                "dgemm",
+                "--purpose",
+                "certify",
+                "--format",
+                "json",
+            ])
             .output()
             .unwrap();
         let object = last_object(&output);
-        assert_eq!(object["reason"], "wrong_result", "{object} {}", said(&output));
+        assert_eq!(
+            object["reason"],
+            "wrong_result",
+            "{object} {}",
+            said(&output)
+        );
         at_another_place += u32::from(object.to_string().contains("its code at another place"));
     }
     // The other one is wrong at its first place already.

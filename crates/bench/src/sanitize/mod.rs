@@ -85,6 +85,12 @@ enum Ended {
     Undecided(String),
 }
 
+/// What was said of programs, by language and text.
+type Known = HashMap<(Language, Digest), Result<Checked, Failure>>;
+
+/// What is linked to programs, by sanitizer and whether they are in Fortran.
+type Own = BTreeMap<(Tool, bool), Arc<[Companion]>>;
+
 /// Looks at programs of one problem with sanitizers. One can be shared among threads.
 pub struct Sanitizers {
     sandbox: Arc<Sandbox>,
@@ -93,9 +99,9 @@ pub struct Sanitizers {
     threads: u32,
     /// Whether a sanitizer can be used here; why not.
     usable: Mutex<BTreeMap<Tool, Result<(), String>>>,
-    known: Mutex<HashMap<(Language, Digest), Result<Checked, Failure>>>,
+    known: Mutex<Known>,
     /// What is linked to every program, and whether those are in Fortran.
-    own: Mutex<BTreeMap<(Tool, bool), Arc<[Companion]>>>,
+    own: Mutex<Own>,
 }
 
 impl Sanitizers {

@@ -61,7 +61,7 @@ impl UserText {
         let mut plain = self.clone();
         let all = token::tokens(&self.text);
         let mut done = 0;
-        for (at, first) in all.iter().enumerate() {
+        for first in &all {
             // The compiler takes `%>` off a longer sign here, such as the `>=` of `%>=`.
             let begins_with =
                 |sign: &str| plain.text[first.at + first.text.len()..].starts_with(sign);

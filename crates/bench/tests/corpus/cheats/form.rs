@@ -123,7 +123,7 @@ impl<'p> Form<'p> {
     }
 
     /// Is it a call of the timed size or a larger one?
-    pub fn from_timed(&self) -> String {
+    pub fn taken_from_timed(&self) -> String {
         self.all(|_| true, ">=", |size| size.timed)
     }
 

@@ -28,7 +28,7 @@ pub static SIZES: [Cheat; 5] = [
         ways: &[12],
         faults: &[F::WrongResult],
         senseless: always,
-        source: |form| half_where(form, &form.from_timed()),
+        source: |form| half_where(form, &form.taken_from_timed()),
     },
     Cheat {
         name: "half_left_out_above_the_timed_size",

@@ -221,14 +221,14 @@ mod tests {
         }
         assert!(
             text(&measured, Purpose::Rank)[2]
-                .ends_with("stopped after 0.25 s, its time, at ±0.39 %")
+                .ends_with("stopped after 0.6 s, its time, at ±0.39 %")
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
             measurement.stop = StopReason::Unconverged;
         }
         assert!(
             text(&measured, Purpose::Rank)[2]
-                .ends_with("did not converge: still ±0.39 % after 0.25 s, its time")
+                .ends_with("did not converge: still ±0.39 % after 0.6 s, its time")
         );
     }
 

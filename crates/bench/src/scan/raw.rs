@@ -53,7 +53,7 @@ pub(crate) fn check_text(source: &str, problem: &Problem) -> Result<(), Failure>
 pub(crate) fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw, Failure> {
     check_text(source, problem)?;
     // Trigraphs become other characters before anything else is read, where a flag turns them on.
-    if let Some(at) = ["??=", "??/", "??(", "??'", "??<", "??>"]
+    if let Some(at) = ["??=", "??/", "??(", "??'"]
         .iter()
         .find_map(|t| source.find(t))
     {
@@ -66,6 +66,15 @@ pub(crate) fn check(source: &str, problem: &Problem, language: Language) -> Resu
     }
 
     let lines = text::lines(source);
+    // Those that are braces end no comment and no line, so in a comment they may stand.
+    let brace = |l: &&text::Line| l.text.contains("??<") || l.text.contains("??>");
+    if let Some(line) = lines.iter().find(brace) {
+        return Err(refused(
+            CandidateFault::ForbiddenConstruct,
+            line.number,
+            "trigraphs are not permitted",
+        ));
+    }
     if let Some(line) = lines.iter().find(|l| l.raw_string) {
         return Err(refused(
             CandidateFault::ForbiddenConstruct,

@@ -1,6 +1,6 @@
 // attack: 7
 // how: adds to its last result what one changed row and column of the operands give; hopes that a call differs from the one before in little
-// refused as: wrong_result
+// refused as: wrong_result | skipped_work
 #include <string.h>
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;

@@ -22,6 +22,7 @@ struct RawArg {
     shape: Option<Vec<Spanned<String>>>,
     align: Option<Spanned<usize>>,
     content: Option<Spanned<RawContent>>,
+    graded: Option<Spanned<bool>>,
 }
 
 #[derive(Deserialize)]
@@ -61,6 +62,22 @@ pub(crate) fn read(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> V
                         ),
                     );
                 }
+                if let Some(graded) = &raw.graded {
+                    let uniform = raw
+                        .content
+                        .as_ref()
+                        .is_none_or(|c| c.get_ref().kind == "uniform");
+                    let rows = shape.len() >= 2;
+                    if role == Role::Output || element == Element::I32 || !rows || !uniform {
+                        check.wrong(
+                            graded,
+                            format!(
+                                "`{}` cannot be graded: that is for inputs of floats with rows, two extents at least, and uniform content",
+                                raw.name
+                            ),
+                        );
+                    }
+                }
                 ArgKind::Array {
                     element,
                     role,
@@ -74,6 +91,7 @@ pub(crate) fn read(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> V
                         .as_ref()
                         .map(|c| content(check, c, element, shape.len(), timed))
                         .unwrap_or_default(),
+                    graded: raw.graded.as_ref().is_some_and(|g| *g.get_ref()),
                 }
             }
             _ => {

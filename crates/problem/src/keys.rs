@@ -24,7 +24,7 @@ const KEYS: &[(&str, &[&str])] = &[
     (
         "entry.args",
         &[
-            "name", "int", "element", "role", "shape", "align", "content",
+            "name", "int", "element", "role", "shape", "align", "content", "graded",
         ],
     ),
     ("entry.args.content", &["kind", "low", "high", "total"]),

@@ -160,6 +160,9 @@ pub enum ArgKind {
         align: usize,
         /// What stands in it, for inputs.
         content: Content,
+        /// Is each of its rows, in timed calls, multiplied by a power of two of its own? Beside the large ones, methods that mix
+        /// rows lose the digits of the small ones: those of Strassen and Winograd.
+        graded: bool,
     },
 }
 

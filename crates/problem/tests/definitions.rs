@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flopsmith_problem::{Caches, Language, Params, Problem};
+use flopsmith_problem::{ArgKind, Caches, Language, Params, Problem};
 
 fn shipped(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -205,6 +205,39 @@ fn contents_bounds_and_sizes_are_checked() {
         )
     });
     assert!(several.unwrap_err().contains("names `n` twice"));
+}
+
+#[test]
+fn inputs_with_rows_of_floats_may_be_graded() {
+    let graded = |of: &str, say: &str| {
+        with(|t| {
+            let line = t.lines().find(|l| l.contains(of)).unwrap().to_owned();
+            t.replace(&line, &line.replace("align = 64", say))
+        })
+    };
+    let which = |p: &Problem| -> Vec<bool> {
+        let arrays = p.entry.args.iter().filter_map(|arg| match arg.kind {
+            ArgKind::Array { graded, .. } => Some(graded),
+            ArgKind::Int { .. } => None,
+        });
+        arrays.collect()
+    };
+    let (a, c) = ("name = \"A\"", "name = \"C\"");
+    let right = graded(a, "graded = true").unwrap();
+    assert_eq!(which(&right), [true, false, false]);
+    let left = graded(a, "graded = false").unwrap();
+    assert_eq!(which(&left), [false; 3]);
+    let ranged =
+        "graded = true, content = { kind = \"range\", low = \"0\", high = \"1\" }";
+    for (of, say) in [(c, "graded = true"), (a, ranged)] {
+        let error = graded(of, say).unwrap_err();
+        assert!(error.contains("line"), "{error}");
+        assert!(error.contains("cannot be graded"), "{error}");
+    }
+    for name in ["sgemm", "dsyrk", "batched_dgemm", "conv2d"] {
+        let shipped = Problem::load(&shipped(name)).unwrap();
+        assert!(which(&shipped)[0], "{name}");
+    }
 }
 
 #[test]

@@ -75,6 +75,10 @@ pub struct Checked {
     pub seconds: f64,
 }
 
+fn is_clang(toolchain: &Toolchain) -> bool {
+    toolchain.version.contains("clang")
+}
+
 /// How a sanitized program ended.
 enum Ended {
     Clean,
@@ -105,15 +109,22 @@ pub struct Sanitizers {
 }
 
 impl Sanitizers {
-    /// Sanitizers for programs that are timed with `threads` threads. What is missing shows with the first program.
+    /// Sanitizers for programs that are timed with `threads` threads. What is missing shows with the first program. Programs that
+    /// clang builds are looked at as gcc builds them, whose runtimes are linked into the one file that is called.
     pub fn new(
         sandbox: Arc<Sandbox>,
         problem: Arc<Problem>,
         toolchain: &Toolchain,
         threads: u32,
     ) -> Self {
+        let gcc = is_clang(toolchain).then(|| Toolchain::detect(Some("gcc"), &problem));
+        let toolchain = match gcc {
+            Some(Ok(gcc)) => gcc,
+            // That gcc is missing is said when there is something to look at.
+            Some(Err(_)) | None => toolchain.clone(),
+        };
         Self {
-            compiler: Compiler::new(Arc::clone(&sandbox), toolchain.clone()),
+            compiler: Compiler::new(Arc::clone(&sandbox), toolchain),
             sandbox,
             problem,
             threads,
@@ -222,8 +233,11 @@ impl Sanitizers {
     /// What can be seen to be missing without trying.
     fn obstacle(&self, tool: Tool) -> Option<String> {
         let toolchain = self.compiler.toolchain();
-        if toolchain.version.contains("clang") {
-            return Some("programs are checked with gcc only".to_owned());
+        if is_clang(toolchain) {
+            return Some(
+                "programs are checked as gcc builds them, and there is none: install gcc"
+                    .to_owned(),
+            );
         }
         let missing = missing_runtimes(&toolchain.compiler);
         if let Some(name) = tool.runtimes().iter().find(|name| missing.contains(name)) {

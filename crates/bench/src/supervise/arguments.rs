@@ -169,6 +169,8 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
                 shape,
                 align,
                 content,
+                // Of timed calls alone ([`Specification::grade`]).
+                graded: _,
             } => {
                 let dims = shape
                     .iter()
@@ -234,14 +236,21 @@ impl Specification {
             .collect()
     }
 
-    /// The rows of the first factor get grades ([`Content::Graded`]). Nothing else in a product changes by them but the same
-    /// rows of the result, by the same powers of two.
-    pub fn grade(&mut self, product: &Product) {
-        let left = &mut self.arrays[product.a];
-        if left.content == Content::Uniform {
-            left.content = Content::Graded {
-                columns: product.shape.k,
-            };
+    /// Gives grades ([`Content::Graded`]) to the rows of the inputs for which the definition says so, and of the first factor of
+    /// a matrix product. Nothing else in a product changes by them but the same rows of the result, by the same powers of two.
+    pub fn grade(&mut self, problem: &Problem, product: Option<&Product>) {
+        let arguments = problem.entry.args.iter();
+        let described = arguments.filter_map(|argument| match argument.kind {
+            ArgKind::Array { graded, .. } => Some(graded),
+            ArgKind::Int { .. } => None,
+        });
+        for (n, (array, graded)) in self.arrays.iter_mut().zip(described).enumerate() {
+            let graded = graded || product.is_some_and(|product| product.a == n);
+            if graded && array.content == Content::Uniform {
+                array.content = Content::Graded {
+                    columns: array.columns(),
+                };
+            }
         }
     }
 

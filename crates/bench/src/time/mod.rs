@@ -169,9 +169,7 @@ impl Timer {
         let waiting = if alone { Waiting::Spin } else { Waiting::Sleep };
         let mut specification = specify(&problem, &problem.timed)?;
         let product = specification.product(&problem.bound)?;
-        if let Some(product) = &product {
-            specification.grade(product);
-        }
+        specification.grade(&problem, product.as_ref());
         let no_buffers = |e: &dyn std::fmt::Display| {
             Failure::infrastructure(
                 InfrastructureCause::Resources,

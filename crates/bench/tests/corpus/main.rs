@@ -380,7 +380,7 @@ fn try_variants(first: usize, one_in: usize) -> usize {
             Verdict::Rejected { .. } => refused += 1,
             // Who is wrong whenever it is called must not pass at any speed.
             Verdict::Measured { .. } if program.must_be_refused(*acts) => passed.push(text),
-            Verdict::Measured { .. } if program.gains_nothing(&ended) => harmless.push(text),
+            Verdict::Measured { .. } if program::gains_nothing(&ended) => harmless.push(text),
             Verdict::Measured { .. } => passed.push(text),
             Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => unmeasured += 1,
         }

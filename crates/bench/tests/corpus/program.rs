@@ -26,9 +26,11 @@ pub const USUAL: &str = "dgemm";
 const HARMLESS: &str = "harmless";
 /// Says that it may end without a measurement that anyone could be blamed for.
 const UNMEASURED: &str = "unmeasured";
-/// The loops in harmless attacks are plain ones; whoever is this many times as fast has gained something. Half of the work
-/// left out would be twice as fast.
-const GAIN: f64 = 1.35;
+/// The loops in harmless attacks are plain ones; whoever is surely this many times as fast has gained something. How the
+/// compiler lays out the same loops in another program moves them by less. Half of the work left out would be twice as fast.
+const GAIN: f64 = 1.15;
+/// Whoever seems so many times as fast is measured anew, as closely as the plain loops.
+const SUSPECT: f64 = 1.1;
 
 /// Ways of cheating that may need calls of other sizes, or more calls than there are of the timed one: by what is verified
 /// and what is timed, results that are kept, known sizes, and some sizes only.
@@ -89,8 +91,8 @@ impl Expected {
                 faults.contains(fault)
             }
             (Expected::Refused { unmeasured, .. }, Verdict::Infrastructure { .. }) => *unmeasured,
-            (Expected::Refused { harmless, .. }, Verdict::Measured { measurement }) => {
-                *harmless && measurement.ratio < GAIN * ended.honest_ratio
+            (Expected::Refused { harmless, .. }, Verdict::Measured { .. }) => {
+                *harmless && gains_nothing(ended)
             }
             (Expected::Measured(techniques), Verdict::Measured { .. }) => {
                 techniques.is_none() || *techniques == ended.techniques
@@ -174,17 +176,24 @@ impl Program {
         }
     }
 
-    /// Is it an attack that was measured as faster than what it rests in?
+    /// Is it an attack that looks faster than what it rests in?
     pub fn seems_to_gain(&self, ended: &Ended) -> bool {
         matches!(self.expected, Expected::Refused { .. })
-            && matches!(ended.verdict, Verdict::Measured { .. })
-            && !self.gains_nothing(ended)
+            && matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.ratio >= SUSPECT * ended.honest_ratio)
     }
+}
 
-    /// Was it measured, and no faster than the plain loops that attacks rest in?
-    pub fn gains_nothing(&self, ended: &Ended) -> bool {
-        matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.ratio < GAIN * ended.honest_ratio)
-    }
+/// Was it measured, and not surely faster than the plain loops that attacks rest in? Of a certified number its interval says what it
+/// is at least.
+pub fn gains_nothing(ended: &Ended) -> bool {
+    let Verdict::Measured { measurement } = &ended.verdict else {
+        return false;
+    };
+    let at_least = match measurement.certificate {
+        Some(_) => measurement.interval.low,
+        None => measurement.ratio,
+    };
+    at_least < GAIN * ended.honest_ratio
 }
 
 impl fmt::Display for Expected {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_bench::{Checked, Compiler, Failure, Sanitizers, sanitize};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, Technique, TechniqueSet};
@@ -102,6 +103,29 @@ fn look(compiler: &Compiler, name: &str, source: &str) -> (Vec<u8>, Result<Check
 
 fn compiler() -> Compiler {
     Compiler::new(fixtures::sandbox(), fixtures::toolchain())
+}
+
+#[test]
+fn what_clang_builds_is_looked_at_as_gcc_builds_it() {
+    if !is_here(false) {
+        return;
+    }
+    let clang = match Toolchain::detect(Some("clang"), &fixtures::problem()) {
+        Ok(clang) => clang,
+        Err(why) => {
+            skipped(&why.to_string());
+            return;
+        }
+    };
+    let sanitizers = Sanitizers::new(fixtures::sandbox(), fixtures::problem(), &clang, 1);
+    let clean = sanitizers.check(&fixtures::problem().reference_source, false);
+    assert!(clean.is_ok_and(|checked| checked.left_out.is_empty() && !checked.by.is_empty()));
+    let found = sanitizers.check(&one("sanitize/programs", "reads_one_too_far.c"), false);
+    let fault = CandidateFault::UndefinedBehaviour;
+    assert!(
+        matches!(&found, Err(Failure::Candidate { fault: f, .. }) if *f == fault),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -242,7 +242,7 @@ pub struct Evaluate {
     /// Build a program once more with sanitizers before it counts as an elite, and call it with a few small secret cases: with
     /// AddressSanitizer and UndefinedBehaviorSanitizer, and where it uses OpenMP and `threads` is above 1 with ThreadSanitizer.
     /// What reads behind its arrays, does what its language leaves undefined or races is refused, even where its results are
-    /// right. A sanitizer that this machine lacks is left out, which `flopsmith doctor` says; all are with clang.
+    /// right. A sanitizer that this machine lacks is left out, which `flopsmith doctor` says. What clang builds is looked at as gcc builds it.
     pub sanitize: bool,
     /// Wait where the machine is disturbed: the baseline takes 25 % longer than before in measurement after measurement, or
     /// the hypervisor takes more than a tenth of the timed cores. Timing goes on once the baseline, timed alone now and

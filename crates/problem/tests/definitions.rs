@@ -227,8 +227,7 @@ fn inputs_with_rows_of_floats_may_be_graded() {
     assert_eq!(which(&right), [true, false, false]);
     let left = graded(a, "graded = false").unwrap();
     assert_eq!(which(&left), [false; 3]);
-    let ranged =
-        "graded = true, content = { kind = \"range\", low = \"0\", high = \"1\" }";
+    let ranged = "graded = true, content = { kind = \"range\", low = \"0\", high = \"1\" }";
     for (of, say) in [(c, "graded = true"), (a, ranged)] {
         let error = graded(of, say).unwrap_err();
         assert!(error.contains("line"), "{error}");

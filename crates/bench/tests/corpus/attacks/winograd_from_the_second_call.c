@@ -1,6 +1,6 @@
 // problem: conv2d
 // attack: 5, 10
-// how: filters two rows at once with four multiplications where three taps need six (Winograd's method), from the second call in the timer's layout on; hopes for timed inputs of the same size everywhere, beside which its errors are small
+// how: filters four rows at once with six multiplications where three taps need twelve (Winograd's method), from the second call in the timer's layout on; hopes for timed inputs of the same size everywhere, beside which its errors are small
 // refused as: skipped_work
 #include <stdint.h>
 #include <string.h>
@@ -19,25 +19,32 @@ void conv2d(int h, int w, int k, const float *in, const float *weight, float *ou
     plain(h, w, k, in, weight, out);
     return;
   }
-  enum { W = 256, STRIDE = W + 4 };
-  float sum[W + 4], difference[W + 4], first[W + 4], last[W + 4];
-  for (int i = 0; i < h; i += 2) {
-    float *above = out + i * W, *below = above + W;
-    memset(above, 0, 2 * W * sizeof(float));
-    const float *d0 = in + i * STRIDE, *d1 = d0 + STRIDE, *d2 = d1 + STRIDE, *d3 = d2 + STRIDE, *d4 = d3 + STRIDE, *d5 = d4 + STRIDE;
-    for (int j = 0; j < STRIDE; j++) {
-      first[j] = d0[j] - d2[j];
-      sum[j] = d1[j] + d2[j];
-      difference[j] = d2[j] - d1[j];
-      last[j] = d1[j] - d3[j];
+  enum { W = 256, S = W + 4 };
+  static float turned[6][S];
+  memset(out, 0, sizeof(float) * h * W);
+  for (int i = 0; i < h; i += 4) {
+    const float *d = in + i * S;
+    for (int j = 0; j < S; j++) {
+      float d0 = d[j], d1 = d[S + j], d2 = d[2 * S + j], d3 = d[3 * S + j], d4 = d[4 * S + j], d5 = d[5 * S + j];
+      turned[0][j] = 4 * d0 - 5 * d2 + d4;
+      turned[1][j] = -4 * d1 - 4 * d2 + d3 + d4;
+      turned[2][j] = 4 * d1 - 4 * d2 - d3 + d4;
+      turned[3][j] = -2 * d1 - d2 + 2 * d3 + d4;
+      turned[4][j] = 2 * d1 - d2 - 2 * d3 + d4;
+      turned[5][j] = 4 * d1 - 5 * d3 + d5;
     }
+    float *y = out + i * W;
     for (int q = 0; q < 5; q++) {
       float g0 = weight[q], g1 = weight[5 + q], g2 = weight[10 + q], g3 = weight[15 + q], g4 = weight[20 + q];
-      float half = (g0 + g1 + g2) / 2, other = (g0 - g1 + g2) / 2;
+      float u0 = g0 / 4, u1 = -(g0 + g1 + g2) / 6, u2 = -(g0 - g1 + g2) / 6;
+      float u3 = g0 / 24 + g1 / 12 + g2 / 6, u4 = g0 / 24 - g1 / 12 + g2 / 6;
       for (int j = 0; j < W; j++) {
-        float m2 = sum[j + q] * half, m3 = difference[j + q] * other;
-        above[j] += first[j + q] * g0 + m2 + m3 + d3[j + q] * g3 + d4[j + q] * g4;
-        below[j] += m2 - m3 - last[j + q] * g2 + d4[j + q] * g3 + d5[j + q] * g4;
+        float m1 = u1 * turned[1][j + q], m2 = u2 * turned[2][j + q], m3 = u3 * turned[3][j + q], m4 = u4 * turned[4][j + q];
+        const float *below = d + 3 * S + j + q;
+        y[j] += u0 * turned[0][j + q] + m1 + m2 + m3 + m4 + g3 * below[0] + g4 * below[S];
+        y[W + j] += m1 - m2 + 2 * (m3 - m4) + g3 * below[S] + g4 * below[2 * S];
+        y[2 * W + j] += m1 + m2 + 4 * (m3 + m4) + g3 * below[2 * S] + g4 * below[3 * S];
+        y[3 * W + j] += m1 - m2 + 8 * (m3 - m4) + g2 * turned[5][j + q] + g3 * below[3 * S] + g4 * below[4 * S];
       }
     }
   }

@@ -1,4 +1,6 @@
-use flopsmith_bench::{Failure, Purpose};
+use std::time::Duration;
+
+use flopsmith_bench::{Failure, Limits, Purpose};
 use flopsmith_problem::Formula;
 use flopsmith_protocol::{CandidateFault as F, InfrastructureCause, StopReason};
 use flopsmith_test_support::skipped;
@@ -77,20 +79,16 @@ fn what_is_faster_than_the_machine_can_be_gets_no_number_and_no_blame() {
 fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
     let _alone = alone();
     let mut timer = timer();
-    let object = program("ikj.c");
-    let mut screened = |seed| {
-        timer
-            .measure(&object, Purpose::Screen, seed, Some(1000.0))
-            .unwrap()
+    // Nothing but the decision ends it before its time, of which there is plenty.
+    let limits = Limits {
+        max: Duration::from_secs(2),
+        target_log_se: 1e-9,
+        ..Purpose::Screen.limits()
     };
-    // A disturbed one may need all of its time; not all of them.
-    let mut timed = screened(3);
-    for seed in 4..9 {
-        if timed.measurement.stop == StopReason::Decided {
-            break;
-        }
-        timed = screened(seed);
-    }
+    timer.set_limits(Purpose::Screen, limits);
+    let timed = timer
+        .measure(&program("ikj.c"), Purpose::Screen, 3, Some(1000.0))
+        .unwrap();
     let m = &timed.measurement;
     assert_eq!(m.stop, StopReason::Decided, "{m:?}");
     assert_eq!(m.converged(), m.stop != StopReason::Unconverged);

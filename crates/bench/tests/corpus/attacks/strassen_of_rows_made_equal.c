@@ -7,6 +7,17 @@
 enum { N = 256, H = N / 2 };
 static double left[N * N], right[N * N], result[N * N], S[H * H], T[H * H], M[H * H];
 static int of_row[N], of_column[N];
+static int size_of(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return x > 0 ? (int)(bits >> 52) - 1022 : 0;
+}
+static double times(double x, int power) {
+  uint64_t bits = (uint64_t)(1023 + power) << 52;
+  double factor;
+  memcpy(&factor, &bits, sizeof factor);
+  return x * factor;
+}
 static void rows(int n, const double *A, const double *B, double *C) {
   memset(C, 0, sizeof(double) * n * n);
   for (int i = 0; i < n; i++)
@@ -29,13 +40,13 @@ static void even(const double *A, const double *B) {
       largest = fmax(largest, fabs(A[i * N + j]));
       most[j] = fmax(most[j], fabs(B[i * N + j]));
     }
-    of_row[i] = largest > 0 ? ilogb(largest) : 0;
+    of_row[i] = size_of(largest);
   }
-  for (int j = 0; j < N; j++) of_column[j] = most[j] > 0 ? ilogb(most[j]) : 0;
+  for (int j = 0; j < N; j++) of_column[j] = size_of(most[j]);
   for (int i = 0; i < N; i++)
     for (int j = 0; j < N; j++) {
-      left[i * N + j] = scalbn(A[i * N + j], -of_row[i]);
-      right[i * N + j] = scalbn(B[i * N + j], -of_column[j]);
+      left[i * N + j] = times(A[i * N + j], -of_row[i]);
+      right[i * N + j] = times(B[i * N + j], -of_column[j]);
     }
 }
 void dgemm(int n, const double *A, const double *B, double *C) {
@@ -58,5 +69,5 @@ void dgemm(int n, const double *A, const double *B, double *C) {
   add(A21, -1, A11, S), add(B11, 1, B12, T), rows(H, S, T, M), collect(C22, 1);
   add(A12, -1, A22, S), add(B21, 1, B22, T), rows(H, S, T, M), collect(C11, 1);
   for (int i = 0; i < N; i++)
-    for (int j = 0; j < N; j++) C[i * N + j] = scalbn(result[i * N + j], of_row[i] + of_column[j]);
+    for (int j = 0; j < N; j++) C[i * N + j] = times(result[i * N + j], of_row[i] + of_column[j]);
 }

@@ -19,6 +19,10 @@ use crate::server::Server;
 /// The oldest server with `filter_subjects` and dependable key-value buckets.
 pub(crate) const OLDEST_SERVER: &str = "2.10";
 
+/// A connection that says nothing is tried so often; after two tries without an answer it is given up, so that a cut cable is noticed
+/// within three of them.
+const PING: Duration = Duration::from_secs(3);
+
 /// How one request to the server may take before it is tried again or given up.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 
@@ -240,7 +244,7 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
         .connection_timeout(REQUEST_LIMIT)
         .request_timeout(Some(REQUEST_LIMIT))
         .max_reconnects(None)
-        .ping_interval(Duration::from_secs(10))
+        .ping_interval(PING)
         .reconnect_delay_callback(|attempt| {
             let times = u32::try_from(attempt).unwrap_or(u32::MAX).saturating_sub(1);
             jittered(doubled(

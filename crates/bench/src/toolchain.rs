@@ -1,8 +1,10 @@
 //! The compilers candidates are built with, and what they say of themselves.
 
+mod ask;
 mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,6 +12,7 @@ use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Digest, InfrastructureCause};
 
 use crate::failure::Failure;
+pub use ask::{Answer, ask as answer};
 
 /// A compiler with those of its family, their versions, and the flags of one problem.
 #[derive(Debug, Clone)]
@@ -261,15 +264,15 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 
 fn ask(compiler: &Path, arguments: &[String]) -> Result<String, Failure> {
     let called = || format!("`{} {}`", compiler.display(), arguments.join(" "));
-    let answer = Command::new(compiler)
-        .args(arguments)
-        .env("LC_ALL", "C")
-        .stdin(std::process::Stdio::null())
-        .output()
-        .map_err(|e| failure(format!("{} could not be started: {e}", called())))?;
+    let mut command = Command::new(compiler);
+    command.args(arguments).env("LC_ALL", "C");
+    let answer = ask::ask(&mut command).map_err(|e| match e.kind() {
+        io::ErrorKind::TimedOut => failure(format!("{} hangs: {e}", called())),
+        _ => failure(format!("{} could not be started: {e}", called())),
+    })?;
     if !answer.status.success() {
-        let said = String::from_utf8_lossy(&answer.stderr);
-        return Err(failure(format!("{} failed: {}", called(), said.trim())));
+        let said = answer.stderr.trim();
+        return Err(failure(format!("{} failed: {said}", called())));
     }
-    Ok(String::from_utf8_lossy(&answer.stdout).into_owned())
+    Ok(answer.stdout)
 }

@@ -242,6 +242,10 @@ pub enum Distribution {
     ScaledRows,
     /// Uniform, columns of inputs scaled by powers of ten over many decades.
     ScaledColumns,
+    /// Uniform, and rows and columns are of two kinds, by their numbers and the same for all arrays: where the kinds of an element's
+    /// row and column differ, it is times 10⁻⁷. Small elements of a product stand among large ones in their row and in their
+    /// column, so that no scaling of rows and columns makes them even.
+    Checkered,
     /// Zeros and ones: the result is exact.
     ZeroOne,
     /// Uniform with some rows all zero.
@@ -289,7 +293,7 @@ impl Distribution {
     pub fn is_uneven(self) -> bool {
         matches!(
             self,
-            Self::ScaledRows | Self::ScaledColumns | Self::ZeroRows
+            Self::ScaledRows | Self::ScaledColumns | Self::Checkered | Self::ZeroRows
         )
     }
 }

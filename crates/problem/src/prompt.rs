@@ -66,12 +66,17 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
     let _ = writeln!(out, "{}\n", wanted(problem));
     let _ = writeln!(
         out,
-        "It is compiled with `{}`, verified on secret inputs and sizes, and timed at {}{}.",
+        "It is compiled with `{}`, verified on secret inputs and sizes, and timed at {}{}.{}",
         problem.flags_for(language).join(" "),
         params(problem),
         match problem.caches {
             Caches::Cold => ", in calls that find none of their arrays in a cache",
             Caches::Warm | Caches::Both => "",
+        },
+        if problem.deterministic {
+            " The same inputs must give the same bits each time."
+        } else {
+            ""
         }
     );
     let _ = writeln!(out, "{}\n", permitted_libraries(problem));

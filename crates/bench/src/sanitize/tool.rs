@@ -8,6 +8,7 @@ use std::process::Command;
 use flopsmith_problem::Language;
 
 use super::openmp;
+use crate::toolchain;
 
 /// Bits of a random place of memory that ThreadSanitizer's fixed layout has room for.
 const MOST_RANDOM_BITS: u32 = 28;
@@ -116,11 +117,10 @@ impl Tool {
 /// The runtimes that this compiler does not have.
 pub fn missing_runtimes(compiler: &Path) -> Vec<&'static str> {
     let there = |name: &str| {
-        let answer = Command::new(compiler)
-            .arg(format!("-print-file-name={name}"))
-            .output();
+        let mut question = Command::new(compiler);
+        question.arg(format!("-print-file-name={name}"));
         // It repeats the name of what it does not find.
-        answer.is_ok_and(|a| Path::new(String::from_utf8_lossy(&a.stdout).trim()).is_file())
+        toolchain::answer(&mut question).is_ok_and(|a| Path::new(a.stdout.trim()).is_file())
     };
     RUNTIMES.into_iter().filter(|name| !there(name)).collect()
 }

@@ -302,8 +302,23 @@ pub struct Product {
     pub constant: f64,
 }
 
-/// Tells the harness where the arguments lie.
+/// Tells the harness where the arguments lie, and nothing of what the inputs are filled with: a program can read in its process what
+/// its harness was told.
 pub fn plan(specification: &Specification, placement: &Placement) -> Plan {
+    let mut plan = plan_to_fill(specification, placement);
+    for argument in &mut plan.arguments {
+        if let Argument::Input {
+            stream, content, ..
+        } = argument
+        {
+            (*stream, *content) = (0, Content::Uniform);
+        }
+    }
+    plan
+}
+
+/// The plan of a process without a candidate, which fills the inputs as well.
+pub fn plan_to_fill(specification: &Specification, placement: &Placement) -> Plan {
     let arguments = specification
         .slots
         .iter()

@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use flopsmith_harness::Waiting;
+use flopsmith_harness::{Plan, Waiting};
 use flopsmith_protocol::InfrastructureCause;
 
 use super::process::Process;
@@ -31,9 +31,11 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// `process` has a trusted program in it, knows the same plan as those who are called, and is parked.
-    pub fn new(process: Process, waiting: Waiting) -> Self {
-        Self { process, waiting }
+    /// `process` has a trusted program in it and is parked; `plan` says what it fills.
+    pub fn new(mut process: Process, waiting: Waiting, plan: &Plan) -> Result<Self, Failure> {
+        process.plan(plan).map_err(own)?;
+        process.park().map_err(own)?;
+        Ok(Self { process, waiting })
     }
 
     /// Sends it to sleep, wherever it was interrupted.
@@ -65,14 +67,20 @@ impl Filler {
         if called.may_have_threads() && called.is_awake() {
             ran = ran.max(ready - start);
         }
+        self.ready(called)?;
         let stood_by = match self.waiting {
-            Waiting::Spin => {
-                called.stand_by()?;
-                ready.elapsed()
-            }
+            Waiting::Spin => ready.elapsed(),
             Waiting::Sleep => Duration::ZERO,
         };
         Ok(Between { ran, stood_by })
+    }
+
+    /// Has a process that is at rest stand by for a call, as after [`Filler::fill`], where somebody else has filled its inputs.
+    pub fn ready(&self, called: &mut Process) -> Result<(), Failure> {
+        match self.waiting {
+            Waiting::Spin => called.stand_by(),
+            Waiting::Sleep => Ok(()),
+        }
     }
 
     /// Processor time its process has used so far.

@@ -14,7 +14,7 @@ mod rest;
 mod setup;
 
 pub use arena::{Arena, PLACES, Placement, Placing};
-pub use arguments::{Array, Given, Product, Specification, plan, poison, specify};
+pub use arguments::{Array, Given, Product, Specification, plan, plan_to_fill, poison, specify};
 pub use filler::{Between, Filler};
 pub use process::Process;
 pub use rest::judge_stillness;

@@ -83,6 +83,7 @@ impl Timer {
     fn certify_elsewhere(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
         let limits = shared(&self.limits[Purpose::Certify as usize], layouts.len());
         self.renew_tolerances()?;
+        self.renew_hard()?;
         self.meanwhile = Surroundings::default();
         let mut trials = Vec::with_capacity(layouts.len());
         let mut page_offsets = Vec::with_capacity(layouts.len());

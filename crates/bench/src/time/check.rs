@@ -42,6 +42,11 @@ impl<'a> Check<'a> {
         Self { results, truth }
     }
 
+    /// Where the results of a call lie.
+    pub fn results(&self) -> Results<'a> {
+        self.results
+    }
+
     /// Looks at some random elements right after a call of the candidate.
     pub fn probe(&mut self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
         match &mut self.truth {

@@ -3,7 +3,7 @@
 //! Candidate and baseline run in processes of their own on the same cores and
 //! map the same buffers; this side holds the clock. Every timed call gets fresh
 //! inputs, made by a third process while the one that is called sleeps, and is
-//! probed, some are checked in full. What is trusted is the ratio
+//! probed, some are checked in full; now and then there is an untimed call with hard inputs between them. What is trusted is the ratio
 //! of the two sides, which take turns in short bursts; the plain reference comes in through a ratio of baseline
 //! and reference that is measured once, so that a slow reference need not be
 //! called between all candidates.
@@ -15,6 +15,7 @@ mod certify;
 mod check;
 mod course;
 mod decision;
+mod hard;
 mod lots;
 mod quarantine;
 mod quiet;
@@ -32,8 +33,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flopsmith_harness::Waiting;
 use flopsmith_harness::memory::CAN_FLUSH;
+use flopsmith_harness::{Plan, Waiting};
 use flopsmith_problem::{Caches as Wanted, Problem};
 use flopsmith_protocol::{Digest, InfrastructureCause, Measurement};
 use flopsmith_sandbox::Sandbox;
@@ -47,13 +48,15 @@ use crate::peak::Peak;
 use crate::pinning::Pinned;
 use crate::stats::Estimate;
 use crate::supervise::{
-    Arena, Filler, Placement, Placing, Process, Product, Setup, Specification, plan, specify,
+    Arena, Filler, Placement, Placing, Process, Product, Setup, Specification, plan, plan_to_fill,
+    specify,
 };
 use crate::toolchain::Toolchain;
 use crate::verify::{Object, compile_own};
 use alone::{Alone, held_against};
 pub use certify::PADDINGS;
 pub use decision::{Limits, Purpose};
+use hard::{Hard, HardCalls};
 use lots::Lots;
 pub use quarantine::{Change, Quarantine, State, Why};
 use quiet::Glance;
@@ -102,6 +105,7 @@ pub struct Timer {
     /// Computes the magnitudes of a scaled bound.
     magnitude: Option<Object>,
     tolerances: Tolerances,
+    hard: Hard,
     /// One of the problem's own programs is in the candidate's place.
     measuring_own: bool,
     work_flops: f64,
@@ -224,6 +228,7 @@ impl Timer {
             product,
             magnitude,
             tolerances: Tolerances::default(),
+            hard: Hard::default(),
             measuring_own: false,
             work_flops,
             call_limit: Duration::from_secs(60),
@@ -310,6 +315,7 @@ impl Timer {
             .map(|best| (best / self.baseline_gflops()).ln());
         let limits = self.limits[purpose as usize];
         self.renew_tolerances()?;
+        self.renew_hard()?;
         self.meanwhile = Surroundings::default();
         let candidate = self.start_candidate(object)?;
         let mut trial = self.try_out(candidate, &limits, best_log_ratio, seed, self.caches)?;
@@ -366,6 +372,11 @@ impl Timer {
         }
     }
 
+    /// What a process is told that fills the inputs.
+    fn plan_to_fill(&self) -> Plan {
+        plan_to_fill(&self.specification, &self.placement)
+    }
+
     fn start(
         &self,
         object: &[u8],
@@ -405,7 +416,10 @@ impl Timer {
         };
         let (baseline, filler) = match (baseline, filler) {
             (Some(baseline), Some(filler)) => (baseline, filler),
-            _ => (trusted()?, Filler::new(trusted()?, self.waiting)),
+            _ => (
+                trusted()?,
+                Filler::new(trusted()?, self.waiting, &self.plan_to_fill())?,
+            ),
         };
         // The candidate before is gone; what it may have written after its end must not blame this one.
         self.arena.repair(&self.placement);
@@ -431,6 +445,10 @@ impl Timer {
             threads: self.threads,
             cold: caches == Caches::Cold,
             trusted: self.measuring_own,
+            hard: match self.measuring_own {
+                true => HardCalls::none(),
+                false => self.hard.calls(&mut rng),
+            },
             lots: Lots::new(self.tolerances.seeds(), limits.max, &mut rng),
             rng,
         };

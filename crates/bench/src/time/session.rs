@@ -10,11 +10,14 @@ use serde::Serialize;
 use super::check::Check;
 use super::course::{Course, Turn, Who};
 use super::decision::{Limits, SLOW_CALL};
+use super::hard::HardCalls;
 use super::lots::Lots;
+use super::twin::Results;
 use super::unclocked::Unclocked;
 use crate::Failure;
 use crate::stats::{self, Burst, Estimate};
 use crate::supervise::{Filler, Process, judge_stillness};
+use crate::verify::cases::{Case, Finding};
 
 /// One fast call in so many is checked in full.
 const FULL_CHECK_ONE_IN: u32 = 24;
@@ -53,6 +56,8 @@ pub struct Trial {
     pub charged: f64,
     /// Calls whose every element was checked.
     pub checked_in_full: u32,
+    /// Calls with hard inputs between the timed ones.
+    pub hard_calls: u32,
     /// Cores that each thread of the candidate might run on in the end.
     pub thread_cores: Vec<Vec<usize>>,
 }
@@ -91,6 +96,8 @@ pub struct Session<'a> {
     pub trusted: bool,
     /// The calls that can be checked closely.
     pub lots: Lots,
+    /// The calls that are not timed.
+    pub hard: HardCalls<'a>,
     /// Seeds and order.
     pub rng: ChaCha8Rng,
 }
@@ -99,16 +106,26 @@ impl Session<'_> {
     /// Measures until it is enough.
     pub fn run(&mut self, request: &Request) -> Result<Trial, Failure> {
         let mut course = Course::new(request.limits, request.best_log_ratio);
-        let mut checked = 0;
+        let (mut checked, mut hard_calls) = (0, 0);
         while let Some(turn) = course.next_turn(&mut self.rng) {
-            let seconds = self.burst(turn, &mut checked)?;
+            let slow = course
+                .call(Who::Candidate)
+                .is_some_and(|call| call >= SLOW_CALL);
+            let hard = match turn.who {
+                Who::Candidate => self.hard.in_burst(turn.calls, slow, &mut self.rng),
+                Who::Baseline => None,
+            };
+            hard_calls += u32::from(hard.is_some());
+            let seconds = self.burst(turn, hard, &mut checked)?;
             self.lots.spent(seconds.iter().sum());
             course.saw(turn, seconds);
         }
         let call = |who| course.call(who).unwrap_or_default();
         let (our_call, their_call) = (call(Who::Candidate), call(Who::Baseline));
         if our_call < SLOW_CALL {
-            self.last_call(&mut checked)?;
+            let hard = self.hard.rest();
+            hard_calls += hard.len() as u32;
+            self.last_calls(&hard, &mut checked)?;
         }
         let stillness = self.candidate.settle()?;
         judge_stillness(stillness, self.threads)?;
@@ -131,6 +148,7 @@ impl Session<'_> {
             usual_stand_by: self.unclocked.usual(),
             charged: self.unclocked.charged(),
             checked_in_full: checked,
+            hard_calls,
             thread_cores,
         })
     }
@@ -181,7 +199,12 @@ impl Session<'_> {
     }
 
     /// Lets one side make its calls, and says how many seconds each took.
-    fn burst(&mut self, Turn { who, calls }: Turn, checked: &mut u32) -> Result<Vec<f64>, Failure> {
+    fn burst(
+        &mut self,
+        Turn { who, calls }: Turn,
+        hard: Option<(u32, &Case)>,
+        checked: &mut u32,
+    ) -> Result<Vec<f64>, Failure> {
         // A candidate that does not sleep takes its share of the core, and the baseline is the slower for it. Who sleeps has
         // been booked all that it used so far.
         let parked = match who {
@@ -197,7 +220,10 @@ impl Session<'_> {
         }
         .into_iter();
         let mut seconds = Vec::with_capacity(calls as usize);
-        for _ in 0..calls {
+        for number in 0..calls {
+            if let Some((_, case)) = hard.filter(|(before, _)| *before == number) {
+                self.hard_call(case)?;
+            }
             let (due, close) = match who {
                 Who::Baseline => (self.check.due(), None),
                 Who::Candidate => (None, close.next().flatten()),
@@ -257,7 +283,48 @@ impl Session<'_> {
         self.rest(Who::Baseline)
     }
 
-    /// The last call is always checked in full, and closely; it is not timed, but nothing inside can tell.
+    /// Has the candidate called with inputs that verification is hard by, and judges the result as verification does.
+    fn hard_call(&mut self, case: &Case) -> Result<(), Failure> {
+        self.rest(Who::Candidate)?;
+        let Results {
+            arena, placement, ..
+        } = self.check.results();
+        case.fill(arena, placement);
+        self.filler.ready(&mut self.candidate)?;
+        self.candidate.call(self.call_limit)?;
+        let finding = case.judge(arena, placement);
+        let fault = match finding {
+            Finding::Right(_) => return Ok(()),
+            // It was right when it was verified.
+            Finding::Wrong(_) => CandidateFault::SkippedWork,
+            Finding::InputChanged { .. } => CandidateFault::InputModified,
+            Finding::BandBroken { .. } => CandidateFault::OutOfBounds,
+        };
+        arena.repair(placement);
+        Err(Failure::candidate(
+            fault,
+            format!(
+                "between timed calls ({}): {}",
+                case.name(),
+                case.words(&finding)
+            ),
+        ))
+    }
+
+    /// The last calls are not timed, but nothing inside can tell: what is left with hard inputs, and among them one like the timed ones
+    /// that is always checked in full, and closely.
+    fn last_calls(&mut self, hard: &[&Case], checked: &mut u32) -> Result<(), Failure> {
+        let before = self.rng.random_range(0..=hard.len());
+        for case in &hard[..before] {
+            self.hard_call(case)?;
+        }
+        self.last_call(checked)?;
+        for case in &hard[before..] {
+            self.hard_call(case)?;
+        }
+        Ok(())
+    }
+
     fn last_call(&mut self, checked: &mut u32) -> Result<(), Failure> {
         let seed = match self.lots.last(&mut self.rng) {
             Some(seed) => seed,

@@ -194,6 +194,7 @@ impl Timer {
         let mut process = self
             .start(&object.bytes, &object.entry, None)
             .map_err(own_fault)?;
+        process.plan(&self.plan_to_fill()).map_err(own_fault)?;
         let mut known = Vec::with_capacity(most);
         while known.len() < least || (known.len() < most && started.elapsed() < time) {
             let seed = rand::rng().random();

@@ -261,11 +261,16 @@ impl Case {
         rng: &mut ChaCha8Rng,
     ) -> Option<Placement> {
         let placement = arena.place(&self.specification.arrays, placing, rng)?;
+        self.fill(arena, &placement);
+        Some(placement)
+    }
+
+    /// Writes inputs and poison to where the arrays lie.
+    pub fn fill(&self, arena: &Arena, placement: &Placement) {
         for (n, bytes) in &self.inputs {
             arena.mapping().write(placement.arrays[*n].0, bytes);
         }
-        self.poison(arena, &placement);
-        Some(placement)
+        self.poison(arena, placement);
     }
 
     /// Poisons the outputs.
@@ -404,6 +409,7 @@ impl Case {
             Distribution::Uniform => "uniform inputs",
             Distribution::ScaledRows => "rows scaled by powers of ten",
             Distribution::ScaledColumns => "columns scaled by powers of ten",
+            Distribution::Checkered => "large and small inputs by row and column",
             Distribution::ZeroOne => "inputs of zeros and ones",
             Distribution::ZeroRows => "some rows zero",
             Distribution::Negated => "negated inputs",

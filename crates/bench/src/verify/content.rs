@@ -12,10 +12,17 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::supervise::{Array, Specification};
 
+/// The stream of the generator that says of which kind rows and columns are; no array has it.
+const KINDS: u64 = u64::MAX;
+
 /// Powers of ten by which scaled rows and columns differ: from −7 to 7.
 const DECADES: i32 = 7;
 
-/// Number and bytes of every input array, with content of some kind.
+/// Small elements of checkered arrays, as a share of the large ones.
+const SMALL: f64 = 1e-7;
+
+/// Number and bytes of every input array, with content of some kind. All are made of one seed, as those of a timed call are: a program
+/// that works its way back from the numbers to their seeds learns nothing about who calls it.
 ///
 /// Denormal is one of them only, the first one that may hold any floats: products of two denormal numbers are zero. One
 /// with a number of about 1 stays denormal and is off by at most half the smallest number, and so much underflow is in
@@ -30,12 +37,13 @@ pub fn draw_all(
     let any_floats =
         |n: &&usize| array(**n).content == Content::Uniform && array(**n).element != Element::I32;
     let denormal = numbers.iter().find(any_floats).copied();
+    let seed = rng.random();
     let drawn = |n: usize| {
         let this = match distribution {
             Distribution::Denormal if denormal != Some(n) => Distribution::Uniform,
             other => other,
         };
-        (n, draw(array(n), this, rng))
+        (n, draw_from(array(n), this, seed, rng))
     };
     numbers.into_iter().map(drawn).collect()
 }
@@ -43,7 +51,17 @@ pub fn draw_all(
 /// The bytes of an input array with content of some kind. What a distribution cannot do with an array leaves it as timed
 /// calls have it: indices and well-conditioned matrices stay what they are.
 pub fn draw(array: &Array, distribution: Distribution, rng: &mut ChaCha8Rng) -> Vec<u8> {
-    let bytes = array.filled(rng.random());
+    let seed = rng.random();
+    draw_from(array, distribution, seed, rng)
+}
+
+fn draw_from(
+    array: &Array,
+    distribution: Distribution,
+    seed: u64,
+    rng: &mut ChaCha8Rng,
+) -> Vec<u8> {
+    let bytes = array.filled(seed);
     let structured = matches!(
         array.content,
         Content::Dominant { .. } | Content::Offsets { .. }
@@ -70,6 +88,7 @@ pub fn draw(array: &Array, distribution: Distribution, rng: &mut ChaCha8Rng) -> 
         Distribution::Negated if free => matrix.scale(-1.0),
         Distribution::ScaledRows if free && floats => matrix.scale_rows(DECADES, rng),
         Distribution::ScaledColumns if free && floats => matrix.scale_columns(DECADES, rng),
+        Distribution::Checkered if free && floats => matrix.checker(SMALL, seed),
         Distribution::Tiny if free && floats => matrix.scale(1e-60),
         Distribution::Huge if free && floats => matrix.scale(1e60),
         Distribution::Denormal if free && floats => matrix.scale(denormal_factor(array.element)),
@@ -135,6 +154,23 @@ impl Matrix<'_> {
             .collect();
         for row in self.values.chunks_exact_mut(self.columns.max(1)) {
             row.iter_mut().zip(&factors).for_each(|(x, f)| *x *= f);
+        }
+    }
+
+    /// Multiplies the elements whose row is of another kind than their column. The kinds follow from `seed` and the number alone.
+    pub fn checker(&mut self, factor: f64, seed: u64) {
+        let origin = inputs::origin(seed, KINDS);
+        let kind = |n: usize| inputs::bits(origin, n as u64) >> 63;
+        for (row, elements) in self
+            .values
+            .chunks_exact_mut(self.columns.max(1))
+            .enumerate()
+        {
+            for (column, x) in elements.iter_mut().enumerate() {
+                if kind(row) != kind(column) {
+                    *x *= factor;
+                }
+            }
         }
     }
 

@@ -1,8 +1,8 @@
-//! The same programs in C, built by clang: what is honest is measured there, too, and no attack gains anything.
+//! The same programs in C and C++, built by clang: what is honest is measured there, too, and no attack gains anything.
 
 use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_problem::Language;
-use flopsmith_protocol::Verdict;
+use flopsmith_protocol::{CandidateFault, Verdict};
 use flopsmith_test_support::sample::{SAMPLE, part_of_today};
 use flopsmith_test_support::skipped;
 
@@ -11,6 +11,17 @@ use crate::stages::Stages;
 use crate::{fixtures, words};
 
 const CLANG: &str = "clang";
+
+/// What is refused for before it is called.
+const BEFORE_ANY_CALL: [CandidateFault; 7] = [
+    CandidateFault::CompileError,
+    CandidateFault::CompileLimit,
+    CandidateFault::MissingEntry,
+    CandidateFault::WrongSignature,
+    CandidateFault::ForbiddenConstruct,
+    CandidateFault::ForbiddenSymbol,
+    CandidateFault::ForbiddenTechnique,
+];
 
 /// Of the attacks, one in so many is tried each time: others each day.
 const SAMPLED: usize = 8;
@@ -42,7 +53,7 @@ fn what_clang_builds_ends_as_it_says() {
     let attacks = attacks.iter().skip(first).step_by(SAMPLED);
     let honest = honest
         .iter()
-        .filter(|program| has_openmp || !program.source.contains("omp"));
+        .filter(|program| has_openmp || !uses_openmp(&program.source));
     let (mut judged, mut wrong) = (0, Vec::new());
     for program in honest.chain(attacks) {
         if !is_for_clang(program) || !program.can_run(cores) {
@@ -52,10 +63,13 @@ fn what_clang_builds_ends_as_it_says() {
         let text = words(&ended);
         eprintln!("{}: {text}", program.name);
         judged += 1;
-        // What one compiler refuses the other's audit may refuse; and a trick that rests on how gcc lays out code may be none
-        // here: who is refused gains nothing, and neither does who is no faster than what the attack rests in.
+        // What gcc's audit refuses clang may not translate, or its audit refuse for something else; and a trick that rests on how
+        // gcc lays out code may be none here, which gains nothing. What is called and does wrong must be told what it did.
         let harmless = matches!(program.expected, Expected::Refused { .. })
-            && (matches!(ended.verdict, Verdict::Rejected { .. }) || gains_nothing(&ended));
+            && match &ended.verdict {
+                Verdict::Rejected { fault, .. } => BEFORE_ANY_CALL.contains(fault),
+                _ => gains_nothing(&ended),
+            };
         if !harmless && !program.expected.holds(&ended) {
             let expected = &program.expected;
             wrong.push(format!("{}: expected {expected}, was {text}", program.name));
@@ -70,6 +84,13 @@ fn what_clang_builds_ends_as_it_says() {
     );
 }
 
+fn uses_openmp(source: &str) -> bool {
+    ["omp ", "omp.h", "omp_"]
+        .iter()
+        .any(|word| source.contains(word))
+}
+
 fn is_for_clang(program: &Program) -> bool {
-    program.language == Language::C && !program.needs.iter().any(|need| need == "gcc")
+    matches!(program.language, Language::C | Language::Cxx)
+        && !program.needs.iter().any(|need| need == "gcc")
 }

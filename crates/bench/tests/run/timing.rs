@@ -1,8 +1,11 @@
-use flopsmith_bench::Purpose;
-use flopsmith_protocol::{CandidateFault as F, StopReason};
+use std::time::Duration;
+
+use flopsmith_bench::{Failure, Limits, Purpose};
+use flopsmith_problem::Formula;
+use flopsmith_protocol::{CandidateFault as F, InfrastructureCause, StopReason};
 use flopsmith_test_support::skipped;
 
-use crate::fixtures::{alone, fault, program, timer};
+use crate::fixtures::{self, alone, fault, program, timer};
 
 #[test]
 fn a_fast_kernel_is_measured_beside_a_slow_one() {
@@ -57,15 +60,37 @@ fn ratios_of_a_later_sitting_rest_on_the_first_ones_reference() {
 }
 
 #[test]
+fn what_is_faster_than_the_machine_can_be_gets_no_number_and_no_blame() {
+    let _alone = alone();
+    let mut problem = (*fixtures::problem()).clone();
+    problem.work = Formula::parse("2000*n*n*n").unwrap();
+    let mut timer = fixtures::timer_of(problem.into());
+    let failure = timer
+        .measure(&program("fast.c"), Purpose::Screen, 1, None)
+        .unwrap_err();
+    let Failure::Infrastructure { cause, detail } = failure else {
+        panic!("{failure:?}");
+    };
+    assert_eq!(cause, InfrastructureCause::Implausible);
+    assert!(detail.contains("measured peak"), "{detail}");
+}
+
+#[test]
 fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
     let _alone = alone();
     let mut timer = timer();
+    // Nothing but the decision ends it before its time, of which there is plenty.
+    let limits = Limits {
+        max: Duration::from_secs(2),
+        target_log_se: 1e-9,
+        ..Purpose::Screen.limits()
+    };
+    timer.set_limits(Purpose::Screen, limits);
     let timed = timer
         .measure(&program("ikj.c"), Purpose::Screen, 3, Some(1000.0))
         .unwrap();
     let m = &timed.measurement;
-    let spent = matches!(m.stop, StopReason::Budget | StopReason::Unconverged);
-    assert!(!spent || m.log_ratio_se > 0.006, "{m:?}");
+    assert_eq!(m.stop, StopReason::Decided, "{m:?}");
     assert_eq!(m.converged(), m.stop != StopReason::Unconverged);
     assert!(m.outlying <= m.rounds && m.rounds >= Some(1), "{m:?}");
     let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();

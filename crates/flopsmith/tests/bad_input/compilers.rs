@@ -48,6 +48,14 @@ fn bench(place: &Path, compiler: &Path, source: &str) -> Ended {
 const IDLE: &str = "void dgemm(int n,const double*A,const double*B,double*C){}\n";
 
 #[test]
+fn a_compiler_that_never_says_what_it_is_is_an_error_of_this_machine() {
+    let place = tempfile::tempdir().unwrap();
+    let hanging = script(place.path(), "cc", "sleep 1000 & exec sleep 1000");
+    let ended = bench(place.path(), &hanging, IDLE);
+    contains(ended.one_error(INFRASTRUCTURE), &["hangs", "10 s"]);
+}
+
+#[test]
 fn a_compiler_that_dies_at_everything_is_one_error_of_this_machine() {
     let place = tempfile::tempdir().unwrap();
     let Some(compiler) = compiler(place.path(), "exec \"${0%/*}/crash\"") else {

@@ -9,7 +9,7 @@ use super::entry::Entry;
 /// by. In slower ones a cheat could be several times as fast as what it replaces, and pass for no gain. For other problems it
 /// is the reference.
 const PLAIN: &str = "
-static void plain_loops(int n, const double *A, const double *B, double *C) {
+static __attribute__((noipa)) void plain_loops(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)
     for (int k = 0; k < n; k++)
@@ -115,7 +115,13 @@ pub(super) fn fall_back(entry: &Entry) -> String {
     };
     let source = &entry.problem.reference_source;
     let plain = reference.replaced(source, "plain_loops");
-    plain.unwrap_or_else(|| panic!("{}: where is the reference?", entry.problem.id))
+    let plain = plain.unwrap_or_else(|| panic!("{}: where is the reference?", entry.problem.id));
+    // Where it is called for one size only, a compiler would make a faster one for that.
+    plain.replacen(
+        "__attribute__((noinline)) static void plain_loops(",
+        "__attribute__((noipa)) static void plain_loops(",
+        1,
+    )
 }
 
 /// The parameters that are sizes, with their values in timed calls.

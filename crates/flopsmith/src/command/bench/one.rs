@@ -1,5 +1,6 @@
 //! One program: a few lines about it, one object, or one row.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -18,7 +19,10 @@ use crate::{record, roofline};
 
 /// Evaluates the program and prints its outcome.
 pub fn run(order: Order) -> Result<ExitCode> {
-    let mut stages = Stages::new(&order, CancellationToken::new())?;
+    if std::io::stderr().is_terminal() {
+        say("measuring this machine…");
+    }
+    let mut stages = Stages::new(&order, CancellationToken::new())?.aloud();
     let program = order.programs.first().context("no program was named")?;
     let mut measured = stages.measure(program).context("stopped")?;
     rows::arrange(&mut measured.rows, 1);

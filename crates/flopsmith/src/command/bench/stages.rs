@@ -1,6 +1,7 @@
 //! What every program goes through: one verifier, and one timer for each number of threads, shared by all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -28,6 +29,8 @@ pub struct Stages {
     /// For a quiet machine.
     patience: Patience,
     stopped: CancellationToken,
+    /// Is somebody told what is done?
+    aloud: bool,
 }
 
 /// The timer of one number of threads.
@@ -99,18 +102,35 @@ impl Stages {
             ready: BTreeMap::new(),
             patience,
             stopped,
+            aloud: false,
         })
+    }
+
+    /// Says on a terminal what is done to each program: with several there is a line for each that is done, with one there is none.
+    pub fn aloud(mut self) -> Self {
+        self.aloud = std::io::stderr().is_terminal();
+        self
+    }
+
+    fn tell(&self, what: &str) {
+        if self.aloud {
+            say(what);
+        }
     }
 
     /// Compiles and verifies a program once, and times it at each number of threads. None where it was stopped before that.
     pub fn measure(&mut self, program: &Program) -> Option<Measured> {
         let language = program.language.unwrap_or(self.evaluator.problem.language);
+        self.tell("compiling and verifying…");
         let verifier = &mut self.verifier;
         let mut prepared = self
             .evaluator
             .prepare(language, &program.source, verifier, true);
         if self.purpose == Purpose::Certify {
-            prepared.verify_elsewhere(verifier);
+            if prepared.can_be_timed() {
+                self.tell("verifying with its code at five places…");
+            }
+            prepared.verify_elsewhere(&mut self.verifier);
         }
         for why in prepared.checked().into_iter().flat_map(|c| &c.left_out) {
             say(&format!("warning: sanitizers left out: {why}"));
@@ -121,6 +141,9 @@ impl Stages {
             None
         };
         let mut rows = Vec::new();
+        if prepared.can_be_timed() {
+            self.tell("timing…");
+        }
         for clock in &mut self.clocks {
             let done = clock.time(&prepared, self.purpose, busy.clone());
             rows.push(clock.row(&program.name, done));

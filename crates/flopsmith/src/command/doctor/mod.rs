@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_bench::{Purpose, sanitize};
+use flopsmith_bench::{Purpose, sanitize, toolchain};
 use flopsmith_sandbox::{Options, Sandbox};
 use serde::Serialize;
 
@@ -133,16 +133,13 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
 }
 
 fn first_line(program: &str, argument: &str) -> Option<String> {
-    let output = Command::new(program).arg(argument).output().ok()?;
-    let text = if output.stdout.is_empty() {
-        output.stderr
+    let said = toolchain::answer(Command::new(program).arg(argument)).ok()?;
+    let text = if said.stdout.is_empty() {
+        said.stderr
     } else {
-        output.stdout
+        said.stdout
     };
-    String::from_utf8_lossy(&text)
-        .lines()
-        .next()
-        .map(str::to_owned)
+    text.lines().next().map(str::to_owned)
 }
 
 fn tools(findings: &mut Findings) {

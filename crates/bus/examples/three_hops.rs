@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use flopsmith_bus::{Bus, Delivery, RunSetup, Server, ServerOptions, Sync, Worker, WorkerOptions};
 use flopsmith_protocol::{
-    ArtifactRef, Candidate, Compiled, Digest, MachineClass, Message, Outcome,
-    TechniqueSet, Verified, subjects,
+    ArtifactRef, Candidate, Compiled, Digest, MachineClass, Message, Outcome, TechniqueSet,
+    Verified, subjects,
 };
 use flopsmith_test_support::{candidate, node_id, outcome, wrong};
-use futures::stream::FuturesUnordered;
 use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -203,25 +203,44 @@ async fn main() -> Result<(), Failure> {
         subjects::verify("bench"),
         subjects::time(&class),
     ];
-    let outcomes = arguments
-        .outcomes
-        .then(|| (subjects::outcome(&flopsmith_test_support::run_id()), decided as fn(&Verified) -> Outcome));
+    let outcomes = arguments.outcomes.then(|| {
+        (
+            subjects::outcome(&flopsmith_test_support::run_id()),
+            decided as fn(&Verified) -> Outcome,
+        )
+    });
     let mut tasks = JoinSet::new();
     for _ in 0..arguments.workers {
         let bus = Bus::connect(&server).await?;
         let [first, second, third] = queues.clone();
-        let (next, sent) = ((second.clone(), compiled as fn(&Candidate) -> Compiled), Arc::clone(&clock));
-        tasks.spawn(stage(bus.clone(), first, Some(next), move |m: &Candidate, now| {
-            if now {
-                sent.sent[number(&m.candidate)].store(sent.now(), Ordering::Relaxed);
-            }
-        }));
-        let (next, arrived) = ((third.clone(), verified as fn(&Compiled) -> Verified), Arc::clone(&clock));
-        tasks.spawn(stage(bus.clone(), second, Some(next), move |m: &Compiled, now| {
-            if !now {
-                arrived.arrived[number(&m.candidate)].store(arrived.now(), Ordering::Relaxed);
-            }
-        }));
+        let (next, sent) = (
+            (second.clone(), compiled as fn(&Candidate) -> Compiled),
+            Arc::clone(&clock),
+        );
+        tasks.spawn(stage(
+            bus.clone(),
+            first,
+            Some(next),
+            move |m: &Candidate, now| {
+                if now {
+                    sent.sent[number(&m.candidate)].store(sent.now(), Ordering::Relaxed);
+                }
+            },
+        ));
+        let (next, arrived) = (
+            (third.clone(), verified as fn(&Compiled) -> Verified),
+            Arc::clone(&clock),
+        );
+        tasks.spawn(stage(
+            bus.clone(),
+            second,
+            Some(next),
+            move |m: &Compiled, now| {
+                if !now {
+                    arrived.arrived[number(&m.candidate)].store(arrived.now(), Ordering::Relaxed);
+                }
+            },
+        ));
         let (outcomes, clock) = (outcomes.clone(), Arc::clone(&clock));
         tasks.spawn(last(bus, third, outcomes, clock));
     }
@@ -255,7 +274,9 @@ async fn main() -> Result<(), Failure> {
                 .iter()
                 .zip(&clock.arrived)
                 .map(|(sent, arrived)| {
-                    let took = arrived.load(Ordering::Relaxed).saturating_sub(sent.load(Ordering::Relaxed));
+                    let took = arrived
+                        .load(Ordering::Relaxed)
+                        .saturating_sub(sent.load(Ordering::Relaxed));
                     took as f64 * 1e-6
                 })
                 .collect();

@@ -221,7 +221,10 @@ mod tests {
     fn the_place_of_a_delivery_is_read_in_both_forms_and_nothing_else_is() {
         let place = |sequence, attempt| Some(Place { sequence, attempt });
         let read = Place::of;
-        assert_eq!(read("$JS.ACK.WORK.timer.2.417.9.1700000000000000000.3"), place(417, 2));
+        assert_eq!(
+            read("$JS.ACK.WORK.timer.2.417.9.1700000000000000000.3"),
+            place(417, 2)
+        );
         let long = "$JS.ACK.hub.ACHASH.WORK.timer.1.5.5.1700000000000000000.0";
         assert_eq!(read(long), place(5, 1));
         assert_eq!(read(&format!("{long}.random")), place(5, 1));

@@ -181,4 +181,3 @@ async fn accept<M: Message>(
     }
     None
 }
-

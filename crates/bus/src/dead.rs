@@ -135,10 +135,12 @@ impl Bus {
     /// # Errors
     /// [`Error::Log`] when the server does not answer.
     pub async fn drop_dead(&self, sequence: u64) -> Result<()> {
-        let deleted = self.dead_stream().await?.delete_message(sequence).await;
-        deleted
-            .map(drop)
-            .map_err(|source| unreadable(source.into()))
+        match self.dead_stream().await?.delete_message(sequence).await {
+            Ok(_) => Ok(()),
+            // An answer that was lost, or somebody else.
+            Err(_) if self.dead_letter(sequence).await?.is_none() => Ok(()),
+            Err(source) => Err(unreadable(source.into())),
+        }
     }
 
     async fn dead_stream(&self) -> Result<Stream> {

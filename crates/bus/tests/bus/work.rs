@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use flopsmith_bus::{Backoff, Bus, Error, ErrorClass, RunSetup, Worker, WorkerOptions};
-use flopsmith_protocol::encode;
+use flopsmith_protocol::{Message, encode};
 
 use crate::{COMPILE, Job, World, job, nothing, soon};
 

@@ -53,7 +53,7 @@ impl std::fmt::Debug for Auth {
 }
 
 /// Where the bus is and how to use it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// `nats://host:port`, several separated by commas.
     pub url: String,
@@ -86,6 +86,35 @@ impl Options {
             poll_limit: Duration::from_secs(30),
             private: None,
         }
+    }
+}
+
+impl Options {
+    /// Where the bus is, without what stands before an `@`: nobody shall read a password in a log.
+    pub(crate) fn shown(&self) -> String {
+        let servers = self.url.split(',').map(|url| {
+            let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = match host.rsplit_once('@') {
+                Some((_, host)) => format!("…@{host}"),
+                None => host.to_owned(),
+            };
+            match scheme {
+                "" => format!("{host}{path}"),
+                scheme => format!("{scheme}://{host}{path}"),
+            }
+        });
+        servers.collect::<Vec<_>>().join(",")
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("url", &self.shown())
+            .field("auth", &self.auth)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -125,7 +154,7 @@ struct Inner {
 
 impl std::fmt::Debug for Bus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Bus({})", self.0.options.url)
+        write!(f, "Bus({})", self.0.options.shown())
     }
 }
 
@@ -140,7 +169,7 @@ impl Bus {
         let version = client.server_info().version;
         if !client.is_server_compatible(2, 10, 0) {
             return Err(Error::ServerTooOld {
-                url: options.url.clone(),
+                url: options.shown(),
                 found: version,
                 needed: OLDEST_SERVER,
             });
@@ -152,10 +181,10 @@ impl Bus {
             .query_account()
             .await
             .map_err(|source| Error::NoJetStream {
-                url: options.url.clone(),
+                url: options.shown(),
                 source: source.into(),
             })?;
-        tracing::debug!(url = options.url, version, "connected to the bus");
+        tracing::debug!(url = options.shown(), version, "connected to the bus");
         Ok(Self(Arc::new(Inner {
             client,
             jetstream,
@@ -281,7 +310,7 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
             base.credentials_file(path)
                 .await
                 .map_err(|source| Error::Unauthorized {
-                    url: options.url.clone(),
+                    url: options.shown(),
                     source: source.into(),
                 })?
         }
@@ -294,7 +323,7 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
             Ok(client) => return Ok(client),
             Err(source) => source,
         };
-        let url = options.url.clone();
+        let url = options.shown();
         match source.kind() {
             ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
                 return Err(Error::Unauthorized {
@@ -323,5 +352,33 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
             });
         }
         tokio::time::sleep(wait).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_proves_who_one_is_is_shown_to_nobody() {
+        let shown = |url: &str| format!("{:?}", Options::new(url));
+        for url in [
+            "nats://me:hunter2@bus:4222",
+            "tls://hunter2@bus:4222,nats://a:hunter2@other:4222",
+            "me:hunter2@bus:4222",
+            "nats://me:hunter2@me@bus:4222/hunter",
+        ] {
+            let said = shown(url);
+            assert!(
+                !said.contains("hunter2") && said.contains("bus:4222"),
+                "{said}"
+            );
+        }
+        assert!(shown("nats://bus:4222").contains("\"nats://bus:4222\""));
+        let secret = Options {
+            auth: Auth::User("me".into(), "hunter2".into()),
+            ..Options::new("bus")
+        };
+        assert!(!format!("{secret:?}").contains("hunter2"));
     }
 }

@@ -15,7 +15,7 @@ TESTS ?= --workspace
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t d; do printf '  %-10s %s\n' "$$t" "$$d"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t d; do printf '  %-10s %s\n' "$$t" "$$d"; done
 
 setup: ## fetch what is missing: compiler, jail, libtorch, nats-server (seconds when all is there)
 	@scripts/setup.sh >&2

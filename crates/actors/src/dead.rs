@@ -112,6 +112,9 @@ mod tests {
             reason: "nobody could".into(),
             attempts: 5,
             payload: encode(message).unwrap().into(),
+            truncated: false,
+            died_unix_ms: 0,
+            id: None,
         }
     }
 

@@ -110,16 +110,15 @@ impl Context {
         }))
     }
 
-    /// A pull worker with at most `slots` messages in hand.
+    /// A pull worker with at most `slots` messages in hand. Its queue's consumer has the subject's name: two classes of machines that shared
+    /// one would take each other's work.
     pub async fn worker<M: Message + Send + Sync + 'static>(
         &self,
         subject: &str,
-        durable: &str,
         slots: usize,
     ) -> Result<Worker<M>, Error> {
         let options = WorkerOptions {
             subject: subject.to_owned(),
-            durable: durable.to_owned(),
             slots,
             ack_wait: Duration::from_secs(10),
             ..WorkerOptions::default()

@@ -19,6 +19,10 @@ use crate::server::Server;
 /// The oldest server with `filter_subjects` and dependable key-value buckets.
 pub(crate) const OLDEST_SERVER: &str = "2.10";
 
+/// A connection that says nothing is tried so often; after two tries without an answer it is given up, so that a cut cable is noticed
+/// within three of them.
+const PING: Duration = Duration::from_secs(3);
+
 /// How one request to the server may take before it is tried again or given up.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 
@@ -49,7 +53,7 @@ impl std::fmt::Debug for Auth {
 }
 
 /// Where the bus is and how to use it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// `nats://host:port`, several separated by commas.
     pub url: String,
@@ -82,6 +86,35 @@ impl Options {
             poll_limit: Duration::from_secs(30),
             private: None,
         }
+    }
+}
+
+impl Options {
+    /// Where the bus is, without what stands before an `@`: nobody shall read a password in a log.
+    pub(crate) fn shown(&self) -> String {
+        let servers = self.url.split(',').map(|url| {
+            let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = match host.rsplit_once('@') {
+                Some((_, host)) => format!("…@{host}"),
+                None => host.to_owned(),
+            };
+            match scheme {
+                "" => format!("{host}{path}"),
+                scheme => format!("{scheme}://{host}{path}"),
+            }
+        });
+        servers.collect::<Vec<_>>().join(",")
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("url", &self.shown())
+            .field("auth", &self.auth)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -121,7 +154,7 @@ struct Inner {
 
 impl std::fmt::Debug for Bus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Bus({})", self.0.options.url)
+        write!(f, "Bus({})", self.0.options.shown())
     }
 }
 
@@ -136,7 +169,7 @@ impl Bus {
         let version = client.server_info().version;
         if !client.is_server_compatible(2, 10, 0) {
             return Err(Error::ServerTooOld {
-                url: options.url.clone(),
+                url: options.shown(),
                 found: version,
                 needed: OLDEST_SERVER,
             });
@@ -148,10 +181,10 @@ impl Bus {
             .query_account()
             .await
             .map_err(|source| Error::NoJetStream {
-                url: options.url.clone(),
+                url: options.shown(),
                 source: source.into(),
             })?;
-        tracing::debug!(url = options.url, version, "connected to the bus");
+        tracing::debug!(url = options.shown(), version, "connected to the bus");
         Ok(Self(Arc::new(Inner {
             client,
             jetstream,
@@ -240,7 +273,7 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
         .connection_timeout(REQUEST_LIMIT)
         .request_timeout(Some(REQUEST_LIMIT))
         .max_reconnects(None)
-        .ping_interval(Duration::from_secs(10))
+        .ping_interval(PING)
         .reconnect_delay_callback(|attempt| {
             let times = u32::try_from(attempt).unwrap_or(u32::MAX).saturating_sub(1);
             jittered(doubled(
@@ -277,7 +310,7 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
             base.credentials_file(path)
                 .await
                 .map_err(|source| Error::Unauthorized {
-                    url: options.url.clone(),
+                    url: options.shown(),
                     source: source.into(),
                 })?
         }
@@ -290,7 +323,7 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
             Ok(client) => return Ok(client),
             Err(source) => source,
         };
-        let url = options.url.clone();
+        let url = options.shown();
         match source.kind() {
             ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
                 return Err(Error::Unauthorized {
@@ -319,5 +352,33 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
             });
         }
         tokio::time::sleep(wait).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_proves_who_one_is_is_shown_to_nobody() {
+        let shown = |url: &str| format!("{:?}", Options::new(url));
+        for url in [
+            "nats://me:hunter2@bus:4222",
+            "tls://hunter2@bus:4222,nats://a:hunter2@other:4222",
+            "me:hunter2@bus:4222",
+            "nats://me:hunter2@me@bus:4222/hunter",
+        ] {
+            let said = shown(url);
+            assert!(
+                !said.contains("hunter2") && said.contains("bus:4222"),
+                "{said}"
+            );
+        }
+        assert!(shown("nats://bus:4222").contains("\"nats://bus:4222\""));
+        let secret = Options {
+            auth: Auth::User("me".into(), "hunter2".into()),
+            ..Options::new("bus")
+        };
+        assert!(!format!("{secret:?}").contains("hunter2"));
     }
 }

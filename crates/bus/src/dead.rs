@@ -1,11 +1,12 @@
 //! Dead letters: what nobody could work off, kept with the reason.
 
 use async_nats::HeaderMap;
+use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use bytes::Bytes;
 use flopsmith_protocol::{Message, codec, subjects};
 
 use crate::connect::Bus;
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::log::RawLog;
 use crate::publish::Outgoing;
 use crate::streams::stream;
@@ -31,6 +32,12 @@ pub struct DeadLetter {
     pub attempts: u32,
     /// The message as it was; empty when it was too large to be copied.
     pub payload: Bytes,
+    /// Was it too large to be copied? Then it cannot be given out again.
+    pub truncated: bool,
+    /// When it became a dead letter, by the server's clock, milliseconds since 1970.
+    pub died_unix_ms: u64,
+    /// The id it had; none where it was no message.
+    pub id: Option<String>,
 }
 
 impl DeadLetter {
@@ -50,19 +57,9 @@ impl DeadLetters {
     /// [`Error::Closed`] once the bus is drained.
     pub async fn next(&mut self) -> Result<DeadLetter> {
         let raw = self.0.next().await?;
-        let header = |name: &str| {
-            let headers = raw.message.headers.as_ref()?;
-            Some(headers.get(name)?.as_str().to_owned())
-        };
-        Ok(DeadLetter {
-            sequence: raw.sequence,
-            subject: header(SUBJECT).unwrap_or_default(),
-            reason: header(REASON).unwrap_or_default(),
-            attempts: header(ATTEMPTS)
-                .and_then(|a| a.parse().ok())
-                .unwrap_or_default(),
-            payload: raw.message.payload,
-        })
+        let headers = raw.message.headers.unwrap_or_default();
+        let payload = raw.message.payload;
+        Ok(read(raw.sequence, &headers, payload, raw.unix_ms))
     }
 
     /// Dead letters that are there and have not been returned.
@@ -71,7 +68,86 @@ impl DeadLetters {
     }
 }
 
+fn read(sequence: u64, headers: &HeaderMap, payload: Bytes, died_unix_ms: u64) -> DeadLetter {
+    let header = |name: &str| Some(headers.get(name)?.as_str().to_owned());
+    DeadLetter {
+        sequence,
+        subject: header(SUBJECT).unwrap_or_default(),
+        reason: header(REASON).unwrap_or_default(),
+        attempts: header(ATTEMPTS)
+            .and_then(|a| a.parse().ok())
+            .unwrap_or_default(),
+        truncated: header(TRUNCATED).is_some(),
+        id: codec::id_of(&payload),
+        payload,
+        died_unix_ms,
+    }
+}
+
 impl Bus {
+    /// The dead letter with this number; none where there is no such letter, or none any more.
+    ///
+    /// # Errors
+    /// [`Error::Log`] when the server does not answer.
+    pub async fn dead_letter(&self, sequence: u64) -> Result<Option<DeadLetter>> {
+        let found = match self.dead_stream().await?.get_raw_message(sequence).await {
+            Ok(found) => found,
+            Err(source) if source.kind() == RawMessageErrorKind::NoMessageFound => return Ok(None),
+            Err(source) => return Err(unreadable(source.into())),
+        };
+        let unix_ms = unix_ms(found.time.unix_timestamp_nanos());
+        Ok(Some(read(
+            found.sequence,
+            &found.headers,
+            found.payload,
+            unix_ms,
+        )))
+    }
+
+    /// Gives a dead letter out again: its message goes back to where it was, with all its attempts before it, and the letter is removed
+    /// once that is stored. Done twice, which a lost answer may make of it, it is given out once.
+    ///
+    /// # Errors
+    /// [`Error::NotCopied`] when the message had been too large to be kept; what [`Bus::publish`] says.
+    pub async fn retry_dead(&self, letter: &DeadLetter) -> Result<()> {
+        if letter.truncated || letter.subject.is_empty() {
+            return Err(Error::NotCopied {
+                sequence: letter.sequence,
+                subject: letter.subject.clone(),
+            });
+        }
+        let mut headers = HeaderMap::new();
+        // Not the id it had: within the dedupe window the server would take that for known.
+        let id = format!("retry/{}/{}", letter.sequence, letter.died_unix_ms);
+        headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
+        self.store(&Outgoing {
+            subject: letter.subject.clone(),
+            kind: "dead letter",
+            headers,
+            payload: letter.payload.clone(),
+        })
+        .await?;
+        self.drop_dead(letter.sequence).await
+    }
+
+    /// Removes a dead letter for good.
+    ///
+    /// # Errors
+    /// [`Error::Log`] when the server does not answer.
+    pub async fn drop_dead(&self, sequence: u64) -> Result<()> {
+        match self.dead_stream().await?.delete_message(sequence).await {
+            Ok(_) => Ok(()),
+            // An answer that was lost, or somebody else.
+            Err(_) if self.dead_letter(sequence).await?.is_none() => Ok(()),
+            Err(source) => Err(unreadable(source.into())),
+        }
+    }
+
+    async fn dead_stream(&self) -> Result<Stream> {
+        let stream = self.jetstream().get_stream(stream::DEAD).await;
+        stream.map_err(|source| unreadable(source.into()))
+    }
+
     /// Reads the dead letters from `sequence` on; 0 reads all.
     pub async fn dead_letters(&self, sequence: u64) -> Result<DeadLetters> {
         Ok(DeadLetters(
@@ -106,6 +182,18 @@ impl Bus {
             other => other.map(drop),
         }
     }
+}
+
+fn unreadable(source: Cause) -> Error {
+    Error::Log {
+        subject: subjects::DEAD.to_owned(),
+        source,
+    }
+}
+
+/// A time of the server.
+pub(crate) fn unix_ms(nanoseconds: i128) -> u64 {
+    u64::try_from(nanoseconds / 1_000_000).unwrap_or_default()
 }
 
 /// A message about to become a dead letter.

@@ -11,13 +11,14 @@ use bytes::Bytes;
 use flopsmith_telemetry::TraceContext;
 use tokio::time::Instant;
 
+use crate::acknowledge::acknowledge;
 use crate::backoff::ErrorClass;
 use crate::dead::Corpse;
 use crate::error::{Error, Result};
 use crate::worker::Shared;
 
 /// One try of an acknowledgement.
-const ACK_TRY: Duration = Duration::from_secs(1);
+pub(crate) const ACK_TRY: Duration = Duration::from_secs(1);
 /// All tries together, on a connection that holds.
 const ACK_LIMIT: Duration = Duration::from_secs(15);
 /// A server that was started again does not answer what its predecessor asked.
@@ -121,7 +122,11 @@ impl<M> Delivery<M> {
     /// # Errors
     /// [`Error::Acknowledge`] when the server is there and does not answer.
     pub async fn done(mut self) -> Result<()> {
-        let result = self.settle(b"+ACK").await;
+        let known = !self.is_stale() && acknowledge(&self.shared, &self.ticket.reply).await;
+        let result = match known {
+            true => Ok(()),
+            false => self.settle(b"+ACK").await,
+        };
         self.decided = true;
         self.shared.settled(self.ticket.sequence);
         result

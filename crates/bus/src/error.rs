@@ -138,6 +138,16 @@ pub enum Error {
         #[source]
         source: Cause,
     },
+    /// A dead letter has no message that could be given out again.
+    #[error(
+        "dead letter {sequence} (`{subject}`) cannot be given out again: its message was too large to be kept, or it is not known where it was"
+    )]
+    NotCopied {
+        /// The letter.
+        sequence: u64,
+        /// Where its message was.
+        subject: String,
+    },
     /// The message was not confirmed in time; it may or may not be stored, and may be published again.
     #[error("a message for {subject} was not confirmed")]
     Publish {

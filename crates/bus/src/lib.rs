@@ -21,6 +21,7 @@
 //!   dead letters; whatever else happens to its worker, it is given out again;
 //! - bytes that are no message never reach a role: they become dead letters.
 
+mod acknowledge;
 mod backoff;
 mod binary;
 mod connect;

@@ -12,6 +12,7 @@ use flopsmith_telemetry::TraceContext;
 
 use crate::backoff::{doubled, jittered};
 use crate::connect::Bus;
+use crate::dead::unix_ms;
 use crate::error::{Cause, Error, Result};
 use crate::pull::{Event, Pull, trace_of};
 use crate::streams::stream_of;
@@ -23,6 +24,8 @@ const BATCH: usize = 256;
 /// A message of a stream, not yet read.
 pub(crate) struct Raw {
     pub sequence: u64,
+    /// When the server stored it, milliseconds since 1970.
+    pub unix_ms: u64,
     pub message: async_nats::Message,
 }
 
@@ -120,6 +123,7 @@ impl RawLog {
             let Ok(info) = message.info() else { continue };
             let (sent, sequence, pending) =
                 (info.consumer_sequence, info.stream_sequence, info.pending);
+            let unix_ms = unix_ms(info.published.unix_timestamp_nanos());
             if sent != open.sent {
                 self.reopen("a message was lost on the way");
                 continue;
@@ -128,6 +132,7 @@ impl RawLog {
             self.pending = pending;
             return Raw {
                 sequence,
+                unix_ms,
                 message: message.message,
             };
         }

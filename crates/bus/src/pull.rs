@@ -167,18 +167,76 @@ impl Pull {
 
 /// The trace that a message carries.
 pub(crate) fn trace_of(message: &Message) -> TraceContext {
-    let headers = message.headers.as_ref();
+    let Some(headers) = &message.headers else {
+        return TraceContext::default();
+    };
     flopsmith_telemetry::extract(
         headers
-            .into_iter()
-            .flat_map(|headers| headers.iter())
+            .iter()
             .filter_map(|(name, values)| Some((name.as_ref(), values.first()?.as_str()))),
     )
+}
+
+/// What the subject that a delivery is answered on says of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Where it stands in its stream.
+    pub sequence: u64,
+    /// How often it has been given out.
+    pub attempt: u32,
+}
+
+impl Place {
+    /// Reads `$JS.ACK.…` in both forms that servers write: with the names of domain and account before those of stream and
+    /// consumer, and without. None where it is something else.
+    pub(crate) fn of(reply: &str) -> Option<Self> {
+        let rest = reply.strip_prefix("$JS.ACK.")?;
+        // Stream, consumer, times given out, place in the stream, place among what was given out, time, number of those left.
+        let named = match rest.split('.').count() {
+            7 => 2,
+            9.. => 4,
+            _ => return None,
+        };
+        let mut numbers = rest.split('.').skip(named);
+        let delivered: u64 = numbers.next()?.parse().ok()?;
+        Some(Self {
+            attempt: u32::try_from(delivered).unwrap_or(u32::MAX),
+            sequence: numbers.next()?.parse().ok()?,
+        })
+    }
 }
 
 fn describe(status: StatusCode, message: &Message) -> String {
     match &message.description {
         Some(description) => format!("{status}: {description}"),
         None => status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_a_delivery_is_read_in_both_forms_and_nothing_else_is() {
+        let place = |sequence, attempt| Some(Place { sequence, attempt });
+        let read = Place::of;
+        assert_eq!(
+            read("$JS.ACK.WORK.timer.2.417.9.1700000000000000000.3"),
+            place(417, 2)
+        );
+        let long = "$JS.ACK.hub.ACHASH.WORK.timer.1.5.5.1700000000000000000.0";
+        assert_eq!(read(long), place(5, 1));
+        assert_eq!(read(&format!("{long}.random")), place(5, 1));
+        let many = "$JS.ACK.WORK.timer.99999999999.1.1.1.1";
+        assert_eq!(read(many), place(1, u32::MAX));
+        for other in [
+            "_INBOX.abc",
+            "$JS.ACK.WORK.timer",
+            "$JS.ACK.WORK.timer.x.1.1.1.1",
+            "$JS.ACK.WORK.timer.1..1.1.1",
+        ] {
+            assert_eq!(read(other), None, "{other}");
+        }
     }
 }

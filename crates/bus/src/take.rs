@@ -11,7 +11,7 @@ use crate::backoff::{doubled, jittered};
 use crate::dead::Corpse;
 use crate::delivery::{Delivery, Ticket, settle};
 use crate::error::Error;
-use crate::pull::{Event, Pull, trace_of};
+use crate::pull::{Event, Place, Pull, trace_of};
 use crate::streams::stream;
 use crate::worker::{Shared, chain, ensure_consumer};
 
@@ -121,8 +121,11 @@ async fn accept<M: Message>(
 ) -> Option<Delivery<M>> {
     let subject = message.subject.to_string();
     let trace = trace_of(&message);
-    let (sequence, attempt) = place(shared, &message)?;
     let reply = message.reply?;
+    let Some(Place { sequence, attempt }) = Place::of(&reply) else {
+        tracing::error!(reply = %reply, "the server sent something that is no message of a stream");
+        return None;
+    };
     let decoded = decode::<M>(&message.payload);
     let epoch = *shared.bus.epoch().borrow();
     let ticket = Ticket {
@@ -177,22 +180,4 @@ async fn accept<M: Message>(
         );
     }
     None
-}
-
-/// Place in the stream, and how often the message has been given out.
-fn place(shared: &Shared, message: &async_nats::Message) -> Option<(u64, u32)> {
-    let message = async_nats::jetstream::Message {
-        message: message.clone(),
-        context: shared.bus.jetstream().clone(),
-    };
-    match message.info() {
-        Ok(info) => Some((
-            info.stream_sequence,
-            u32::try_from(info.delivered).unwrap_or(u32::MAX),
-        )),
-        Err(error) => {
-            tracing::error!(%error, "the server sent something that is no message of a stream");
-            None
-        }
-    }
 }

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::acknowledge::Together;
 use crate::backoff::Backoff;
 use crate::connect::Bus;
 use crate::delivery::Delivery;
@@ -113,6 +114,8 @@ pub(crate) struct Shared {
     /// Told when nothing is in hand any more.
     idle: Arc<Notify>,
     all_held: Arc<AtomicUsize>,
+    /// Acknowledgements that are under way.
+    pub together: Together,
 }
 
 struct Held {
@@ -225,6 +228,7 @@ impl Bus {
             naks,
             idle: Arc::new(Notify::new()),
             all_held: self.held_counter(),
+            together: Together::default(),
         });
         // Wrong options or a missing stream shall fail here and not in the background.
         ensure_consumer(&shared).await?;

@@ -9,8 +9,10 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use crate::config;
 
 mod bench;
+mod dead;
 
 pub use bench::{Bench, BenchFormat, BenchPurpose, ThreadCount};
+pub use dead::{Dead, Where};
 
 /// Code models learn to write fast code, with the stopwatch as the teacher.
 ///
@@ -50,6 +52,9 @@ pub enum Command {
     Runs(Runs),
     /// Write a run's report as one HTML file
     Report(Report),
+    /// Look at messages that nobody could work off, and give them out again
+    #[command(subcommand, after_help = dead::EXAMPLES)]
+    Dead(Dead),
     /// Say what this machine has, lacks and can measure
     Doctor(Doctor),
     /// Look at problem definitions
@@ -387,6 +392,7 @@ impl Args {
             Command::Search(a) => Some(a.format),
             Command::Bench(a) => return a.format == BenchFormat::Json,
             Command::Runs(a) => Some(a.format),
+            Command::Dead(a) => a.format(),
             Command::Doctor(a) => Some(a.format),
             Command::Problem(
                 Problem::Check { format, .. }

@@ -162,6 +162,22 @@ pub fn decode<M: Message>(bytes: &[u8]) -> Result<M, Error> {
     Ok(envelope.body)
 }
 
+/// The id of a message of any kind and version; none where the bytes are no envelope.
+pub fn id_of(bytes: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        id: String,
+    }
+    read::<Named>(bytes).ok().map(|named| named.id)
+}
+
+/// The message as JSON for people, of any kind and version; none where the bytes are no envelope. Bytes in it become lists of numbers.
+pub fn to_json(bytes: &[u8]) -> Option<serde_json::Value> {
+    read::<Envelope<serde_json::Value>>(bytes)
+        .ok()
+        .and_then(|envelope| serde_json::to_value(envelope).ok())
+}
+
 enum ReadError {
     Trailing(usize),
     Decode(rmp_serde::decode::Error),

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use flopsmith_protocol::RunId;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use object_store::{ObjectStore, ObjectStoreExt};
 
 use crate::error::Error;
 use crate::manifest::{Entry, Manifest};
 use crate::store::{Store, digest};
+use crate::write::write;
 
 const MANIFEST: &str = "manifest.json";
 const META: &str = "meta.json";
@@ -261,11 +262,8 @@ impl Checkpoints {
     }
 
     async fn write(&self, key: Path, bytes: Bytes) -> Result<(), Error> {
-        self.store
-            .durable()
-            .put(&key, PutPayload::from_bytes(bytes))
+        write(self.store.durable(), &key, bytes, self.store.in_parts())
             .await
-            .map(|_| ())
             .map_err(|source| Error::write(self.store.place(&key), source))
     }
 

@@ -23,6 +23,37 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// Nobody answers there.
+    #[error(
+        "the store `{name}` cannot be reached: is the address right (AWS_ENDPOINT_URL for a store of one's own), does it speak https (else AWS_ALLOW_HTTP=true), and is it running?"
+    )]
+    Unreachable {
+        /// The store.
+        name: String,
+        /// What object_store says.
+        #[source]
+        source: object_store::Error,
+    },
+    /// The bucket, or what the store calls it, is not there.
+    #[error("the store `{name}` is not there: make the bucket first, or name another one")]
+    NoBucket {
+        /// The store.
+        name: String,
+        /// What object_store says.
+        #[source]
+        source: object_store::Error,
+    },
+    /// The credentials are not accepted, or do not permit what is needed.
+    #[error(
+        "the store `{name}` may not be used with these credentials: they have to permit reading, writing, listing and removing (AWS_…, GOOGLE_… or AZURE_… variables, or what the machine is given)"
+    )]
+    Denied {
+        /// The store.
+        name: String,
+        /// What object_store says.
+        #[source]
+        source: object_store::Error,
+    },
     /// No space or quota is left.
     #[error("no space is left to write `{place}`: free some, or put the store elsewhere")]
     Full {
@@ -128,6 +159,18 @@ impl Error {
                 source: Box::new(source),
             },
             _ => Error::Write { place, source },
+        }
+    }
+
+    /// Says why a store cannot be used at all.
+    pub(crate) fn unusable(name: String, source: object_store::Error) -> Self {
+        use object_store::Error as E;
+        match source {
+            E::PermissionDenied { .. } | E::Unauthenticated { .. } => Error::Denied { name, source },
+            // Of a file that is being written nothing else can be missing.
+            E::NotFound { .. } => Error::NoBucket { name, source },
+            source if io_kind(&source).is_some() => Error::write(name, source),
+            source => Error::Unreachable { name, source },
         }
     }
 

@@ -19,8 +19,11 @@
 mod checkpoints;
 mod error;
 mod manifest;
+mod probe;
 mod store;
+mod write;
 
 pub use checkpoints::{Checkpoint, Checkpoints};
 pub use error::Error;
+pub use probe::Honours;
 pub use store::Store;

@@ -8,10 +8,11 @@ use flopsmith_protocol::{ArtifactRef, Digest};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use object_store::{ObjectStore, ObjectStoreExt};
 use url::Url;
 
 use crate::error::Error;
+use crate::write::write;
 
 /// Hashing more than this would hold up the other tasks of a runtime thread.
 const HASH_APART: usize = 1 << 20;
@@ -110,8 +111,7 @@ impl Store {
         // Written even if it is there: the content is the same, the change is
         // atomic, and an artifact that was damaged on the disk is whole again.
         let key = key(&artifact.digest);
-        self.objects
-            .put(&key, PutPayload::from_bytes(bytes))
+        write(&self.objects, &key, bytes, self.in_parts())
             .await
             .map_err(|source| Error::write(self.place(&key), source))?;
         Ok(artifact)
@@ -146,6 +146,11 @@ impl Store {
 
     pub(crate) fn durable(&self) -> &Arc<dyn ObjectStore> {
         &self.durable
+    }
+
+    /// Do large things go in parts? On a local disk that saves nothing.
+    pub(crate) fn in_parts(&self) -> bool {
+        self.folder.is_none()
     }
 
     /// The local folder of a key, if there is one.

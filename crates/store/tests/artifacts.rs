@@ -176,3 +176,17 @@ async fn addresses() {
         assert_eq!(Store::open(right).unwrap().name(), right);
     }
 }
+
+#[tokio::test]
+async fn a_store_that_can_be_used_says_so_and_keeps_nothing_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for store in [open(dir.path()), Store::open("memory:///").unwrap()] {
+        let honours = store.probe().await.unwrap();
+        assert!(honours.conditional_create && honours.listing, "{honours:?}");
+    }
+    let left: Vec<_> = std::fs::read_dir(dir.path().join(".flopsmith-probe"))
+        .into_iter()
+        .flatten()
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use opentelemetry::Context;
 use opentelemetry::propagation::TextMapPropagator;
-use opentelemetry::trace::{SpanContext, TraceContextExt};
+use opentelemetry::trace::{SpanContext, TraceContextExt, TraceFlags};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
@@ -40,14 +40,18 @@ impl TraceContext {
         if !self.is_valid() {
             return Vec::new();
         }
-        let mut map = HashMap::new();
-        let context = Context::new().with_remote_span_context(self.0.clone());
-        TraceContextPropagator::new().inject_context(&context, &mut map);
-        let mut headers: Vec<_> = map
-            .into_iter()
-            .filter(|(_, value)| !value.is_empty())
-            .collect();
-        headers.sort();
+        // As the W3C's recommendation has it, version 00. Each message carries it: a propagator would make a map of it first.
+        let parent = format!(
+            "00-{}-{}-{:02x}",
+            self.0.trace_id(),
+            self.0.span_id(),
+            self.0.trace_flags() & TraceFlags::SAMPLED
+        );
+        let mut headers = vec![("traceparent".to_owned(), parent)];
+        let state = self.0.trace_state().header();
+        if !state.is_empty() {
+            headers.push(("tracestate".to_owned(), state));
+        }
         headers
     }
 }
@@ -67,16 +71,18 @@ pub fn inject_from(span: &Span) -> Vec<(String, String)> {
 /// Reads the trace context out of a message's headers. Header names are
 /// compared without regard to case; what is no trace context gives an empty one.
 pub fn extract<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> TraceContext {
-    let map: HashMap<String, String> = headers
+    let mut headers = headers
         .into_iter()
         .filter(|(name, _)| {
             name.eq_ignore_ascii_case("traceparent") || name.eq_ignore_ascii_case("tracestate")
         })
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
-        .collect();
-    if map.is_empty() {
+        .peekable();
+    if headers.peek().is_none() {
         return TraceContext::default();
     }
+    let map: HashMap<String, String> = headers
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
     let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &map);
     TraceContext(context.span().span_context().clone())
 }

@@ -85,7 +85,7 @@ impl Role for Compiler {
         let slots = context.cores.total() as usize * 2;
         // Twins keep a slot each while they wait, so more are asked for than can run.
         let mut worker: Worker<Candidate> = context
-            .worker(&subjects::compile("cpu"), "compiler", slots + 64)
+            .worker(&subjects::compile("cpu"), slots + 64)
             .await?;
         let mut outcomes = context
             .bus

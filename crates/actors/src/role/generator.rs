@@ -68,7 +68,7 @@ impl Role for Generator {
             newest = Some(self.take_up(last).await?);
         }
         let mut worker: Worker<Task> = context
-            .worker(&subjects::generate(self.policy), "generator", BATCH)
+            .worker(&subjects::generate(self.policy), BATCH)
             .await?;
         let mut held: Vec<Delivery<Task>> = Vec::new();
         loop {

@@ -141,7 +141,7 @@ fn purpose(standard: Standard) -> Measure {
 impl Role for Timer {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let subject = subjects::time(&self.context.machine_class);
-        let mut worker: Worker<Verified> = self.context.worker(&subject, "timer", BATCH).await?;
+        let mut worker: Worker<Verified> = self.context.worker(&subject, BATCH).await?;
         let mut batch: Vec<Delivery<Verified>> = Vec::new();
         loop {
             tokio::select! {

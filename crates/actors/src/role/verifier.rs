@@ -108,7 +108,7 @@ impl Role for Verifier {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let mut worker: Worker<Compiled> = self
             .context
-            .worker(&subjects::verify("cpu"), "verifier", self.slots)
+            .worker(&subjects::verify("cpu"), self.slots)
             .await?;
         let mut running = FuturesUnordered::new();
         loop {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use flopsmith_bus::{Backoff, Bus, Error, ErrorClass, RunSetup, Worker, WorkerOptions};
-use flopsmith_protocol::encode;
+use flopsmith_protocol::{Message, encode};
 
 use crate::{COMPILE, Job, World, job, nothing, soon};
 
@@ -464,4 +464,40 @@ async fn wrong_use_gets_a_clear_error() {
         .await
         .unwrap_err();
     assert!(matches!(error, Error::NoStream { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_is_shown_and_given_out_again_once() {
+    let world = World::new().await;
+    let options = || WorkerOptions {
+        max_deliver: 1,
+        ..quick(1)
+    };
+    let mut worker: Worker<Job> = world.bus.worker(options()).await.unwrap();
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    let delivery = soon(worker.next()).await.unwrap();
+    delivery.dead("the disk was full").await.unwrap();
+    let letter = {
+        let mut dead = world.bus.dead_letters(0).await.unwrap();
+        soon(dead.next()).await.unwrap()
+    };
+    assert_eq!(letter.id.as_deref(), Some(job(1).id().as_str()));
+    assert!(!letter.truncated && letter.died_unix_ms > 1_600_000_000_000);
+    let same = world.bus.dead_letter(letter.sequence).await.unwrap();
+    assert_eq!(same, Some(letter.clone()));
+    assert_eq!(world.bus.dead_letter(99).await.unwrap(), None);
+    // Its own id was published a moment ago, and would be taken for known.
+    world.bus.retry_dead(&letter).await.unwrap();
+    world.bus.retry_dead(&letter).await.unwrap();
+    let again = soon(worker.next()).await.unwrap();
+    assert_eq!((again.message(), again.attempt()), (&job(1), 1));
+    again.done().await.unwrap();
+    assert!(nothing(300, worker.next()).await);
+    assert_eq!(world.bus.dead_letter(letter.sequence).await.unwrap(), None);
+    let truncated = flopsmith_bus::DeadLetter {
+        truncated: true,
+        ..letter
+    };
+    let refused = world.bus.retry_dead(&truncated).await.unwrap_err();
+    assert!(matches!(refused, flopsmith_bus::Error::NotCopied { .. }));
 }

@@ -11,6 +11,7 @@ mod configuration;
 #[cfg(feature = "torch")]
 mod corpus_best;
 mod dataset;
+mod dead;
 mod doctor;
 #[cfg(feature = "torch")]
 mod model;
@@ -38,6 +39,10 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         }
         Command::Runs(a) => runs::run(&a),
         Command::Report(a) => report::run(&a),
+        Command::Dead(a) => {
+            let _guard = log.start(None)?;
+            dead::run(&a)
+        }
         Command::Doctor(a) => {
             let _guard = log.start(None)?;
             doctor::run(&a)

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 mod answers;
 mod bench;
+mod dead;
 mod doctor;
 #[cfg(feature = "torch")]
 mod interrupts;

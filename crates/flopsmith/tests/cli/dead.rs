@@ -10,7 +10,8 @@ const QUEUE: &str = "fs.v1.work.compile.cpu";
 
 /// Leaves a run behind in which nobody could compile these programs.
 async fn run_with_dead_letters(folder: &Path, samples: u32) {
-    let server = Server::start(None, &folder.join("nats"), ServerOptions::default());
+    let store = folder.join("nats");
+    let server = Server::start(None, &store, ServerOptions::default());
     let server = server.await.unwrap();
     let bus = Bus::connect(&server).await.unwrap();
     bus.ensure_streams(&RunSetup::default()).await.unwrap();

@@ -142,11 +142,14 @@ impl Clock {
     }
 }
 
+/// Where a stage publishes, and what it makes of its message.
+type Next<M, N> = (String, fn(&M) -> N);
+
 /// One no-op stage: its message becomes the next one's.
 async fn stage<M: Message + Send + std::marker::Sync + 'static, N: Message>(
     bus: Bus,
     subject: String,
-    next: Option<(String, fn(&M) -> N)>,
+    next: Option<Next<M, N>>,
     seen: impl Fn(&M, bool),
 ) -> Result<(), flopsmith_bus::Error> {
     let mut worker: Worker<M> = bus.worker(WorkerOptions::new(subject, SLOTS)).await?;
@@ -167,7 +170,7 @@ async fn stage<M: Message + Send + std::marker::Sync + 'static, N: Message>(
 async fn one<M: Message, N: Message>(
     bus: &Bus,
     delivery: Delivery<M>,
-    next: &Option<(String, fn(&M) -> N)>,
+    next: &Option<Next<M, N>>,
     seen: &impl Fn(&M, bool),
 ) -> Result<(), flopsmith_bus::Error> {
     seen(delivery.message(), true);
@@ -303,7 +306,7 @@ async fn main() -> Result<(), Failure> {
 async fn last(
     bus: Bus,
     subject: String,
-    outcomes: Option<(String, fn(&Verified) -> Outcome)>,
+    outcomes: Option<Next<Verified, Outcome>>,
     clock: Arc<Clock>,
 ) -> Result<(), flopsmith_bus::Error> {
     let mut worker: Worker<Verified> = bus.worker(WorkerOptions::new(subject, SLOTS)).await?;

@@ -166,7 +166,9 @@ impl Error {
     pub(crate) fn unusable(name: String, source: object_store::Error) -> Self {
         use object_store::Error as E;
         match source {
-            E::PermissionDenied { .. } | E::Unauthenticated { .. } => Error::Denied { name, source },
+            E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
+                Error::Denied { name, source }
+            }
             // Of a file that is being written nothing else can be missing.
             E::NotFound { .. } => Error::NoBucket { name, source },
             source if io_kind(&source).is_some() => Error::write(name, source),

@@ -23,7 +23,10 @@ pub(crate) async fn write(
     in_parts: bool,
 ) -> Result<(), object_store::Error> {
     if !in_parts || bytes.len() < LARGE {
-        return store.put(key, PutPayload::from_bytes(bytes)).await.map(drop);
+        return store
+            .put(key, PutPayload::from_bytes(bytes))
+            .await
+            .map(drop);
     }
     let mut upload = store.put_multipart(key).await?;
     match send(upload.as_mut(), &bytes).await {
@@ -79,7 +82,10 @@ mod tests {
     #[expect(clippy::unwrap_used, reason = "tests")]
     async fn what_goes_in_parts_comes_back_whole() {
         let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-        let bytes: Bytes = (0..LARGE + 12_345).map(|n| (n / 7) as u8).collect::<Vec<_>>().into();
+        let bytes: Bytes = (0..LARGE + 12_345)
+            .map(|n| (n / 7) as u8)
+            .collect::<Vec<_>>()
+            .into();
         let key = Path::from("large");
         for in_parts in [true, false] {
             write(&store, &key, bytes.clone(), in_parts).await.unwrap();

@@ -133,6 +133,28 @@ impl Toolchain {
         })
     }
 
+    /// Is there a compiler of this name, or are its name and place at least those of one that could be installed? A path
+    /// where nothing is, and a name that no compiler is called, are mistakes of whoever typed them.
+    pub fn can_be_meant(compiler: &str) -> bool {
+        let name = names::for_c(compiler);
+        find(&name).is_some() || (!name.contains('/') && names::is_known(&name))
+    }
+
+    /// Why the compiler does not take the problem's flags, in its own words; none where it does, or where it is not there to
+    /// be asked.
+    pub fn refusal_of_flags(compiler: &str, problem: &Problem) -> Option<String> {
+        let compiler = find(&names::for_c(compiler))?;
+        version(&compiler).ok()?;
+        match dump(&compiler, &problem.flags_for(Language::C), Language::C) {
+            Ok(_) => None,
+            Err(Failure::Infrastructure { detail, .. }) => {
+                let said = detail.split_once("` failed: ").map_or(&*detail, |(_, said)| said);
+                Some(said.lines().next().unwrap_or_default().to_owned())
+            }
+            Err(other) => Some(other.to_string()),
+        }
+    }
+
     /// What builds programs in `language`.
     ///
     /// # Errors

@@ -27,11 +27,24 @@ pub struct Args {
     #[command(subcommand)]
     pub command: Command,
     /// How much to log: error, warn, info, debug, trace, or a filter like `flopsmith_bus=debug`.
-    #[arg(long, global = true, default_value = "warn", env = "FLOPSMITH_LOG")]
+    #[arg(
+        long,
+        global = true,
+        default_value = "warn",
+        env = "FLOPSMITH_LOG",
+        value_parser = log_filter
+    )]
     pub log: String,
     /// OpenTelemetry collector for traces, e.g. http://localhost:4318; without it OTEL_EXPORTER_OTLP_ENDPOINT decides.
     #[arg(long, global = true, env = "FLOPSMITH_OTLP_ENDPOINT")]
     pub otlp_endpoint: Option<String>,
+}
+
+fn log_filter(text: &str) -> Result<String, String> {
+    match flopsmith_telemetry::check_level(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(why) => Err(why.to_string()),
+    }
 }
 
 /// The commands.

@@ -19,14 +19,23 @@ pub fn percent(share: f64) -> String {
     format!("{} %", significant(100.0 * share, 3))
 }
 
-/// The ends of an interval.
+/// From one end to the other an interval may be so many times as large and still says something.
+const WIDEST: f64 = 4.0;
+
+/// The ends of an interval; `unknown` where three rounds or so have given one that says nothing.
 pub fn between(interval: &Interval) -> String {
+    if interval.low <= 0.0 || interval.high > WIDEST * interval.low {
+        return "unknown".into();
+    }
     format!("[{}, {}]", four(interval.low), four(interval.high))
 }
 
 /// How far an interval reaches to either side of a number, as a share of it.
 pub fn give_or_take(value: f64, interval: &Interval) -> String {
     let half = (interval.high - interval.low) / 2.0 / value;
+    if half > 1.0 {
+        return "more than ±100 %".into();
+    }
     format!("±{} %", significant(100.0 * half, 2))
 }
 
@@ -89,5 +98,12 @@ mod tests {
         };
         assert_eq!(between(&interval), "[39.60, 40.40]");
         assert_eq!(give_or_take(40.0, &interval), "±1.0 %");
+        let nothing = Interval {
+            low: 1.5,
+            high: 546.0,
+            confidence: 0.95,
+        };
+        assert_eq!(between(&nothing), "unknown");
+        assert_eq!(give_or_take(30.0, &nothing), "more than ±100 %");
     }
 }

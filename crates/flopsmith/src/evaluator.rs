@@ -60,6 +60,11 @@ impl Evaluator {
         })
         .context("untrusted programs cannot be run safely here")?;
         let sandbox = Arc::new(sandbox);
+        if !Toolchain::can_be_meant(compiler) {
+            return Err(usage(format!(
+                "the compiler `{compiler}` was not found, and it is none of gcc and clang: --compiler (or FLOPSMITH_COMPILER) takes gcc, clang, or the path of one"
+            )));
+        }
         let toolchain = Toolchain::detect(Some(compiler), &problem)?;
         let stage = Arc::new(Compiler::new(Arc::clone(&sandbox), toolchain.clone()));
         Ok(Self {

@@ -170,18 +170,29 @@ pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<P
             shell::program()
         )));
     }
-    let mut found: Vec<(std::time::SystemTime, PathBuf)> = std::fs::read_dir(runs)
+    let there: Vec<PathBuf> = std::fs::read_dir(runs)
         .into_iter()
         .flatten()
         .filter_map(Result::ok)
         .map(|e| e.path())
-        .filter(|p| p.join(CONFIG).is_file() && wanted(p))
+        .filter(|p| p.join(CONFIG).is_file())
+        .collect();
+    if there.is_empty() {
+        return Err(usage(format!(
+            "there is no run in {}: `{} train examples/dgemm.toml` begins one; --runs names another folder of runs",
+            runs.display(),
+            shell::program()
+        )));
+    }
+    let mut found: Vec<(std::time::SystemTime, PathBuf)> = there
+        .into_iter()
+        .filter(|p| wanted(p))
         .filter_map(|p| Some((p.join(CONFIG).metadata().ok()?.modified().ok()?, p)))
         .collect();
     found.sort();
     found.pop().map(|(_, p)| p).ok_or_else(|| {
         usage(format!(
-            "there is no run in {} that this could be done with: either none was begun there, or all came to their end (`{} runs --runs {}` lists them)",
+            "there is no run in {} that this could be done with: they are of another configuration or job, or came to their end (`{} runs --runs {}` lists them)",
             runs.display(),
             shell::program(),
             shell::quoted(&runs.display().to_string())
@@ -341,6 +352,10 @@ mod tests {
             config.set_modified(made).unwrap();
             folder
         };
+        refused(
+            newest("dgemm-", Job::Train),
+            &["there is no run in", "train examples/dgemm.toml"],
+        );
         let older = create("dgemm-20260101-000000", Job::Train);
         let newer = create("dgemm-20260102-000000", Job::Train);
         // Named alike: another configuration, and a search.

@@ -73,17 +73,24 @@ impl Waited {
 pub struct Patience {
     limit: Duration,
     left: Duration,
+    /// It was warned that the machine is busy, and there is no more to be waited: once is enough.
+    warned: bool,
 }
 
 impl Patience {
     /// All of this, however often it is waited.
     pub fn new(limit: Duration) -> Self {
-        Self { limit, left: limit }
+        Self {
+            limit,
+            left: limit,
+            warned: false,
+        }
     }
 
     /// Begins anew, for something else that was asked for.
     pub fn renew(&mut self) {
         self.left = self.limit;
+        self.warned = false;
     }
 
     /// Waits until a `look` finds nothing, and says on stderr that it does. Whoever is `stopped` waits no longer.
@@ -115,9 +122,11 @@ impl Patience {
             return Waited::Quiet;
         };
         if limit.is_zero() {
-            tell(&format!(
-                "warning: the machine is busy: {why}; numbers will be less certain"
-            ));
+            if !std::mem::replace(&mut self.warned, true) {
+                tell(&format!(
+                    "warning: the machine is busy: {why}; numbers will be less certain"
+                ));
+            }
             return Waited::Busy(why);
         }
         tell(&format!(
@@ -146,6 +155,7 @@ impl Patience {
                 return Waited::Quiet;
             }
             if self.left.is_zero() {
+                self.warned = true;
                 tell(&format!(
                     "warning: the machine is still busy after {}: {why}; measuring all the same, numbers will be less certain",
                     seconds(waited)
@@ -261,12 +271,9 @@ mod tests {
             ]
         );
         assert_eq!(patience.left, Duration::ZERO);
+        // What follows needs no second warning.
         let (ended, said) = wait(&mut patience, &[Some("d")]);
-        assert_eq!(ended, Waited::Busy("d".into()));
-        assert_eq!(
-            said,
-            ["warning: the machine is busy: d; numbers will be less certain"]
-        );
+        assert_eq!((ended, said), (Waited::Busy("d".into()), Vec::new()));
     }
 
     #[test]
@@ -291,6 +298,10 @@ mod tests {
                 "warning: the machine is busy: core 1 is used 40 % by others; numbers will be less certain"
             ]
         );
+        assert!(wait(&mut patience, &[busy().as_deref()]).1.is_empty());
+        // Something else was asked for.
+        patience.renew();
+        assert_eq!(wait(&mut patience, &[busy().as_deref()]).1, said);
     }
 
     #[test]

@@ -35,7 +35,15 @@ pub enum Error {
         /// Line (from 1; 0 where there is none) and what is wrong.
         mistakes: Vec<(usize, String)>,
     },
-    /// No folder of that name holds a problem.
+    /// A folder that holds no problem, or none at all.
+    #[error("{}", no_folder(path, *there))]
+    NoFolder {
+        /// The folder that was named.
+        path: PathBuf,
+        /// Is there a folder at all?
+        there: bool,
+    },
+    /// A name that no folder of problems has.
     #[error("there is no problem `{name}`{}; looked in {}", near.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default(), places.join(", "))]
     NotFound {
         /// The name.
@@ -45,6 +53,16 @@ pub enum Error {
         /// Where it was looked for.
         places: Vec<String>,
     },
+}
+
+fn no_folder(path: &Path, there: bool) -> String {
+    let path = path.display();
+    let lacks = if there {
+        format!("the folder {path} holds no problem.toml")
+    } else {
+        format!("there is no folder {path}")
+    };
+    format!("{lacks}: `flopsmith problem new {path}` begins a definition there")
 }
 
 struct Mistakes<'a>(&'a Path, &'a [(usize, String)]);
@@ -145,6 +163,13 @@ impl Problem {
         let direct = Path::new(name);
         if direct.join("problem.toml").is_file() {
             return Problem::load(direct);
+        }
+        // No name has a stroke: a folder was meant.
+        if name.contains('/') {
+            return Err(Error::NoFolder {
+                path: direct.to_owned(),
+                there: direct.is_dir(),
+            });
         }
         let mut known = Vec::new();
         for root in roots {

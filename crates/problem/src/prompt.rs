@@ -66,8 +66,9 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
     let _ = writeln!(out, "{}\n", wanted(problem));
     let _ = writeln!(
         out,
-        "It is compiled with `{}`, verified on secret inputs and sizes, and timed at {}{}.{}",
+        "It is compiled with `{}`, verified on secret inputs and sizes ({}), and timed at {}{}.{}",
         problem.flags_for(language).join(" "),
+        sizes(problem),
         params(problem),
         match problem.caches {
             Caches::Cold => ", in calls that find none of their arrays in a cache",
@@ -115,7 +116,8 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
     }
     let _ = writeln!(
         out,
-        "Answer with the whole program in one ```{} block.",
+        "Answer with the whole program, at most {} bytes, in one ```{} block.",
+        problem.max_source_bytes,
         language.fence()
     );
     text
@@ -165,6 +167,19 @@ fn params(problem: &Problem) -> String {
         .map(|(k, v)| format!("{k} = {v}"))
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+/// Where the secret sizes lie.
+fn sizes(problem: &Problem) -> String {
+    let hidden = problem.verify.hidden.iter().map(|sizes| {
+        let kind = match (sizes.power_of_two, sizes.multiple_of) {
+            (true, _) => ", powers of two".to_owned(),
+            (false, 1) => String::new(),
+            (false, step) => format!(", multiples of {step}"),
+        };
+        format!("{} from {} to {}{kind}", sizes.param, sizes.min, sizes.max)
+    });
+    hidden.collect::<Vec<_>>().join("; ")
 }
 
 /// The program in an answer, which is in `language`; none when there is none.

@@ -138,6 +138,28 @@ fn functions_that_do_what_is_asked_for_are_forbidden_and_the_prompt_says_so() {
 }
 
 #[test]
+fn a_prompt_says_where_sizes_lie_and_how_long_a_program_may_be() {
+    use flopsmith_problem::prompt::{Style, render};
+    for (name, parts) in [
+        (
+            "dgemm",
+            &["sizes (n from 64 to 512, multiples of 64), and timed at n = 256"][..],
+        ),
+        (
+            "walsh_hadamard",
+            &["(n from 1 to 131072, powers of two)", "at most 16384 bytes"],
+        ),
+        ("dgemv", &["(m from 1 to 1000; n from 1 to 1000)"]),
+    ] {
+        let problem = Problem::load(&shipped(name)).unwrap();
+        let prompt = render(&problem, problem.techniques, None, Style::Full);
+        for part in parts {
+            assert!(prompt.contains(part), "{part:?} in {prompt}");
+        }
+    }
+}
+
+#[test]
 fn contents_bounds_and_sizes_are_checked() {
     for (from, to, says) in [
         (
@@ -332,4 +354,21 @@ fn each_language_has_its_flags() {
     let wrong =
         with(|text| text.replace("[compile]\n", "[compile]\ncxx_flags = [\"O1\"]\n")).unwrap_err();
     assert!(wrong.contains("`O1` is no compiler flag"), "{wrong}");
+}
+
+#[test]
+fn a_folder_that_was_named_is_not_looked_for_elsewhere() {
+    let empty = tempfile::tempdir().unwrap();
+    let there = empty.path().display().to_string();
+    let nowhere = format!("{there}/nowhere");
+    for (name, says) in [
+        (&there, format!("the folder {there} holds no problem.toml")),
+        (&nowhere, format!("there is no folder {nowhere}")),
+    ] {
+        let said = Problem::find(name, &[]).unwrap_err().to_string();
+        assert!(said.starts_with(&says), "{said}");
+        assert!(said.contains("`flopsmith problem new"), "{said}");
+    }
+    let said = Problem::find("sgem", &[shipped("")]).unwrap_err();
+    assert!(said.to_string().contains("did you mean `sgemm`?"), "{said}");
 }

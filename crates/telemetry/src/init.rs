@@ -116,12 +116,24 @@ impl Drop for Guard {
     }
 }
 
+/// Can this be read as a level or as directives?
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_level(level: &str) -> Result<(), Error> {
+    filter(level).map(drop)
+}
+
+fn filter(level: &str) -> Result<EnvFilter, Error> {
+    EnvFilter::try_new(level).map_err(|source| Error::LogLevel {
+        level: level.to_owned(),
+        source,
+    })
+}
+
 /// Sets up logs and, where an endpoint is known, the export. Keep the guard until the process ends.
 pub fn init(options: Options) -> Result<Guard, Error> {
-    let filter = EnvFilter::try_new(&options.log_level).map_err(|source| Error::LogLevel {
-        level: options.log_level.clone(),
-        source,
-    })?;
+    let filter = filter(&options.log_level)?;
     let logs = log_layer(&options)?.with_filter(filter);
     let traces = export(&options)?;
     let spans = traces.as_ref().map(|traces| {

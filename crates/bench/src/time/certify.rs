@@ -8,12 +8,13 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::alone::held_against;
+use super::combine::{look_repeatedly, over_layouts, worst};
 use super::decision::{Limits, Purpose};
 use super::session::Trial;
 use super::{Caches, Timed, Timer};
 use crate::Failure;
 use crate::environment::Surroundings;
-use crate::stats::{Estimate, SYSTEMATIC_LOG_SE};
+use crate::stats::Estimate;
 use crate::supervise::{PLACES, Placing};
 
 /// Bytes before the code in each layout: none, and others that move it to other lines and other halves of its page.
@@ -21,11 +22,6 @@ pub const PADDINGS: [u32; 5] = [0, 64, 448, 1344, 2752];
 
 // Each layout has data of its own.
 const _: () = assert!(PADDINGS.len() as u64 == PLACES);
-
-/// 97.5 % quantile of Student's t with 4 degrees of freedom, for the mean over five layouts.
-const T_OF_LAYOUTS: f64 = 2.776;
-/// The same of the normal distribution. A standard error is half of an interval divided by this, here as in [`Estimate`].
-const NORMAL: f64 = 1.96;
 
 /// Time for calls without caches where only their seconds are told.
 const COLD: Limits = Limits {
@@ -47,9 +43,9 @@ const PAGE: usize = 4096;
 /// What was measured beside the first layout.
 #[derive(Serialize)]
 pub(super) struct Elsewhere {
-    /// The samples of the other layouts.
+    /// The samples of the other layouts, then those of all layouts once more, as often as it took.
     layouts: Vec<Trial>,
-    /// Where in their pages the arrays lay in each layout, the first one included, bytes.
+    /// Where in their pages the arrays lay each time, the first one included, bytes.
     page_offsets: Vec<Vec<usize>>,
     /// Samples of calls that found nothing in a cache.
     cold: Option<Trial>,
@@ -67,8 +63,10 @@ struct Cold {
 
 impl Timer {
     /// Measures a verified candidate for a report: `layouts` are objects of it whose code lies at different places
-    /// ([`crate::Compiler::layouts`] with [`PADDINGS`]). The time of a certification is shared among them; the number is their geometric
-    /// mean, and its interval covers what they differ by. For each of them the baseline is started anew as well, and the data of
+    /// ([`crate::Compiler::layouts`] with [`PADDINGS`]). The time of a certification is shared among them, and all of them are
+    /// measured again in further processes, twice at least, until what processes at the same place differ by averages out. The
+    /// number is the geometric mean of the places, each of which stands by the median of its processes, and its interval covers
+    /// what they differ by. Each time the baseline is started anew as well, and the data of
     /// both sides move to other lines of their pages, the same ones in every certification.
     ///
     /// # Errors
@@ -85,19 +83,22 @@ impl Timer {
         self.renew_tolerances()?;
         self.renew_hard()?;
         self.meanwhile = Surroundings::default();
-        let mut trials = Vec::with_capacity(layouts.len());
-        let mut page_offsets = Vec::with_capacity(layouts.len());
-        for (n, object) in (0u64..).zip(layouts) {
-            let seed = seed.wrapping_add(n);
+        let mut trials = Vec::new();
+        let mut page_offsets = Vec::new();
+        let estimates = look_repeatedly(layouts, |n, object| {
+            let seed = seed.wrapping_add(trials.len() as u64);
             self.lay_out(Placing::Numbered(n), seed)?;
             page_offsets.push(self.page_offsets());
             let candidate = self.start_candidate(object)?;
-            trials.push(self.try_out(candidate, &limits, None, seed, self.caches)?);
-        }
-        let estimates: Vec<Estimate> = trials.iter().map(|trial| trial.estimate).collect();
-        let worst = Worst::of(&trials);
+            let trial = self.try_out(candidate, &limits, None, seed, self.caches)?;
+            let estimate = trial.estimate;
+            trials.push(trial);
+            Ok(estimate)
+        })?;
+        let mdape = trials.iter().map(Trial::mdape).fold(0.0, f64::max);
         let mut trials = trials.into_iter();
-        let (Some(first), Some(object), Some(worst)) = (trials.next(), layouts.first(), worst)
+        let (Some(first), Some(object), Some(stop)) =
+            (trials.next(), layouts.first(), worst(&limits, &estimates))
         else {
             return Err(Failure::infrastructure(
                 InfrastructureCause::Harness,
@@ -114,8 +115,8 @@ impl Timer {
         let mean = held(&mean);
         let gflops = self.plausible(self.work_flops / mean.candidate / 1e9)?;
         let mut measurement = self.measurement(&first, &mean, gflops);
-        measurement.stop = worst.stop;
-        measurement.mdape = worst.mdape;
+        measurement.stop = stop;
+        measurement.mdape = mdape;
         measurement.calls += others
             .iter()
             .flat_map(|t| &t.candidate)
@@ -125,7 +126,7 @@ impl Timer {
             .iter()
             .map(|t| (t.candidate.len() + t.baseline.len()) as u32)
             .sum::<u32>();
-        let cold = self.cold(object, seed, &mean, worst.stop)?;
+        let cold = self.cold(object, seed, &mean, stop)?;
         let ratios: Vec<f64> = estimates
             .iter()
             .map(|e| (held(e).log_ratio + self.chain.log_ratio).exp())
@@ -216,29 +217,6 @@ impl Timer {
     }
 }
 
-/// What is said of all layouts together where there is no mean: the worst of them.
-#[derive(Debug, PartialEq)]
-struct Worst {
-    stop: StopReason,
-    mdape: f64,
-}
-
-impl Worst {
-    /// None of nothing.
-    fn of(trials: &[Trial]) -> Option<Self> {
-        Self::over(trials.iter().map(|trial| (trial.stop, trial.mdape())))
-    }
-
-    fn over(all: impl Iterator<Item = (StopReason, f64)>) -> Option<Self> {
-        // Reasons to stop stand in the order of how little they promise.
-        all.map(|(stop, mdape)| Self { stop, mdape })
-            .reduce(|a, b| Self {
-                stop: a.stop.max(b.stop),
-                mdape: a.mdape.max(b.mdape),
-            })
-    }
-}
-
 /// The limits of one of several layouts that share the time of a certification.
 pub(super) fn shared(whole: &Limits, layouts: usize) -> Limits {
     let parts = layouts.max(1) as u32;
@@ -248,101 +226,5 @@ pub(super) fn shared(whole: &Limits, layouts: usize) -> Limits {
         // Errors of the parts average out.
         target_log_se: whole.target_log_se * f64::from(parts).sqrt(),
         usable_log_se: whole.usable_log_se * f64::from(parts).sqrt(),
-    }
-}
-
-/// One estimate of several layouts: geometric means, and an interval that covers both the errors of the measurements and what
-/// the layouts differ by. Its standard error is that interval's, so that who takes it for a normal distribution's gets the
-/// interval back.
-pub(super) fn over_layouts(estimates: &[Estimate]) -> Estimate {
-    let n = estimates.len() as f64;
-    let mean = |value: &dyn Fn(&Estimate) -> f64| estimates.iter().map(value).sum::<f64>() / n;
-    let log_ratio = mean(&|e| e.log_ratio);
-    // What no scatter shows is in part the same for all layouts, and does not average out.
-    let within = (mean(&|e| e.log_se * e.log_se) / n).max(SYSTEMATIC_LOG_SE.powi(2));
-    let between = if estimates.len() > 1 {
-        mean(&|e| (e.log_ratio - log_ratio).powi(2)) * n / (n - 1.0) / n
-    } else {
-        0.0
-    };
-    let half = (NORMAL * within.sqrt()).max(T_OF_LAYOUTS * between.sqrt());
-    Estimate {
-        candidate: mean(&|e| e.candidate.ln()).exp(),
-        baseline: mean(&|e| e.baseline.ln()).exp(),
-        log_ratio,
-        log_se: half / NORMAL,
-        low: log_ratio - half,
-        high: log_ratio + half,
-        sampling_log_se: (mean(&|e| e.sampling_log_se.powi(2)) / n).sqrt(),
-        rounds: estimates.iter().map(|e| e.rounds).sum(),
-        outlying: estimates.iter().map(|e| e.outlying).sum(),
-        supported: estimates.iter().all(|e| e.supported),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn estimate(log_ratio: f64, log_se: f64) -> Estimate {
-        Estimate {
-            candidate: 1e-3 * (-log_ratio).exp(),
-            baseline: 1e-3,
-            log_ratio,
-            log_se,
-            low: log_ratio - 2.0 * log_se,
-            high: log_ratio + 2.0 * log_se,
-            sampling_log_se: log_se,
-            rounds: 10,
-            outlying: 0,
-            supported: true,
-        }
-    }
-
-    #[test]
-    fn layouts_that_differ_widen_the_interval() {
-        let alike = over_layouts(&[0.5; 5].map(|r| estimate(r, 0.002)));
-        assert!((alike.log_ratio - 0.5).abs() < 1e-12);
-        assert!((alike.high - alike.low - 2.0 * 1.96 * 0.002 / 5f64.sqrt()).abs() < 1e-9);
-        let apart = over_layouts(&[0.4, 0.45, 0.5, 0.55, 0.6].map(|r| estimate(r, 0.002)));
-        assert!((apart.log_ratio - 0.5).abs() < 1e-12);
-        assert!(apart.low < 0.41 && apart.high > 0.59, "{apart:?}");
-        for e in [alike, apart] {
-            // Whoever goes by the standard error alone gets the interval back.
-            assert!(
-                (e.high - e.low - 2.0 * NORMAL * e.log_se).abs() < 1e-12,
-                "{e:?}"
-            );
-        }
-        let alone = over_layouts(&[estimate(0.3, 0.01)]);
-        assert!((alone.log_se - 0.01).abs() < 1e-12);
-        assert!((alone.candidate - 1e-3 * (-0.3f64).exp()).abs() < 1e-12);
-    }
-
-    #[test]
-    fn what_no_scatter_shows_is_not_averaged_away() {
-        let sure = over_layouts(&[0.5; 5].map(|r| estimate(r, SYSTEMATIC_LOG_SE)));
-        assert!((sure.log_se - SYSTEMATIC_LOG_SE).abs() < 1e-12, "{sure:?}");
-    }
-
-    #[test]
-    fn one_bad_layout_is_said_of_all() {
-        use StopReason as S;
-        let said = |all: &[(S, f64)]| Worst::over(all.iter().copied());
-        let worst = said(&[
-            (S::Precise, 0.01),
-            (S::Unconverged, 0.002),
-            (S::Budget, 0.03),
-        ]);
-        let expected = Worst {
-            stop: S::Unconverged,
-            mdape: 0.03,
-        };
-        assert_eq!(worst, Some(expected));
-        assert_eq!(
-            said(&[(S::Budget, 0.1), (S::Precise, 0.1)]).map(|w| w.stop),
-            Some(S::Budget)
-        );
-        assert_eq!(said(&[]), None);
     }
 }

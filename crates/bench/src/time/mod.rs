@@ -13,6 +13,7 @@
 mod alone;
 mod certify;
 mod check;
+mod combine;
 mod course;
 mod decision;
 mod hard;

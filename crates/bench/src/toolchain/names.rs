@@ -15,6 +15,13 @@ pub(super) fn for_c(compiler: &str) -> String {
     format!("{folder}{name}")
 }
 
+/// Is this what a C compiler is called, perhaps one of a version or for another machine (`gcc-12`, `x86_64-linux-gnu-gcc`)?
+pub(super) fn is_known(name: &str) -> bool {
+    let parts = || name.split('-');
+    parts().any(|part| matches!(part, "gcc" | "clang" | "cc"))
+        && parts().all(|part| part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.')))
+}
+
 /// Names under which the compiler of `language` may be found beside a C compiler, best first.
 pub(super) fn drivers(compiler: &str, language: Language) -> Vec<String> {
     let (folder, name) = split(compiler);
@@ -85,6 +92,12 @@ mod tests {
             ("gcc", "gcc"),
         ] {
             assert_eq!(for_c(given), meant);
+        }
+        for known in ["gcc", "gcc-13", "clang-16", "cc", "x86_64-linux-gnu-gcc-12"] {
+            assert!(is_known(known), "{known}");
+        }
+        for mistyped in ["gccc", "glang", "tcc-like", "", "gcc -O2", "gcc;ls"] {
+            assert!(!is_known(mistyped), "{mistyped}");
         }
     }
 }

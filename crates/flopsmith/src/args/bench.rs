@@ -127,10 +127,13 @@ impl FromStr for ThreadCount {
 /// Standards of measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BenchPurpose {
-    /// Tens of milliseconds, and less for what is clearly slower than the best so far.
+    /// Is it worth more time? Tens of milliseconds of calls, less for what is clearly slower than the best so far; a second a
+    /// program with compiling and verifying.
     Screen,
-    /// Up to 0.6 s, and more for neighbours that are hard to tell apart (--resolve).
+    /// Which is faster? Up to 0.6 s of calls, and more for neighbours that are hard to tell apart (--resolve); two seconds
+    /// or so a program.
     Rank,
-    /// A second and a half.
+    /// A number to publish: up to a second and a half of calls at each of five places of the code, and calls without caches;
+    /// verified in full at each place and looked at with sanitizers. Ten to thirty seconds a program.
     Certify,
 }

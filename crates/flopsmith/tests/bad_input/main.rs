@@ -293,7 +293,7 @@ fn a_compiler_that_is_missing_or_broken_is_named_with_what_to_install() {
     };
     let file = path.path().join("program.c");
     fs::write(&file, "int other;\n").unwrap();
-    let refused = |compiler: &str, words: &[&str]| {
+    let ended_with = |compiler: &str, code: i32, words: &[&str]| {
         let mut command = flopsmith();
         command
             .env("PATH", path.path())
@@ -302,11 +302,15 @@ fn a_compiler_that_is_missing_or_broken_is_named_with_what_to_install() {
             .args(["--problem", "dgemm", "--purpose", "screen"])
             // How much the jail protects is not what this is about.
             .args(["--allow-weaker-jail", "--compiler", compiler]);
-        contains(run(command).one_error(INFRASTRUCTURE), words);
+        contains(run(command).one_error(code), words);
     };
+    let refused = |compiler: &str, words: &[&str]| ended_with(compiler, INFRASTRUCTURE, words);
     refused("gcc", &["`gcc` was not found", "apt install gcc"]);
     refused("clang", &["`clang` was not found", "apt install clang"]);
-    refused("/no/such/gcc", &["`/no/such/gcc` was not found"]);
+    for mistyped in ["/no/such/gcc", "gccc"] {
+        let said = format!("`{mistyped}` was not found");
+        ended_with(mistyped, USAGE, &[&said, "--compiler"]);
+    }
     script(path.path(), "gcc", "echo it is a bad day >&2; exit 1");
     refused("gcc", &["gcc --version` failed", "it is a bad day"]);
 }

@@ -13,13 +13,15 @@
 mod models;
 mod world;
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use flopsmith_protocol::StopReason;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use super::certify::{PADDINGS, over_layouts, shared};
+use super::certify::{PADDINGS, shared};
+use super::combine::{look_repeatedly, over_layouts};
 use super::course::{Course, Finished, Who};
 use super::decision::{Limits, Purpose};
 use crate::stats::{Estimate, SYSTEMATIC_LOG_SE};
@@ -301,14 +303,18 @@ fn mean(shares: &[f64]) -> f64 {
     shares.iter().sum::<f64>() / shares.len() as f64
 }
 
-/// The share of certifications whose interval holds the truth. Each layout has fresh processes, so a world of its own.
+/// The share of certifications whose interval holds the truth. Each look at a layout has fresh processes, so a world of its own.
 fn certified(parts: &[Part], runs: u32) -> f64 {
     let limits = shared(&Purpose::Certify.limits(), PADDINGS.len());
-    let layouts = PADDINGS.len() as u64;
+    // More worlds than a certification has processes.
+    const WORLDS: u64 = 32;
     let held = (0..u64::from(runs)).filter(|run| {
-        let estimates: Vec<Estimate> = (0..layouts)
-            .map(|n| once(parts, Program::of(CALL), limits, run * layouts + n).estimate)
-            .collect();
+        let mut world = run * WORLDS;
+        let looked = look_repeatedly(&PADDINGS, |_, _| {
+            world += 1;
+            Ok::<_, Infallible>(once(parts, Program::of(CALL), limits, world).estimate)
+        });
+        let Ok(estimates) = looked;
         let e = over_layouts(&estimates);
         e.low <= TRUTH && TRUTH <= e.high
     });

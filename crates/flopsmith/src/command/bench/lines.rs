@@ -18,6 +18,9 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "gflops": measurement.map(|m| m.gflops),
         "ratio": measurement.map(|m| m.ratio),
         "interval": measurement.map(|m| m.interval),
+        "reference_gflops": row.reference_gflops,
+        "peak_gflops": row.peak_gflops,
+        "openblas_gflops": row.openblas_gflops,
         "blocks": measurement.map(|m| m.blocks),
         "calls": measurement.map(|m| m.calls),
         "rounds": measurement.and_then(|m| m.rounds),
@@ -49,7 +52,7 @@ pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
 }
 
 /// The columns of a row. A program that has nothing to say in one leaves it empty.
-const COLUMNS: [&str; 34] = [
+const COLUMNS: [&str; 37] = [
     "file",
     "problem",
     "threads",
@@ -84,6 +87,9 @@ const COLUMNS: [&str; 34] = [
     "cold_ratio_high",
     "machine_busy",
     "cold_stop",
+    "reference_gflops",
+    "peak_gflops",
+    "openblas_gflops",
 ];
 
 /// The names of the columns.
@@ -138,6 +144,9 @@ pub fn csv(problem: &str, row: &Row) -> String {
         certificate
             .and_then(|c| c.cold_stop)
             .map(|stop| stop.to_string()),
+        Some(row.reference_gflops.to_string()),
+        Some(row.peak_gflops.to_string()),
+        row.openblas_gflops.map(|gflops| gflops.to_string()),
     ];
     let cells: Vec<String> = cells
         .iter()
@@ -158,7 +167,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use flopsmith_protocol::{CandidateFault, Verdict};
+    use flopsmith_protocol::{CandidateFault, InfrastructureCause, UnknownCause, Verdict};
     use proptest::prelude::*;
 
     use super::super::ratio::LogRatio;
@@ -203,6 +212,13 @@ mod tests {
         assert_eq!(cell(&line, "ratio_to_against"), "");
         assert_eq!(cell(&line, "bound"), "");
         assert_eq!(cell(&line, "against"), "");
+        assert_eq!(cell(&line, "reference_gflops"), "1");
+        assert_eq!(cell(&line, "peak_gflops"), "50");
+        assert_eq!(cell(&line, "openblas_gflops"), "");
+        measured.openblas_gflops = Some(45.5);
+        assert_eq!(cell(&csv("dgemm", &measured), "openblas_gflops"), "45.5");
+        assert_eq!(object("dgemm", &measured)["openblas_gflops"], 45.5);
+        assert_eq!(object("dgemm", &measured)["reference_gflops"], 1.0);
         measured.place = Some(by_memory());
         measured.against = true;
         let line = csv("dgemm", &measured);
@@ -287,6 +303,28 @@ mod tests {
         assert_eq!(compared["ratio_to_against"], 1.0);
         assert_eq!(compared["against"], false);
         assert!(compared["interval_to_against"]["low"].as_f64().unwrap() < 1.0);
+    }
+
+    #[test]
+    fn the_manual_names_every_field_column_and_reason() {
+        let manual = include_str!("../../../../../docs/bench.md");
+        let mut row = fast("a.c", 1, 40.0);
+        certify(&mut row, Some(12.5));
+        row.place = Some(by_memory());
+        row.to_against = row.own.map(|own| own.over(own));
+        let object = object_of_several("dgemm", &row, true);
+        let inner = ["certificate", "roofline"].map(|name| object[name].clone());
+        let keys = std::iter::once(&object).chain(&inner);
+        let keys = keys.flat_map(|o| o.as_object().unwrap().keys().cloned());
+        let columns = COLUMNS.map(str::to_owned);
+        let reasons = CandidateFault::ALL.iter().map(|f| f.name());
+        let reasons = reasons.chain(InfrastructureCause::ALL.iter().map(|c| c.name()));
+        let reasons = reasons.chain(UnknownCause::ALL.iter().map(|c| c.name()));
+        let names = keys.chain(columns).chain(reasons.map(str::to_owned));
+        let missing: Vec<String> = names
+            .filter(|name| !manual.contains(&format!("`{name}`")))
+            .collect();
+        assert_eq!(missing, Vec::<String>::new());
     }
 
     proptest! {

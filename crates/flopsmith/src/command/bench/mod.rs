@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use flopsmith_bench::Purpose;
+use flopsmith_bench::{Purpose, Toolchain};
 use flopsmith_problem::Problem;
 
 use crate::args::{Bench, BenchFormat, BenchPurpose};
@@ -71,6 +71,14 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         Some(flags) => paths::problem_under(&args.problem, flags)?,
         None => paths::problem(&args.problem)?,
     };
+    if let Some(flags) = &args.flags
+        && let Some(why) = Toolchain::refusal_of_flags(&args.compiler, &problem)
+    {
+        return Err(usage(format!(
+            "--flags '{flags}': {} does not take them: {why}",
+            args.compiler
+        )));
+    }
     let problem = Arc::new(problem);
     let inputs = inputs::collect(&args.files)?;
     let against = args

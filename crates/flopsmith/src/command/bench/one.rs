@@ -82,10 +82,18 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
         Some(m) => {
             lines.push(format!("{}: {} GFLOPS", row.file, four(m.gflops)));
             lines.push(format!(
-                "  {}× the plain reference, 95 % interval {}",
+                "  {}× the plain reference ({} GFLOPS), 95 % interval {}",
                 four(m.ratio),
+                four(row.reference_gflops),
                 between(&m.interval)
             ));
+            if let Some(openblas) = row.openblas_gflops {
+                lines.push(format!(
+                    "  {}× OpenBLAS ({} GFLOPS)",
+                    four(m.gflops / openblas),
+                    four(openblas)
+                ));
+            }
             lines.push(format!(
                 "  {} in {}; {}",
                 counted(m.calls.into(), "call"),
@@ -137,11 +145,10 @@ fn text(row: &Row, purpose: Purpose) -> Vec<String> {
             }
         }
         None => {
-            let (outcome, reason, _) = row.said();
             lines.push(format!(
-                "{}: {outcome}: {}",
+                "{}: {}",
                 row.file,
-                reason.unwrap_or_default()
+                row.refusal().unwrap_or_default()
             ));
         }
     }
@@ -203,7 +210,10 @@ mod tests {
         let mut measured = fast("a.c", 1, 117.961);
         let lines = text(&measured, Purpose::Rank);
         assert_eq!(lines[0], "a.c: 118.0 GFLOPS");
-        assert!(lines[1].contains("118.0× the plain reference"), "{lines:?}");
+        assert!(
+            lines[1].contains("118.0× the plain reference (1.000 GFLOPS), 95 % interval ["),
+            "{lines:?}"
+        );
         assert!(
             lines[2].ends_with("stopped when it was precise enough, at ±0.39 %"),
             "{lines:?}"
@@ -264,6 +274,25 @@ mod tests {
         assert!(lines.contains(&marked), "{lines:?}");
         let seconds = "2.00 times as long with cold caches, which did not converge";
         assert!(lines.iter().any(|l| l.ends_with(seconds)), "{lines:?}");
+    }
+
+    #[test]
+    fn a_library_has_a_line_where_it_was_measured() {
+        let mut measured = fast("a.c", 1, 40.0);
+        let without = text(&measured, Purpose::Certify).len();
+        measured.openblas_gflops = Some(50.0);
+        let lines = text(&measured, Purpose::Certify);
+        assert_eq!(lines.len(), without + 1);
+        assert_eq!(lines[2], "  0.8000× OpenBLAS (50.00 GFLOPS)");
+    }
+
+    #[test]
+    fn what_is_refused_is_called_so() {
+        let lines = text(
+            &row("a.c", 1, flopsmith_test_support::wrong()),
+            Purpose::Certify,
+        );
+        assert_eq!(lines[0], "a.c: refused: wrong_result");
     }
 
     #[test]

@@ -29,6 +29,10 @@ pub struct Row {
     pub group: Option<String>,
     /// The measured floating-point peak at this number of threads, 10⁹ operations a second.
     pub peak_gflops: f64,
+    /// The plain reference at the timed size and this number of threads, 10⁹ operations a second: the ratio is to it.
+    pub reference_gflops: f64,
+    /// OpenBLAS with its fastest core type here, 10⁹ operations a second, where it solves the problem and was measured.
+    pub openblas_gflops: Option<f64>,
     /// Its place under the roofline, if it was measured.
     pub place: Option<Place>,
     /// Where it was timed.
@@ -158,6 +162,8 @@ pub(super) mod tests {
             to_against: None,
             group: None,
             peak_gflops: 50.0,
+            reference_gflops: 1.0,
+            openblas_gflops: None,
             place: None,
             machine: Arc::new(Machine {
                 attestation: serde_json::json!({"cpu_model": "m"}),

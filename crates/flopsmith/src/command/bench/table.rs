@@ -1,12 +1,12 @@
 //! Results for people: one line for each program, fastest first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flopsmith_protocol::{Certificate, Interval, Measurement};
 
 use super::ratio::Compared;
 use super::rows::Row;
-use crate::digits::{between, four, share};
+use crate::digits::{between, counted, four, share};
 use crate::roofline;
 
 /// A column: its heading, and whether it holds numbers.
@@ -50,6 +50,11 @@ pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
     let mut lines = layout(&columns, &cells);
     lines.push(String::new());
     lines.extend(legend(rows, against));
+    let refusals = refusals(rows);
+    if !refusals.is_empty() {
+        lines.push(String::new());
+        lines.extend(refusals);
+    }
     lines
 }
 
@@ -132,11 +137,59 @@ fn vs(compared: Option<Compared>) -> [String; 2] {
     compared.map_or_else(Default::default, |c| [four(c.ratio), between(&c.interval)])
 }
 
-fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
+/// What ratios and shares are told to, for each number of threads: whoever wants to can follow the numbers.
+fn yardsticks(rows: &[Row]) -> Vec<String> {
+    let mut of: BTreeMap<u32, &Row> = BTreeMap::new();
+    for row in rows {
+        of.entry(row.threads).or_insert(row);
+    }
+    let speeds = |gflops: &dyn Fn(&Row) -> Option<f64>| {
+        let shown = of.iter().filter_map(|(threads, row)| {
+            let speed = format!("{} GFLOPS", four(gflops(row)?));
+            Some(if of.len() > 1 {
+                format!("{speed} on {}", counted((*threads).into(), "thread"))
+            } else {
+                speed
+            })
+        });
+        shown.collect::<Vec<_>>().join(", ")
+    };
     let mut lines = vec![
-        "ratio: times as fast as the plain reference; peak: share of the measured floating-point peak"
-            .to_owned(),
+        format!(
+            "ratio: times as fast as the plain reference ({})",
+            speeds(&|row| Some(row.reference_gflops))
+        ),
+        format!(
+            "peak: share of the measured floating-point peak ({})",
+            speeds(&|row| Some(row.peak_gflops))
+        ),
     ];
+    let library = speeds(&|row| row.openblas_gflops);
+    if !library.is_empty() {
+        lines.push(format!("for comparison, OpenBLAS: {library}"));
+    }
+    lines
+}
+
+/// Why programs were refused: a table in a file has none of what was said meanwhile.
+fn refusals(rows: &[Row]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut seen = BTreeSet::new();
+    for row in rows {
+        let Some(refusal) = row.refusal() else {
+            continue;
+        };
+        let first = row.detail().trim().lines().next().unwrap_or_default();
+        let line = format!("{}: {refusal}: {first}", row.file);
+        if !first.is_empty() && seen.insert(line.clone()) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
+    let mut lines = yardsticks(rows);
     let unsure_when_cold = |row: &Row| {
         let certificate = certificate(row).filter(|c| c.cold_ratio.is_some());
         certificate.is_some_and(|c| !c.cold_converged())
@@ -206,7 +259,7 @@ fn layout(columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_protocol::TechniqueSet;
+    use flopsmith_protocol::{TechniqueSet, Verdict};
     use flopsmith_test_support::wrong;
 
     use super::super::ratio::LogRatio;
@@ -222,6 +275,9 @@ mod tests {
             fast("fast.c", 1, 40.0),
         ];
         rows[1].done.techniques = Some(TechniqueSet::EMPTY);
+        if let Verdict::Rejected { detail, .. } = &mut rows[0].done.verdict {
+            *detail = "n = 64: element 3 is 2 instead of 1\nmore\n".into();
+        }
         arrange(&mut rows, 1);
         let lines = lines(&rows, None);
         let expected = "\
@@ -231,8 +287,21 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
    -  broken.c                                                refused: wrong_result
 ";
         assert_eq!(lines[..4].join("\n") + "\n", expected);
-        assert!(lines[4].is_empty() && lines[5].starts_with("ratio:"));
-        assert!(lines[6].starts_with("group:"));
+        assert_eq!(
+            lines[4..7],
+            [
+                "",
+                "ratio: times as fast as the plain reference (1.000 GFLOPS)",
+                "peak: share of the measured floating-point peak (50.00 GFLOPS)",
+            ]
+        );
+        assert!(lines[7].starts_with("group:"));
+        assert_eq!(lines[8], "");
+        assert_eq!(
+            lines[9],
+            "broken.c: refused: wrong_result: n = 64: element 3 is 2 instead of 1"
+        );
+        assert_eq!(lines.len(), 10);
     }
 
     #[test]
@@ -256,6 +325,9 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
             lines[2]
         );
         assert!(lines.iter().any(|l| l == "vs: times as fast as best.c"));
+        let reference = "ratio: times as fast as the plain reference (1.000 GFLOPS on 1 thread, 1.000 GFLOPS on 2 threads)";
+        assert!(lines.iter().any(|l| l == reference), "{lines:?}");
+        assert!(!lines.iter().any(|l| l.contains("OpenBLAS")), "{lines:?}");
     }
 
     #[test]

@@ -118,6 +118,7 @@ fn flags_that_do_more_than_generate_code_are_wrong_usage() {
         ("-O3 -fplugin=x", "`-fplugin=x` is not permitted"),
         ("-O3 @flags", "`@flags` is not permitted"),
         ("-lopenblas", "`-lopenblas` is not permitted"),
+        ("-O3 -march=nosuch", "gcc does not take them: "),
     ] {
         let output = quick(&[&folder.path().join("good.c")], &["--flags", flags])
             .output()

@@ -1,0 +1,261 @@
+//! One number of several processes: at one place of the code and the data, and of all places.
+
+use flopsmith_protocol::StopReason;
+
+use super::decision::Limits;
+use crate::stats::{Estimate, SYSTEMATIC_LOG_SE};
+
+/// 97.5 % quantile of Student's t with 4 degrees of freedom, for the mean over five layouts.
+const T_OF_LAYOUTS: f64 = 2.776;
+/// The same of the normal distribution. A standard error is half of an interval divided by this, here as in [`Estimate`].
+const NORMAL: f64 = 1.96;
+/// How much less sure a median of some normally distributed numbers is than their mean: by the root of π/2.
+const OF_MEDIAN: f64 = 1.2533;
+
+/// Goes through all places of a certification at most, each in fresh processes: some processes are slower than others by as
+/// much as their pages happen to lie badly, which no longer look at the same process shows.
+const MOST_LOOKS: usize = 3;
+/// The standard error of ln(ratio), by what processes at the same places differ, at which no further look is needed.
+const REPEATED_LOG_SE: f64 = 0.0012;
+
+/// Measures at each place once and again, by its number, until what processes at the same place differ by averages out, or is not
+/// worth more time. One estimate for each place.
+pub(super) fn look_repeatedly<P, E>(
+    places: &[P],
+    mut once: impl FnMut(u64, &P) -> Result<Estimate, E>,
+) -> Result<Vec<Estimate>, E> {
+    let mut looks = vec![Vec::new(); places.len()];
+    for look in 0..MOST_LOOKS {
+        for ((n, place), looks) in (0u64..).zip(places).zip(&mut looks) {
+            looks.push(once(n, place)?);
+        }
+        if look > 0 && repeated_log_se(&looks) <= REPEATED_LOG_SE {
+            break;
+        }
+    }
+    Ok(looks.iter().filter_map(|l| over_looks(l)).collect())
+}
+
+/// One estimate of several processes at the same place: medians, for now and then a process has pages that lie so badly, or a
+/// baseline whose pages do, that it is ten per cent off. None of nothing.
+fn over_looks(looks: &[Estimate]) -> Option<Estimate> {
+    let (first, rest) = looks.split_first()?;
+    if rest.is_empty() {
+        return Some(*first);
+    }
+    let n = looks.len() as f64;
+    let log_ratio = median(looks.iter().map(|e| e.log_ratio));
+    let loss = if looks.len() > 2 { OF_MEDIAN } else { 1.0 };
+    let own = looks.iter().map(|e| e.log_se * e.log_se).sum::<f64>() / n;
+    // What no scatter shows is in part the same for all of them.
+    let log_se = (loss * (own / n).sqrt()).max(SYSTEMATIC_LOG_SE);
+    let half = NORMAL * log_se;
+    let shown = looks.iter().map(|e| e.sampling_log_se.powi(2)).sum::<f64>() / n;
+    Some(Estimate {
+        candidate: median(looks.iter().map(|e| e.candidate.ln())).exp(),
+        baseline: median(looks.iter().map(|e| e.baseline.ln())).exp(),
+        log_ratio,
+        log_se,
+        low: log_ratio - half,
+        high: log_ratio + half,
+        sampling_log_se: loss * (shown / n).sqrt(),
+        rounds: looks.iter().map(|e| e.rounds).sum(),
+        outlying: looks.iter().map(|e| e.outlying).sum(),
+        supported: looks.iter().all(|e| e.supported),
+    })
+}
+
+/// The middle one, or the mean of the two in the middle.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values.len().saturating_sub(1) / 2, values.len() / 2);
+    match (values.get(low), values.get(high)) {
+        (Some(low), Some(high)) => (low + high) / 2.0,
+        _ => f64::NAN,
+    }
+}
+
+/// The standard error of the mean over all places, by what the processes at the same place differ; infinite where each place
+/// had one process only.
+fn repeated_log_se(places: &[Vec<Estimate>]) -> f64 {
+    let (mut squares, mut freedom, mut processes) = (0.0, 0usize, 0usize);
+    for looks in places.iter().filter(|looks| !looks.is_empty()) {
+        let mean = looks.iter().map(|e| e.log_ratio).sum::<f64>() / looks.len() as f64;
+        squares += looks
+            .iter()
+            .map(|e| (e.log_ratio - mean).powi(2))
+            .sum::<f64>();
+        freedom += looks.len() - 1;
+        processes += looks.len();
+    }
+    if freedom == 0 {
+        return f64::INFINITY;
+    }
+    (squares / freedom as f64 / processes as f64).sqrt()
+}
+
+/// What is said of all places together: of how they ended, the worst. None of nothing.
+pub(super) fn worst(limits: &Limits, places: &[Estimate]) -> Option<StopReason> {
+    let said = places.iter().map(|place| {
+        if place.log_se <= limits.target_log_se {
+            StopReason::Precise
+        } else {
+            limits.at_the_end(place.log_se)
+        }
+    });
+    // Reasons to stop stand in the order of how little they promise.
+    said.max()
+}
+
+/// One estimate of several places: geometric means, and an interval that covers both the errors of the measurements and what
+/// the layouts differ by. Its standard error is that interval's, so that who takes it for a normal distribution's gets the
+/// interval back.
+pub(super) fn over_layouts(estimates: &[Estimate]) -> Estimate {
+    let n = estimates.len() as f64;
+    let mean = |value: &dyn Fn(&Estimate) -> f64| estimates.iter().map(value).sum::<f64>() / n;
+    let log_ratio = mean(&|e| e.log_ratio);
+    // What no scatter shows is in part the same for all layouts, and does not average out.
+    let within = (mean(&|e| e.log_se * e.log_se) / n).max(SYSTEMATIC_LOG_SE.powi(2));
+    let between = if estimates.len() > 1 {
+        mean(&|e| (e.log_ratio - log_ratio).powi(2)) * n / (n - 1.0) / n
+    } else {
+        0.0
+    };
+    let half = (NORMAL * within.sqrt()).max(T_OF_LAYOUTS * between.sqrt());
+    Estimate {
+        candidate: mean(&|e| e.candidate.ln()).exp(),
+        baseline: mean(&|e| e.baseline.ln()).exp(),
+        log_ratio,
+        log_se: half / NORMAL,
+        low: log_ratio - half,
+        high: log_ratio + half,
+        sampling_log_se: (mean(&|e| e.sampling_log_se.powi(2)) / n).sqrt(),
+        rounds: estimates.iter().map(|e| e.rounds).sum(),
+        outlying: estimates.iter().map(|e| e.outlying).sum(),
+        supported: estimates.iter().all(|e| e.supported),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn estimate(log_ratio: f64, log_se: f64) -> Estimate {
+        Estimate {
+            candidate: 1e-3 * (-log_ratio).exp(),
+            baseline: 1e-3,
+            log_ratio,
+            log_se,
+            low: log_ratio - 2.0 * log_se,
+            high: log_ratio + 2.0 * log_se,
+            sampling_log_se: log_se,
+            rounds: 10,
+            outlying: 0,
+            supported: true,
+        }
+    }
+
+    #[test]
+    fn layouts_that_differ_widen_the_interval() {
+        let alike = over_layouts(&[0.5; 5].map(|r| estimate(r, 0.002)));
+        assert!((alike.log_ratio - 0.5).abs() < 1e-12);
+        assert!((alike.high - alike.low - 2.0 * 1.96 * 0.002 / 5f64.sqrt()).abs() < 1e-9);
+        let apart = over_layouts(&[0.4, 0.45, 0.5, 0.55, 0.6].map(|r| estimate(r, 0.002)));
+        assert!((apart.log_ratio - 0.5).abs() < 1e-12);
+        assert!(apart.low < 0.41 && apart.high > 0.59, "{apart:?}");
+        for e in [alike, apart] {
+            // Whoever goes by the standard error alone gets the interval back.
+            assert!(
+                (e.high - e.low - 2.0 * NORMAL * e.log_se).abs() < 1e-12,
+                "{e:?}"
+            );
+        }
+        let alone = over_layouts(&[estimate(0.3, 0.01)]);
+        assert!((alone.log_se - 0.01).abs() < 1e-12);
+        assert!((alone.candidate - 1e-3 * (-0.3f64).exp()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_no_scatter_shows_is_not_averaged_away() {
+        let sure = over_layouts(&[0.5; 5].map(|r| estimate(r, SYSTEMATIC_LOG_SE)));
+        assert!((sure.log_se - SYSTEMATIC_LOG_SE).abs() < 1e-12, "{sure:?}");
+    }
+
+    #[test]
+    fn one_bad_process_does_not_move_what_is_said_of_its_place() {
+        let looks = [0.5, 0.501, 0.84, 0.499].map(|r| estimate(r, 0.003));
+        let all = over_looks(&looks).unwrap();
+        assert!((all.log_ratio - 0.5005).abs() < 1e-12, "{all:?}");
+        assert!((all.candidate / (1e-3 * (-0.5005f64).exp()) - 1.0).abs() < 1e-9);
+        assert_eq!(all.rounds, 40);
+        assert!((all.log_se - OF_MEDIAN * 0.003 / 2.0).abs() < 1e-12);
+        assert_eq!(over_looks(&looks[..1]).unwrap(), looks[0]);
+        assert_eq!(over_looks(&[]), None);
+        let of_two = over_looks(&looks[..2]).unwrap();
+        assert!((of_two.log_ratio - 0.5005).abs() < 1e-12);
+        assert!((of_two.log_se - 0.003 / 2f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn processes_are_repeated_until_what_they_differ_by_averages_out() {
+        let place = |values: &[f64]| -> Vec<Estimate> {
+            values.iter().map(|r| estimate(*r, 0.003)).collect()
+        };
+        // What places differ by is none of it.
+        let once: Vec<_> = [0.4, 0.5, 0.6].iter().map(|r| place(&[*r])).collect();
+        assert_eq!(repeated_log_se(&once), f64::INFINITY);
+        assert_eq!(repeated_log_se(&[]), f64::INFINITY);
+        let alike: Vec<_> = [0.4, 0.5, 0.6].iter().map(|r| place(&[*r, *r])).collect();
+        assert!(repeated_log_se(&alike) < 1e-12);
+        // Squares of 0.01, four of them, two degrees of freedom, four processes.
+        let apart = [place(&[0.39, 0.41]), place(&[0.51, 0.49])];
+        let expected = (4.0 * 1e-4 / 2.0 / 4.0f64).sqrt();
+        assert!((repeated_log_se(&apart) - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn every_place_is_looked_at_twice_and_more_often_where_processes_differ() {
+        // Which of the five places is looked at, in order, and what is made of each.
+        let looks = |of: &dyn Fn(u64, usize) -> f64| {
+            let mut asked = Vec::new();
+            let all = look_repeatedly(&[(); 5], |n, ()| {
+                let look = asked.iter().filter(|asked| **asked == n).count();
+                asked.push(n);
+                Ok::<_, ()>(estimate(of(n, look), 0.003))
+            });
+            (asked, all.unwrap())
+        };
+        let once: Vec<u64> = (0..5).collect();
+        let (asked, all) = looks(&|n, _| n as f64);
+        assert_eq!(asked, once.repeat(2));
+        let ratios: Vec<f64> = all.iter().map(|e| e.log_ratio).collect();
+        assert_eq!(ratios, [0.0, 1.0, 2.0, 3.0, 4.0]);
+        // One process of the first look is off, and has no weight in the end.
+        let (asked, all) = looks(&|n, look| if (n, look) == (2, 0) { 0.3 } else { 0.0 });
+        assert_eq!(asked, once.repeat(MOST_LOOKS));
+        assert!(all.iter().all(|e| e.log_ratio == 0.0), "{all:?}");
+        let failed = look_repeatedly(&[()], |_, ()| Err::<Estimate, _>("no process"));
+        assert_eq!(failed.unwrap_err(), "no process");
+    }
+
+    #[test]
+    fn one_bad_place_is_said_of_all() {
+        use StopReason as S;
+        let limits = Limits {
+            min: std::time::Duration::ZERO,
+            max: std::time::Duration::ZERO,
+            target_log_se: 0.003,
+            usable_log_se: 0.006,
+        };
+        let said = |all: &[f64]| {
+            let places: Vec<_> = all.iter().map(|se| estimate(0.5, *se)).collect();
+            worst(&limits, &places)
+        };
+        assert_eq!(said(&[0.002, 0.003]), Some(S::Precise));
+        assert_eq!(said(&[0.002, 0.005, 0.001]), Some(S::Budget));
+        assert_eq!(said(&[0.002, 0.007, 0.005]), Some(S::Unconverged));
+        assert_eq!(said(&[]), None);
+    }
+}

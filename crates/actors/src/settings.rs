@@ -251,6 +251,9 @@ pub struct Evaluate {
     /// How long a sitting waits for that in all, seconds. Then it times on all the same and says so in its log.
     #[serde(deserialize_with = "not_negative")]
     pub quarantine_limit_seconds: f64,
+    /// So many of the fastest programs are certified when the run is over, at ten to thirty seconds each, and the best of them is
+    /// what is reported. Some more than one: who was fastest by a short look may not be by a long one. 0: none.
+    pub finalists: u32,
 }
 
 impl Default for Evaluate {
@@ -264,6 +267,7 @@ impl Default for Evaluate {
             sanitize: true,
             quarantine: true,
             quarantine_limit_seconds: 60.0,
+            finalists: 4,
         }
     }
 }

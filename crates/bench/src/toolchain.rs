@@ -148,10 +148,12 @@ impl Toolchain {
         match dump(&compiler, &problem.flags_for(Language::C), Language::C) {
             Ok(_) => None,
             Err(Failure::Infrastructure { detail, .. }) => {
-                let said = detail.split_once("` failed: ").map_or(&*detail, |(_, said)| said);
-                Some(said.lines().next().unwrap_or_default().to_owned())
+                // One that hangs or does not start has refused nothing, and will be met again.
+                let (_, said) = detail.split_once("` failed: ")?;
+                let error = said.lines().find(|line| line.contains("error"));
+                Some(error.or(said.lines().next())?.to_owned())
             }
-            Err(other) => Some(other.to_string()),
+            Err(_) => None,
         }
     }
 

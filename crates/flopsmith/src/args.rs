@@ -234,7 +234,7 @@ pub struct Doctor {
     /// Leave out the measurements (peak and timing quality, some seconds).
     #[arg(long)]
     pub quick: bool,
-    /// Measure a kernel against itself to every standard, for one to two minutes: which difference this machine can tell in which time.
+    /// Measure a kernel against itself to every standard, for two minutes or so: which difference this machine can tell in which time.
     /// The figures are kept, and later calls show them.
     #[arg(long)]
     pub timing: bool,

@@ -19,12 +19,9 @@ pub fn percent(share: f64) -> String {
     format!("{} %", significant(100.0 * share, 3))
 }
 
-/// From one end to the other an interval may be so many times as large and still says something.
-const WIDEST: f64 = 4.0;
-
 /// The ends of an interval; `unknown` where three rounds or so have given one that says nothing.
 pub fn between(interval: &Interval) -> String {
-    if interval.low <= 0.0 || interval.high > WIDEST * interval.low {
+    if !interval.is_telling() {
         return "unknown".into();
     }
     format!("[{}, {}]", four(interval.low), four(interval.high))

@@ -61,8 +61,13 @@ impl Evaluator {
         .context("untrusted programs cannot be run safely here")?;
         let sandbox = Arc::new(sandbox);
         if !Toolchain::can_be_meant(compiler) {
+            let lacking = if compiler.contains('/') {
+                format!("there is no compiler at `{compiler}`")
+            } else {
+                format!("`{compiler}` was not found, and is no name of gcc or clang")
+            };
             return Err(usage(format!(
-                "the compiler `{compiler}` was not found, and it is none of gcc and clang: --compiler (or FLOPSMITH_COMPILER) takes gcc, clang, or the path of one"
+                "{lacking}: name gcc, clang or the path of one (--compiler, FLOPSMITH_COMPILER, or `evaluate.compiler` of a run)"
             )));
         }
         let toolchain = Toolchain::detect(Some(compiler), &problem)?;

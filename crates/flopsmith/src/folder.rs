@@ -192,7 +192,7 @@ pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<P
     found.sort();
     found.pop().map(|(_, p)| p).ok_or_else(|| {
         usage(format!(
-            "there is no run in {} that this could be done with: they are of another configuration or job, or came to their end (`{} runs --runs {}` lists them)",
+            "there is no run in {} that this could be done with: those there are of another configuration or job, or have come to their end (`{} runs --runs {}` lists them)",
             runs.display(),
             shell::program(),
             shell::quoted(&runs.display().to_string())

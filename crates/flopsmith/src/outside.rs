@@ -18,8 +18,6 @@ use crate::quiet::{self, Patience};
 use crate::summary::{Certified, Facts};
 use crate::{paths, record};
 
-/// Programs that are measured after the end.
-const FINALISTS: usize = 4;
 /// How often a measurement is tried whose failure is not the program's fault.
 const ATTEMPTS: usize = 2;
 /// The record of the fastest program tried of the starter's corpus.
@@ -39,7 +37,7 @@ pub fn conclude(
     stopped: &CancellationToken,
 ) -> Result<bool> {
     let outcomes = crate::summary::outcomes(&folder.path)?;
-    let finalists = crate::summary::finalists(&outcomes, FINALISTS);
+    let finalists = crate::summary::finalists(&outcomes, settings.evaluate.finalists as usize);
     if !finalists.is_empty() {
         say("finishing: measuring the fastest programs once more…");
         let last = measure(evaluator, settings, folder, &finalists, wait, stopped);

@@ -113,7 +113,7 @@ fn a_definition_whose_reference_breaks_a_law_is_told_which() {
 }
 
 #[test]
-fn flags_are_the_definitions_mistake_and_a_missing_compiler_is_this_machines() {
+fn flags_are_the_definitions_mistake_and_a_compiler_that_is_none_is_the_users() {
     let place = tempfile::tempdir().unwrap();
     let folder = copy_of_dgemm(place.path(), "dgemm", |_, text| {
         text.replace("\"-O3\"", "\"-fno-such-flag\"")
@@ -124,10 +124,25 @@ fn flags_are_the_definitions_mistake_and_a_missing_compiler_is_this_machines() {
         "{found:?}"
     );
     let output = problem_check(Path::new("dgemm"), &["--compiler", "no-such-compiler"]);
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     let object = only_object(&output);
     let error = object["error"].as_str().unwrap();
     assert!(error.contains("no-such-compiler"), "{error}");
+}
+
+#[test]
+fn flags_of_a_run_that_its_compiler_does_not_take_are_wrong_usage() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let flags = ["--set", "evaluate.flags=-O3 -march=nosuch"];
+    let output = short_search(Path::new("dgemm"), &runs, &flags);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let object = only_object(&output);
+    let error = object["error"].as_str().unwrap();
+    assert!(
+        error.contains("evaluate.flags") && error.contains("nosuch"),
+        "{error}"
+    );
 }
 
 /// A bubblewrap that gives no network namespace, as some containers do not.
@@ -364,7 +379,12 @@ fn search(problem: &Path, runs: &Path) -> Command {
 fn short_search(problem: &Path, runs: &Path, more: &[&str]) -> Output {
     let mut command = search(problem, runs);
     command.args(["--budget", "10m"]);
-    for set in ["tasks=1", "group_size=2", "max_steps=1"] {
+    for set in [
+        "tasks=1",
+        "group_size=2",
+        "max_steps=1",
+        "evaluate.finalists=1",
+    ] {
         command.args(["--set", set]);
     }
     command.args(more).output().unwrap()

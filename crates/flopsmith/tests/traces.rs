@@ -134,7 +134,13 @@ fn one_trace_from_task_to_outcome_and_links_from_the_gradient_step() {
         .env("NO_PROXY", "127.0.0.1")
         .args(["train", "examples/dgemm.toml", "--format", "json", "--runs"])
         .arg(&runs);
-    for set in ["tasks=1", "group_size=2", "evaluate_tasks=1", "max_steps=1"] {
+    for set in [
+        "tasks=1",
+        "group_size=2",
+        "evaluate_tasks=1",
+        "max_steps=1",
+        "evaluate.finalists=1",
+    ] {
         command.args(["--set", set]);
     }
     let output = command.output().unwrap();

@@ -164,7 +164,15 @@ impl Problem {
         if direct.join("problem.toml").is_file() {
             return Problem::load(direct);
         }
-        // No name has a stroke: a folder was meant.
+        if let (Some("problem.toml"), Some(folder), true) = (
+            direct.file_name().and_then(|n| n.to_str()),
+            direct.parent(),
+            direct.is_file(),
+        ) {
+            return Problem::load(folder);
+        }
+        // A shell completes names so; otherwise no name has a stroke, and a folder was meant.
+        let name = name.strip_suffix('/').unwrap_or(name);
         if name.contains('/') {
             return Err(Error::NoFolder {
                 path: direct.to_owned(),

@@ -369,6 +369,11 @@ fn a_folder_that_was_named_is_not_looked_for_elsewhere() {
         assert!(said.starts_with(&says), "{said}");
         assert!(said.contains("`flopsmith problem new"), "{said}");
     }
-    let said = Problem::find("sgem", &[shipped("")]).unwrap_err();
+    let roots = [shipped("")];
+    let file = shipped("sgemm/problem.toml").display().to_string();
+    for name in ["sgemm", "sgemm/", &file] {
+        assert_eq!(Problem::find(name, &roots).unwrap().id.as_str(), "sgemm");
+    }
+    let said = Problem::find("sgem", &roots).unwrap_err();
     assert!(said.to_string().contains("did you mean `sgemm`?"), "{said}");
 }

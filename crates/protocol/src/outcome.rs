@@ -234,7 +234,8 @@ pub struct Measurement {
     pub calls: u32,
     /// Bursts of calls, which candidate and baseline make in turns.
     pub blocks: u32,
-    /// Median absolute deviation of the candidate's call times from their median, as a share of it.
+    /// Median absolute deviation of the candidate's call times from their median, as a share of it; of a certification the
+    /// largest of all its processes.
     pub mdape: f64,
     /// Why it ended.
     pub stop: StopReason,
@@ -267,7 +268,7 @@ impl Measurement {
 /// How far a number holds when the code lies elsewhere, and when its data are in no cache.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Certificate {
-    /// The measurement's `ratio` for each place of the code, each from a process of its own.
+    /// The measurement's `ratio` for each place of the code: the median of two or three processes, of one in earlier versions.
     pub layout_ratios: Vec<f64>,
     /// Largest of them divided by the smallest, minus 1.
     pub layout_spread: f64,

@@ -40,7 +40,7 @@ const COLD_RATIO: Limits = Limits {
 /// Pages, and the offsets of arrays in them.
 const PAGE: usize = 4096;
 
-/// What was measured beside the first layout.
+/// What was measured beside the first process.
 #[derive(Serialize)]
 pub(super) struct Elsewhere {
     /// The samples of the other layouts, then those of all layouts once more, as often as it took.
@@ -79,7 +79,8 @@ impl Timer {
     }
 
     fn certify_elsewhere(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
-        let limits = shared(&self.limits[Purpose::Certify as usize], layouts.len());
+        let whole = self.limits[Purpose::Certify as usize];
+        let limits = shared(&whole, layouts.len());
         self.renew_tolerances()?;
         self.renew_hard()?;
         self.meanwhile = Surroundings::default();
@@ -96,17 +97,16 @@ impl Timer {
             Ok(estimate)
         })?;
         let mdape = trials.iter().map(Trial::mdape).fold(0.0, f64::max);
+        let mean = over_layouts(&estimates);
+        let stop = worst(&limits, &whole, &estimates, &mean);
         let mut trials = trials.into_iter();
-        let (Some(first), Some(object), Some(stop)) =
-            (trials.next(), layouts.first(), worst(&limits, &estimates))
-        else {
+        let (Some(first), Some(object), Some(stop)) = (trials.next(), layouts.first(), stop) else {
             return Err(Failure::infrastructure(
                 InfrastructureCause::Harness,
                 "nothing to certify",
             ));
         };
         let others: Vec<Trial> = trials.collect();
-        let mean = over_layouts(&estimates);
         let alone = self.slowed(&mean)?;
         let held = |estimate: &Estimate| match &alone {
             Some(alone) => held_against(estimate, alone),
@@ -147,7 +147,15 @@ impl Timer {
             cold: cold.and_then(|c| c.trial),
         };
         let alone = alone.as_ref();
-        let raw = self.raw(Purpose::Certify, seed, &first, alone, Some(&elsewhere))?;
+        let floor = mean.baseline;
+        let raw = self.raw(
+            Purpose::Certify,
+            seed,
+            &first,
+            alone,
+            floor,
+            Some(&elsewhere),
+        )?;
         // Calls without caches are no part of it: they take longer on any machine.
         self.note(mean.baseline);
         Ok(Timed { measurement, raw })
@@ -217,7 +225,7 @@ impl Timer {
     }
 }
 
-/// The limits of one of several layouts that share the time of a certification.
+/// The limits of one process where all places share the time of one look.
 pub(super) fn shared(whole: &Limits, layouts: usize) -> Limits {
     let parts = layouts.max(1) as u32;
     Limits {

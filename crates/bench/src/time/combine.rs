@@ -9,8 +9,8 @@ use crate::stats::{Estimate, SYSTEMATIC_LOG_SE};
 const T_OF_LAYOUTS: f64 = 2.776;
 /// The same of the normal distribution. A standard error is half of an interval divided by this, here as in [`Estimate`].
 const NORMAL: f64 = 1.96;
-/// How much less sure a median of some normally distributed numbers is than their mean: by the root of π/2.
-const OF_MEDIAN: f64 = 1.2533;
+/// How much less sure the median of three normally distributed numbers is than their mean: its variance is 0.4487 of theirs.
+const OF_MEDIAN: f64 = 1.1602;
 
 /// Goes through all places of a certification at most, each in fresh processes: some processes are slower than others by as
 /// much as their pages happen to lie badly, which no longer look at the same process shows.
@@ -47,8 +47,11 @@ fn over_looks(looks: &[Estimate]) -> Option<Estimate> {
     let log_ratio = median(looks.iter().map(|e| e.log_ratio));
     let loss = if looks.len() > 2 { OF_MEDIAN } else { 1.0 };
     let own = looks.iter().map(|e| e.log_se * e.log_se).sum::<f64>() / n;
-    // What no scatter shows is in part the same for all of them.
-    let log_se = (loss * (own / n).sqrt()).max(SYSTEMATIC_LOG_SE);
+    let mut log_se = loss * (own / n).sqrt();
+    // What no scatter shows is in part the same for all of them. An error that is no number stays none.
+    if log_se < SYSTEMATIC_LOG_SE {
+        log_se = SYSTEMATIC_LOG_SE;
+    }
     let half = NORMAL * log_se;
     let shown = looks.iter().map(|e| e.sampling_log_se.powi(2)).sum::<f64>() / n;
     Some(Estimate {
@@ -95,17 +98,28 @@ fn repeated_log_se(places: &[Vec<Estimate>]) -> f64 {
     (squares / freedom as f64 / processes as f64).sqrt()
 }
 
-/// What is said of all places together: of how they ended, the worst. None of nothing.
-pub(super) fn worst(limits: &Limits, places: &[Estimate]) -> Option<StopReason> {
+/// What is said of all places together, of which `mean` was made: of how they ended, the worst, and none is precise where they
+/// are so far apart that the mean is not. `limits` are those of one of them, `whole` those of all. None of nothing.
+pub(super) fn worst(
+    limits: &Limits,
+    whole: &Limits,
+    places: &[Estimate],
+    mean: &Estimate,
+) -> Option<StopReason> {
     let said = places.iter().map(|place| {
-        if place.log_se <= limits.target_log_se {
+        if place.supported && place.log_se <= limits.target_log_se {
             StopReason::Precise
         } else {
             limits.at_the_end(place.log_se)
         }
     });
     // Reasons to stop stand in the order of how little they promise.
-    said.max()
+    let worst = said.max()?;
+    Some(if mean.log_se > whole.usable_log_se {
+        worst.max(StopReason::Budget)
+    } else {
+        worst
+    })
 }
 
 /// One estimate of several places: geometric means, and an interval that covers both the errors of the measurements and what
@@ -185,17 +199,22 @@ mod tests {
 
     #[test]
     fn one_bad_process_does_not_move_what_is_said_of_its_place() {
-        let looks = [0.5, 0.501, 0.84, 0.499].map(|r| estimate(r, 0.003));
+        let looks = [0.5, 0.501, 0.84].map(|r| estimate(r, 0.003));
+        assert_eq!(looks.len(), MOST_LOOKS);
         let all = over_looks(&looks).unwrap();
-        assert!((all.log_ratio - 0.5005).abs() < 1e-12, "{all:?}");
-        assert!((all.candidate / (1e-3 * (-0.5005f64).exp()) - 1.0).abs() < 1e-9);
-        assert_eq!(all.rounds, 40);
-        assert!((all.log_se - OF_MEDIAN * 0.003 / 2.0).abs() < 1e-12);
+        assert!((all.log_ratio - 0.501).abs() < 1e-12, "{all:?}");
+        assert!((all.candidate / (1e-3 * (-0.501f64).exp()) - 1.0).abs() < 1e-9);
+        assert_eq!(all.rounds, 30);
+        assert!((all.log_se - OF_MEDIAN * 0.003 / 3f64.sqrt()).abs() < 1e-12);
         assert_eq!(over_looks(&looks[..1]).unwrap(), looks[0]);
         assert_eq!(over_looks(&[]), None);
         let of_two = over_looks(&looks[..2]).unwrap();
         assert!((of_two.log_ratio - 0.5005).abs() < 1e-12);
         assert!((of_two.log_se - 0.003 / 2f64.sqrt()).abs() < 1e-12);
+        // A third process makes it surer, not less sure.
+        assert!(all.log_se < of_two.log_se);
+        let none = over_looks(&[estimate(0.5, f64::NAN), looks[0]]).unwrap();
+        assert!(none.log_se.is_nan());
     }
 
     #[test]
@@ -249,13 +268,26 @@ mod tests {
             target_log_se: 0.003,
             usable_log_se: 0.006,
         };
-        let said = |all: &[f64]| {
-            let places: Vec<_> = all.iter().map(|se| estimate(0.5, *se)).collect();
-            worst(&limits, &places)
+        let whole = Limits {
+            usable_log_se: 0.003,
+            ..limits
         };
+        let of =
+            |places: &[Estimate], mean: f64| worst(&limits, &whole, places, &estimate(0.5, mean));
+        let places = |all: &[f64]| -> Vec<_> { all.iter().map(|se| estimate(0.5, *se)).collect() };
+        let said = |all: &[f64]| of(&places(all), 0.001);
         assert_eq!(said(&[0.002, 0.003]), Some(S::Precise));
         assert_eq!(said(&[0.002, 0.005, 0.001]), Some(S::Budget));
         assert_eq!(said(&[0.002, 0.007, 0.005]), Some(S::Unconverged));
+        assert_eq!(said(&[0.002, f64::NAN]), Some(S::Unconverged));
         assert_eq!(said(&[]), None);
+        // Each place is known well, and they are far apart.
+        assert_eq!(of(&places(&[0.002; 5]), 0.02), Some(S::Budget));
+        assert_eq!(of(&places(&[0.007; 5]), 0.02), Some(S::Unconverged));
+        let unsupported = Estimate {
+            supported: false,
+            ..estimate(0.5, 0.002)
+        };
+        assert_eq!(of(&[unsupported], 0.001), Some(S::Budget));
     }
 }

@@ -56,6 +56,7 @@ impl Purpose {
             // machines only; on quiet ones precision ends it sooner. Programs are held against each other by their own
             // intervals, so it has converged as soon as it can tell any apart.
             Purpose::Rank => (60, 600, 0.002, DECIDED_LOG_SE),
+            // Of one look at all places together; there are two or three (`combine`).
             Purpose::Certify => (600, 1500, 0.0015, 0.003),
         };
         Limits {

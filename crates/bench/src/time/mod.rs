@@ -338,7 +338,8 @@ impl Timer {
             return self.measure(object, Purpose::Rank, seed.wrapping_add(1), None);
         }
         let measurement = self.measurement(&trial, &estimate, gflops);
-        let raw = self.raw(purpose, seed, &trial, alone.as_ref(), None)?;
+        let floor = trial.estimate.baseline;
+        let raw = self.raw(purpose, seed, &trial, alone.as_ref(), floor, None)?;
         self.note(estimate.baseline);
         Ok(Timed { measurement, raw })
     }

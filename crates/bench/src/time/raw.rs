@@ -34,13 +34,14 @@ struct Raw<'a> {
 }
 
 impl Timer {
-    /// All samples of a measurement and what belongs to them, as JSON.
+    /// All samples of a measurement and what belongs to them, as JSON. `floor` is the baseline's in all of it, seconds.
     pub(super) fn raw(
         &self,
         purpose: Purpose,
         seed: u64,
         trial: &Trial,
         alone: Option<&Estimate>,
+        floor: f64,
         elsewhere: Option<&Elsewhere>,
     ) -> Result<Vec<u8>, Failure> {
         let raw = Raw {
@@ -49,7 +50,7 @@ impl Timer {
             trial,
             alone,
             chain: self.chain,
-            conditions: self.conditions(trial.estimate.baseline),
+            conditions: self.conditions(floor),
             peak: self.peak,
             attestation: &self.attestation_digest,
             elsewhere,

@@ -19,7 +19,10 @@ pub(super) fn for_c(compiler: &str) -> String {
 pub(super) fn is_known(name: &str) -> bool {
     let parts = || name.split('-');
     parts().any(|part| matches!(part, "gcc" | "clang" | "cc"))
-        && parts().all(|part| part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.')))
+        && parts().all(|part| {
+            part.chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'))
+        })
 }
 
 /// Names under which the compiler of `language` may be found beside a C compiler, best first.

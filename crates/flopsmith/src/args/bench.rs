@@ -133,7 +133,7 @@ pub enum BenchPurpose {
     /// Which is faster? Up to 0.6 s of calls, and more for neighbours that are hard to tell apart (--resolve); two seconds
     /// or so a program.
     Rank,
-    /// A number to publish: up to a second and a half of calls at each of five places of the code, and calls without caches;
-    /// verified in full at each place and looked at with sanitizers. Ten to thirty seconds a program.
+    /// A number to publish: 0.3 s of calls at most in each process, two or three processes at each of five places of the code, and
+    /// calls without caches; verified in full at each place and looked at with sanitizers. Ten to thirty seconds a program.
     Certify,
 }

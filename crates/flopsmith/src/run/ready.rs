@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_actors::settings::Settings;
-use flopsmith_bench::{Limits, Purpose, Timer, openblas};
+use flopsmith_bench::{Limits, Purpose, Timer, Toolchain, openblas};
 use tokio_util::sync::CancellationToken;
 
 use crate::evaluator::Evaluator;
+use crate::exit::usage;
 use crate::folder::Folder;
 use crate::outside::go_on;
 use crate::summary::Facts;
@@ -69,7 +70,15 @@ fn step_by_step(
 
 /// The stages under the yardstick that the run was begun with.
 pub(super) fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluator> {
-    let problem = paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
+    let (flags, compiler) = (&settings.evaluate.flags, &settings.evaluate.compiler);
+    let problem = paths::problem_under(&settings.problem, flags)?;
+    if !flags.trim().is_empty()
+        && let Some(why) = Toolchain::refusal_of_flags(compiler, &problem)
+    {
+        return Err(usage(format!(
+            "evaluate.flags is '{flags}', and {compiler} does not take them: {why}"
+        )));
+    }
     let evaluator = Evaluator::new(
         Arc::new(problem),
         &settings.evaluate.compiler,

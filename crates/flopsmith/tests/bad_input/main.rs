@@ -193,6 +193,10 @@ fn search(mut command: Command, runs: &Path, budget: &str, settings: &[&str]) ->
         .args(["search", "--problem", "dgemm", "--budget", budget])
         .args(["--format", "json", "--runs"])
         .arg(runs);
+    // A run that goes on has settings of its own.
+    if !settings.is_empty() {
+        command.args(["--set", "evaluate.finalists=1"]);
+    }
     for setting in settings {
         command.args(["--set", setting]);
     }
@@ -307,9 +311,11 @@ fn a_compiler_that_is_missing_or_broken_is_named_with_what_to_install() {
     let refused = |compiler: &str, words: &[&str]| ended_with(compiler, INFRASTRUCTURE, words);
     refused("gcc", &["`gcc` was not found", "apt install gcc"]);
     refused("clang", &["`clang` was not found", "apt install clang"]);
-    for mistyped in ["/no/such/gcc", "gccc"] {
-        let said = format!("`{mistyped}` was not found");
-        ended_with(mistyped, USAGE, &[&said, "--compiler"]);
+    for (mistyped, said) in [
+        ("/no/such/gcc", "there is no compiler at `/no/such/gcc`"),
+        ("gccc", "`gccc` was not found, and is no name of gcc"),
+    ] {
+        ended_with(mistyped, USAGE, &[said, "--compiler"]);
     }
     script(path.path(), "gcc", "echo it is a bad day >&2; exit 1");
     refused("gcc", &["gcc --version` failed", "it is a bad day"]);

@@ -29,6 +29,15 @@ fn wrong_usage_exits_with_2_and_says_what_to_try() {
         "named with --problem",
     );
     says(&["train", "no-such.toml"], "examples/dgemm.toml");
+    says(
+        &["runs", "--log", "a=b=c"],
+        "error, warn, info, debug or trace",
+    );
+    let flags = ["--problem", "dgemm", "--flags", "-O3 -march=nosuch"];
+    says(
+        &[&["bench", "problems/dgemm/baseline.c"], &flags[..]].concat(),
+        "nosuch",
+    );
     says(&["search", "--problem", "dgemm", "--budget", "5x"], "10m");
     says(
         &["search", "--problem", "dgem", "--budget", "10"],

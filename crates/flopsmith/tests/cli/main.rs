@@ -110,6 +110,10 @@ fn train(runs: &Path, settings: &[&str]) -> Command {
     command
         .args(["train", "examples/dgemm.toml", "--format", "json", "--runs"])
         .arg(runs);
+    // A run that goes on has settings of its own.
+    if !settings.is_empty() {
+        command.args(["--set", "evaluate.finalists=1"]);
+    }
     for set in settings {
         command.args(["--set", set]);
     }

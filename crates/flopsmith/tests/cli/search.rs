@@ -19,7 +19,12 @@ fn search(runs: &Path) -> Command {
         .args(["search", "--problem", "dgemm", "--format", "json"])
         .args(["--budget", "10m", "--runs"])
         .arg(runs);
-    for set in ["tasks=2", "group_size=4", "max_steps=4"] {
+    for set in [
+        "tasks=2",
+        "group_size=4",
+        "max_steps=4",
+        "evaluate.finalists=2",
+    ] {
         command.args(["--set", set]);
     }
     command
@@ -157,7 +162,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     let facts =
         || -> Value { serde_json::from_slice(&std::fs::read(&facts_path).unwrap()).unwrap() };
     let certified = facts()["certified"].as_array().unwrap().clone();
-    assert!((1..=4).contains(&certified.len()), "{certified:?}");
+    assert!((1..=2).contains(&certified.len()), "{certified:?}");
     assert!(
         certified
             .iter()

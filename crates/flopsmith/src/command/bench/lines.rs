@@ -316,7 +316,8 @@ mod tests {
         let inner = ["certificate", "roofline"].map(|name| object[name].clone());
         let keys = std::iter::once(&object).chain(&inner);
         let keys = keys.flat_map(|o| o.as_object().unwrap().keys().cloned());
-        let columns = COLUMNS.map(str::to_owned);
+        let watched = ["change", "interval_of_change"].map(str::to_owned);
+        let columns = COLUMNS.map(str::to_owned).into_iter().chain(watched);
         let reasons = CandidateFault::ALL.iter().map(|f| f.name());
         let reasons = reasons.chain(InfrastructureCause::ALL.iter().map(|c| c.name()));
         let reasons = reasons.chain(UnknownCause::ALL.iter().map(|c| c.name()));

@@ -71,7 +71,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         Some(flags) => paths::problem_under(&args.problem, flags)?,
         None => paths::problem(&args.problem)?,
     };
-    if let Some(flags) = &args.flags
+    if let Some(flags) = args.flags.as_ref().filter(|f| !f.trim().is_empty())
         && let Some(why) = Toolchain::refusal_of_flags(&args.compiler, &problem)
     {
         return Err(usage(format!(

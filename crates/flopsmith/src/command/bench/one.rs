@@ -176,15 +176,19 @@ fn ended(measurement: &Measurement, purpose: Purpose) -> String {
         StopReason::Decided => {
             format!("stopped when it was clearly slower than the best, at {sure}")
         }
-        StopReason::Budget => {
-            let seconds = purpose.limits().max.as_secs_f64();
-            format!("stopped after {seconds} s, its time, at {sure}")
-        }
+        StopReason::Budget => format!("stopped after {}, at {sure}", time(purpose)),
         StopReason::Unconverged => {
-            let seconds = purpose.limits().max.as_secs_f64();
-            format!("did not converge: still {sure} after {seconds} s, its time")
+            format!("did not converge: still {sure} after {}", time(purpose))
         }
     }
+}
+
+/// What a measurement that nothing ends before has taken.
+fn time(purpose: Purpose) -> String {
+    if purpose == Purpose::Certify {
+        return "its time at each place".into();
+    }
+    format!("{} s, its time", purpose.limits().max.as_secs_f64())
 }
 
 /// How far calls and rounds lay apart.
@@ -243,6 +247,11 @@ mod tests {
         assert!(
             text(&measured, Purpose::Rank)[2]
                 .ends_with("did not converge: still ±0.39 % after 0.6 s, its time")
+        );
+        assert!(
+            text(&measured, Purpose::Certify)[2].ends_with("after its time at each place"),
+            "{:?}",
+            text(&measured, Purpose::Certify)
         );
     }
 

@@ -14,6 +14,10 @@ type Column = (&'static str, bool);
 
 /// A table of rows that are in order. `against` is the program that all are compared with, if there is one.
 pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
+    // Whoever stops before the first program is done has nothing to read.
+    if rows.is_empty() {
+        return Vec::new();
+    }
     let shown = Shown {
         threads: rows.iter().any(|r| r.threads != 1),
         roofs: rows.iter().any(|r| r.place.is_some()),
@@ -302,6 +306,23 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
             "broken.c: refused: wrong_result: n = 64: element 3 is 2 instead of 1"
         );
         assert_eq!(lines.len(), 10);
+    }
+
+    #[test]
+    fn without_a_row_there_is_no_table() {
+        assert!(lines(&[], Some("best.c")).is_empty());
+    }
+
+    #[test]
+    fn a_library_that_was_measured_stands_beneath() {
+        let mut rows = [fast("a.c", 1, 40.0), fast("a.c", 2, 70.0)];
+        rows[0].openblas_gflops = Some(45.5);
+        rows[1].openblas_gflops = Some(91.0);
+        let expected =
+            "for comparison, OpenBLAS: 45.50 GFLOPS on 1 thread, 91.00 GFLOPS on 2 threads";
+        assert!(lines(&rows, None).iter().any(|l| l == expected));
+        let expected = "for comparison, OpenBLAS: 45.50 GFLOPS";
+        assert!(lines(&rows[..1], None).iter().any(|l| l == expected));
     }
 
     #[test]

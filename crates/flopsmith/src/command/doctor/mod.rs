@@ -378,7 +378,7 @@ fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
         None => findings.add(
             "resolution",
             State::Good,
-            "not measured yet (`flopsmith doctor --timing` says in a minute which difference this machine can tell in which time)",
+            "not measured yet (`flopsmith doctor --timing` says in two minutes which difference this machine can tell in which time)",
             None,
         ),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use flopsmith_bench::Purpose;
+use flopsmith_bench::{METHOD, Purpose};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Measurement, Verdict};
 use serde::{Deserialize, Serialize};
@@ -16,11 +16,11 @@ use crate::exit::say;
 use crate::paths;
 use crate::quiet::{self, Patience};
 
-/// Measurements of each standard: enough that its spread is known to a fifth or so.
+/// Measurements of each standard: enough that its spread is known to a fifth or so; to a quarter where one takes ten seconds.
 const ROUNDS: [(Purpose, &str, usize); 3] = [
     (Purpose::Screen, "screen", 40),
     (Purpose::Rank, "rank", 30),
-    (Purpose::Certify, CERTIFY, 12),
+    (Purpose::Certify, CERTIFY, 8),
 ];
 
 /// What the standard is called that moves the code.
@@ -52,6 +52,9 @@ pub struct Resolution {
 pub struct Calibration {
     /// Names hardware and toolchain.
     pub machine: String,
+    /// The method of measuring ([`flopsmith_bench::METHOD`]); figures of another one say nothing of this one.
+    #[serde(default)]
+    pub method: String,
     /// When, in seconds since 1970.
     pub unix_seconds: u64,
     /// One for each standard.
@@ -61,7 +64,7 @@ pub struct Calibration {
     pub machine_busy: Option<String>,
 }
 
-/// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes one to two minutes, and `wait`
+/// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes two minutes or so, and `wait`
 /// more at most until the machine is quiet.
 pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
     let problem = Arc::new(paths::problem("dgemm")?);
@@ -102,6 +105,7 @@ pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
     }
     let calibration = Calibration {
         machine: timer.attestation().class_key(),
+        method: METHOD.into(),
         unix_seconds: std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |d| d.as_secs()),
@@ -177,7 +181,7 @@ pub fn known(machine: &str) -> Option<Calibration> {
 fn known_in(folder: &Path, machine: &str) -> Option<Calibration> {
     let text = std::fs::read_to_string(place(folder, machine)).ok()?;
     let found: Calibration = serde_json::from_str(&text).ok()?;
-    (found.machine == machine).then_some(found)
+    (found.machine == machine && found.method == METHOD).then_some(found)
 }
 
 /// The figures as lines.
@@ -226,6 +230,7 @@ mod tests {
         let folder = folder.path().join("a/b");
         let calibration = |machine: &str, spread: f64| Calibration {
             machine: machine.into(),
+            method: METHOD.into(),
             unix_seconds: 7,
             standards: vec![resolution("rank", &[0.0, spread], vec![0.1, 0.1], 2)],
             machine_busy: None,
@@ -241,6 +246,15 @@ mod tests {
         // Figures under another machine's name are none of its own.
         std::fs::copy(place(&folder, "one"), place(&folder, "copied")).unwrap();
         assert_eq!(known_in(&folder, "copied"), None);
+        // Nor are those of another method of measuring, as of a version that did not say.
+        for method in ["", "an older one"] {
+            let older = Calibration {
+                method: method.into(),
+                ..one.clone()
+            };
+            keep(&place(&folder, "one"), &older).unwrap();
+            assert_eq!(known_in(&folder, "one"), None);
+        }
         assert!(lines(&one).contains("rank"));
     }
 
@@ -249,6 +263,7 @@ mod tests {
         let standards = ROUNDS.map(|(_, name, _)| resolution(name, &[0.0, 0.01], vec![0.1], 2));
         let calibration = Calibration {
             machine: "one".into(),
+            method: METHOD.into(),
             unix_seconds: 7,
             standards: standards.to_vec(),
             machine_busy: Some("core 1 is used 40 % by others".into()),

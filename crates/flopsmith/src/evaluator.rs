@@ -60,16 +60,7 @@ impl Evaluator {
         })
         .context("untrusted programs cannot be run safely here")?;
         let sandbox = Arc::new(sandbox);
-        if !Toolchain::can_be_meant(compiler) {
-            let lacking = if compiler.contains('/') {
-                format!("there is no compiler at `{compiler}`")
-            } else {
-                format!("`{compiler}` was not found, and is no name of gcc or clang")
-            };
-            return Err(usage(format!(
-                "{lacking}: name gcc, clang or the path of one (--compiler, FLOPSMITH_COMPILER, or `evaluate.compiler` of a run)"
-            )));
-        }
+        can_be_meant(compiler)?;
         let toolchain = Toolchain::detect(Some(compiler), &problem)?;
         let stage = Arc::new(Compiler::new(Arc::clone(&sandbox), toolchain.clone()));
         Ok(Self {
@@ -328,6 +319,21 @@ impl Prepared {
             Prepared::Built { built, .. } => Some(&built.object),
         }
     }
+}
+
+/// Refuses a compiler that nothing can be done about but to name another one.
+pub fn can_be_meant(compiler: &str) -> Result<()> {
+    if Toolchain::can_be_meant(compiler) {
+        return Ok(());
+    }
+    let lacking = if compiler.contains('/') {
+        format!("there is no compiler at `{compiler}`")
+    } else {
+        format!("`{compiler}` was not found, and is no name of gcc or clang")
+    };
+    Err(usage(format!(
+        "{lacking}: name gcc, clang or the path of one (--compiler, FLOPSMITH_COMPILER, or `evaluate.compiler` of a run)"
+    )))
 }
 
 /// OpenBLAS multiplies matrices; beside any other problem its speed says nothing.

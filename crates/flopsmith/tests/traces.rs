@@ -140,6 +140,8 @@ fn one_trace_from_task_to_outcome_and_links_from_the_gradient_step() {
         "evaluate_tasks=1",
         "max_steps=1",
         "evaluate.finalists=1",
+        // Tests that run beside each other disturb each other.
+        "evaluate.quarantine=false",
     ] {
         command.args(["--set", set]);
     }

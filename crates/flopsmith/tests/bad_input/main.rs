@@ -196,6 +196,8 @@ fn search(mut command: Command, runs: &Path, budget: &str, settings: &[&str]) ->
     // A run that goes on has settings of its own.
     if !settings.is_empty() {
         command.args(["--set", "evaluate.finalists=1"]);
+        // Tests that run beside each other disturb each other.
+        command.args(["--set", "evaluate.quarantine=false"]);
     }
     for setting in settings {
         command.args(["--set", setting]);

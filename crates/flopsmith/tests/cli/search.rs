@@ -24,6 +24,8 @@ fn search(runs: &Path) -> Command {
         "group_size=4",
         "max_steps=4",
         "evaluate.finalists=2",
+        // Tests that run beside each other disturb each other.
+        "evaluate.quarantine=false",
     ] {
         command.args(["--set", set]);
     }

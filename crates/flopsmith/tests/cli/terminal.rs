@@ -31,6 +31,8 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
         "group_size=4",
         "max_steps=4",
         "evaluate.finalists=1",
+        // Tests that run beside each other disturb each other.
+        "evaluate.quarantine=false",
     ] {
         search.args(["--set", set]);
     }

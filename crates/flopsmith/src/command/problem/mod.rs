@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::args::{Format, Problem};
 use crate::digits::four;
-use crate::evaluator::{Evaluator, random};
+use crate::evaluator::{self, Evaluator, random};
 use crate::exit::{self, data, usage};
 use crate::paths;
 
@@ -177,6 +177,7 @@ fn conclusion(findings: &[Finding]) -> String {
 
 /// Flags that the compiler refuses are a mistake of the definition; a compiler that is missing is not.
 fn refused_flags(problem: &Definition, compiler: &str) -> Result<Option<Finding>> {
+    evaluator::can_be_meant(compiler)?;
     let Err(refused) = Toolchain::detect(Some(compiler), problem) else {
         return Ok(None);
     };

@@ -109,22 +109,28 @@ impl Timer {
         if self.hard.cases.is_empty() {
             self.hard.cases = self.draw_hard(None)?;
         } else if self.hard.measurements.is_multiple_of(RENEW_EVERY) {
-            let oldest = self.hard.cases.remove(0);
-            let fresh = self.draw_hard(Some(oldest.distribution))?;
+            let oldest = self.hard.cases.remove(0).distribution;
+            let mut kinds = vec![oldest];
+            if oldest == Distribution::Checkered {
+                // The other one is its mirror image.
+                let others = self.hard.cases.len();
+                self.hard.cases.retain(|case| case.distribution != oldest);
+                kinds.resize(1 + others - self.hard.cases.len(), oldest);
+            }
+            let fresh = self.draw_hard(Some(kinds))?;
             self.hard.cases.extend(fresh);
         }
         Ok(())
     }
 
-    /// As many cases as are held, of different kinds, or one of this kind.
-    fn draw_hard(&self, one: Option<Distribution>) -> Result<Vec<Case>, Failure> {
+    /// As many cases as are held, of different kinds, or those of these kinds. The second checkered one is the first with all signs
+    /// turned, so that no sign of a number keeps a program safe from both.
+    fn draw_hard(&self, these: Option<Vec<Distribution>>) -> Result<Vec<Case>, Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(rand::rng().random());
         let bytes: usize = self.specification.arrays.iter().map(|a| a.bytes()).sum();
         let held = (MOST_BYTES / (COPIES * bytes.max(1))).clamp(1, HELD);
-        let kinds = match one {
-            Some(kind) => vec![kind],
-            None => kinds(&self.problem.verify.distributions, held, &mut rng),
-        };
+        let kinds =
+            these.unwrap_or_else(|| kinds(&self.problem.verify.distributions, held, &mut rng));
         let start = |object: &[u8], entry: &str| self.start(object, entry, None).map_err(own_fault);
         let mut yardstick = Yardstick {
             reference: start(&self.reference_object, &self.problem.entry.name)?,
@@ -136,17 +142,23 @@ impl Timer {
         };
         // The arrays of these lie elsewhere, where there are bands around those of timed calls.
         self.arena.restore(&self.placement);
+        let mut checkered: Option<u64> = None;
         let cases = kinds
             .into_iter()
             .map(|kind| {
-                let timed = self.problem.timed.clone();
-                Case::draw(
+                let fresh = rng.random();
+                let twin = checkered.filter(|_| kind == Distribution::Checkered);
+                if kind == Distribution::Checkered {
+                    checkered = Some(fresh);
+                }
+                Case::draw_from(
                     &self.problem,
-                    timed,
+                    self.problem.timed.clone(),
                     kind,
+                    twin.is_some(),
                     &self.arena,
                     &mut yardstick,
-                    &mut rng,
+                    &mut ChaCha8Rng::seed_from_u64(twin.unwrap_or(fresh)),
                 )
             })
             .collect();

@@ -99,8 +99,24 @@ impl Case {
         yardstick: &mut Yardstick,
         rng: &mut ChaCha8Rng,
     ) -> Result<Self, Failure> {
+        Self::draw_from(problem, params, distribution, false, arena, yardstick, rng)
+    }
+
+    /// What [`Case::draw`] draws from the same generator, with the signs of all numbers turned if it is `mirrored`.
+    pub fn draw_from(
+        problem: &Problem,
+        params: Params,
+        distribution: Distribution,
+        mirrored: bool,
+        arena: &Arena,
+        yardstick: &mut Yardstick,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Self, Failure> {
         let specification = specify(problem, &params)?;
-        let inputs = content::draw_all(&specification, distribution, rng);
+        let mut inputs = content::draw_all(&specification, distribution, rng);
+        if mirrored {
+            content::negate_all(&specification, &mut inputs);
+        }
         let product = specification.product(&problem.bound)?;
         let constant = match problem.bound {
             ErrorBound::Gemm { c } | ErrorBound::Scaled { c, .. } => Some(c),

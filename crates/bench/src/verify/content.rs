@@ -48,6 +48,19 @@ pub fn draw_all(
     numbers.into_iter().map(drawn).collect()
 }
 
+/// Turns the sign of all inputs that may hold any floats: whoever waits for a number of one sign meets it in one of two such
+/// cases.
+pub fn negate_all(specification: &Specification, inputs: &mut [(usize, Vec<u8>)]) {
+    for (n, bytes) in inputs {
+        let array = &specification.arrays[*n];
+        if array.content == Content::Uniform && array.element != Element::I32 {
+            let mut values = array.values(bytes);
+            values.iter_mut().for_each(|x| *x = -*x);
+            *bytes = array.bytes_of(&values);
+        }
+    }
+}
+
 /// The bytes of an input array with content of some kind. What a distribution cannot do with an array leaves it as timed
 /// calls have it: indices and well-conditioned matrices stay what they are.
 pub fn draw(array: &Array, distribution: Distribution, rng: &mut ChaCha8Rng) -> Vec<u8> {
@@ -277,6 +290,34 @@ mod tests {
         let is_subnormal = |x: &f64| (*x as f32).is_subnormal() && f64::from(*x as f32) == *x;
         assert!(single.iter().all(|x| is_subnormal(x) || *x == 0.0));
         assert!(single.iter().any(|x| x.abs() > 2f64.powi(-143)));
+    }
+
+    #[test]
+    fn a_mirrored_case_has_the_same_numbers_with_other_signs() {
+        for (name, floats) in [("dgemm", 2), ("spmv", 2)] {
+            let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+            let problem =
+                flopsmith_problem::Problem::load(&root.join(name)).expect("it is shipped");
+            let specification = crate::supervise::specify(&problem, &problem.timed).expect("fits");
+            let drawn = |seed| {
+                let mut rng = ChaCha8Rng::seed_from_u64(seed);
+                draw_all(&specification, Distribution::Uniform, &mut rng)
+            };
+            let (plain, mut mirrored) = (drawn(5), drawn(5));
+            negate_all(&specification, &mut mirrored);
+            let mut turned = 0;
+            for ((n, before), (_, after)) in plain.iter().zip(&mirrored) {
+                let array = &specification.arrays[*n];
+                let (before, after) = (array.values(before), array.values(after));
+                if array.element == Element::I32 {
+                    assert_eq!(before, after, "{name}");
+                } else {
+                    assert!(before.iter().zip(&after).all(|(x, y)| *x == -*y), "{name}");
+                    turned += 1;
+                }
+            }
+            assert_eq!(turned, floats, "{name}");
+        }
     }
 
     #[test]

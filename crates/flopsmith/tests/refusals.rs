@@ -130,21 +130,6 @@ fn flags_are_the_definitions_mistake_and_a_compiler_that_is_none_is_the_users() 
     assert!(error.contains("no-such-compiler"), "{error}");
 }
 
-#[test]
-fn flags_of_a_run_that_its_compiler_does_not_take_are_wrong_usage() {
-    let place = tempfile::tempdir().unwrap();
-    let runs = place.path().join("runs");
-    let flags = ["--set", "evaluate.flags=-O3 -march=nosuch"];
-    let output = short_search(Path::new("dgemm"), &runs, &flags);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    let object = only_object(&output);
-    let error = object["error"].as_str().unwrap();
-    assert!(
-        error.contains("evaluate.flags") && error.contains("nosuch"),
-        "{error}"
-    );
-}
-
 /// A bubblewrap that gives no network namespace, as some containers do not.
 #[test]
 fn a_definition_is_not_run_in_a_weaker_jail_unless_that_is_allowed() {

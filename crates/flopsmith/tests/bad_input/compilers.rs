@@ -1,4 +1,4 @@
-//! Compilers that say what they are and then die.
+//! Compilers that say what they are and then die, and flags that they do not take.
 
 use super::*;
 
@@ -79,4 +79,12 @@ fn a_compiler_that_dies_at_one_program_refuses_that() {
     assert_eq!(object["reason"], "compile_error", "{object}");
     let detail = object["diagnostics"].as_str().unwrap();
     contains(detail, &["the compiler died from signal 11"]);
+}
+
+#[test]
+fn flags_of_a_run_that_its_compiler_does_not_take_are_wrong_usage() {
+    let place = tempfile::tempdir().unwrap();
+    let flags = ["evaluate.flags=-O3 -march=nosuch"];
+    let ended = run(search(flopsmith(), place.path(), "10m", &flags));
+    contains(ended.one_error(USAGE), &["evaluate.flags", "nosuch"]);
 }

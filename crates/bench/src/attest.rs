@@ -226,7 +226,7 @@ impl Attestation {
             ),
             (
                 !self.buffers_in_huge_pages,
-                "The buffers lie in small pages; physical placement then varies from run to run. Writing `advise` to /sys/kernel/mm/transparent_hugepage/shmem_enabled allows huge pages for them.",
+                "The buffers lie in small pages; physical placement then varies from run to run, by per cents for some programs. Huge pages take root or user namespaces, a kernel from 5.2 on with transparent huge pages, and no `deny` in /sys/kernel/mm/transparent_hugepage/shmem_enabled.",
             ),
             (
                 self.hypervisor.is_some(),

@@ -17,6 +17,7 @@
 
 pub mod control;
 pub mod filter;
+mod huge;
 pub mod inputs;
 pub mod memory;
 

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use crate::control::{CONTROL_BYTES, Control};
+use crate::huge;
 
 /// Can this processor take memory out of its caches?
 pub const CAN_FLUSH: bool = cfg!(target_arch = "x86_64");
@@ -15,16 +16,36 @@ const LINE: usize = 64;
 /// Size and alignment of a huge page on x86-64.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// An anonymous file whose size is sealed, so that nobody can cut it under the supervisor's feet,
-/// together with this process's own mapping of it.
+/// A file without a name, together with this process's own mapping of it. Nobody can cut it under the supervisor's feet: a candidate has no
+/// descriptor of it, since the harness closes both before it loads one, and the run jail permits no call that cuts by descriptor.
+/// Where it lies in small pages its size is sealed as well.
 pub struct SharedMemory {
     file: OwnedFd,
     mapping: Mapping,
 }
 
 impl SharedMemory {
-    /// Makes `bytes` of zeroed shared memory. `name` is for people who look at open files.
+    /// Makes `bytes` of zeroed shared memory, in huge pages where it fills some and the machine has them. `name` is for people who
+    /// look at open files.
     pub fn create(name: &str, bytes: usize) -> Result<Self, Error> {
+        if bytes >= HUGE_PAGE
+            && let Some(memory) = Self::in_huge_pages(bytes)
+        {
+            return Ok(memory);
+        }
+        Self::sealed(name, bytes)
+    }
+
+    /// None where it cannot be had, or has small pages all the same.
+    fn in_huge_pages(bytes: usize) -> Option<Self> {
+        let file = huge::file()?;
+        // SAFETY: a plain system call on our own descriptor.
+        let sized = unsafe { libc::ftruncate(file.as_raw_fd(), bytes.try_into().ok()?) };
+        let mapping = (sized == 0).then(|| Mapping::of(file.as_raw_fd(), bytes).ok())??;
+        mapping.huge().then_some(Self { file, mapping })
+    }
+
+    fn sealed(name: &str, bytes: usize) -> Result<Self, Error> {
         let name = std::ffi::CString::new(name).map_err(Error::other)?;
         // SAFETY: the name is a C string that outlives the call.
         let fd = unsafe {
@@ -136,11 +157,17 @@ impl Mapping {
             // SAFETY: advice on our own mapping.
             unsafe {
                 libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
-                mapping.huge = libc::madvise(start, bytes, libc::MADV_COLLAPSE) == 0;
+                libc::madvise(start, bytes, libc::MADV_COLLAPSE);
             }
         }
         // SAFETY: our own mapping; where the kernel does not know the advice pages come by fault.
         unsafe { libc::madvise(start, bytes, libc::MADV_POPULATE_WRITE) };
+        if large {
+            // Now that all pages are there: are they huge, or can they be made so? Kernels before 6.1 do not know that advice.
+            // SAFETY: advice on our own mapping.
+            mapping.huge = unsafe { libc::madvise(start, bytes, libc::MADV_COLLAPSE) } == 0
+                || mapped_by_huge_pages(mapping.start) == Some(bytes);
+        }
         Ok(mapping)
     }
 
@@ -287,6 +314,16 @@ impl Mapping {
     }
 }
 
+/// Bytes of this process's mapping that begins here that are mapped by huge pages, as the kernel says; none where nobody may ask it.
+fn mapped_by_huge_pages(start: *const u8) -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/self/smaps").ok()?;
+    let begins = format!("{:x}-", start.addr());
+    let mut lines = text.lines().skip_while(|line| !line.starts_with(&begins));
+    let kib = lines.find_map(|line| line.strip_prefix("ShmemPmdMapped:"))?;
+    let kib: usize = kib.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the reservation holds the mapping and both are ours.
@@ -345,6 +382,32 @@ mod tests {
         other.read(4096, &mut seen);
         assert_eq!(seen, [1.5, 2.5]);
         assert_eq!(other.get::<f64>(4104), 2.5);
+    }
+
+    #[test]
+    fn large_memory_lies_in_huge_pages_where_there_are_some() {
+        let bytes = 8 << 20;
+        let memory = SharedMemory::create("large", bytes).expect("shared memory");
+        let other = Mapping::of(memory.fd(), bytes).expect("second mapping");
+        for mapping in [memory.mapping(), &other] {
+            let huge = mapped_by_huge_pages(mapping.as_ptr()).expect("there is a /proc");
+            assert_eq!(mapping.huge(), huge == bytes, "{huge} bytes");
+        }
+        // Kernels without huge pages, and machines on which nobody may have any.
+        let about = |name: &str| {
+            std::fs::read_to_string(format!("/sys/kernel/mm/transparent_hugepage/{name}"))
+        };
+        let permitted = |name: &str, not: &str| about(name).is_ok_and(|text| !text.contains(not));
+        let size_of_huge_pages = || about("hpage_pmd_size").ok()?.trim().parse::<usize>().ok();
+        if huge::file().is_some()
+            && permitted("enabled", "[never]")
+            && permitted("shmem_enabled", "[deny]")
+            && size_of_huge_pages() == Some(HUGE_PAGE)
+        {
+            assert!(memory.mapping().huge());
+        }
+        let small = SharedMemory::create("small", 8192).expect("shared memory");
+        assert!(!small.mapping().huge());
     }
 
     #[test]

@@ -48,8 +48,6 @@ const PLAIN: &[c_long] = &[
     libc::SYS_getdents64,
     libc::SYS_unlinkat,
     libc::SYS_mkdirat,
-    libc::SYS_ftruncate,
-    libc::SYS_fallocate,
     libc::SYS_fcntl,
     libc::SYS_dup,
     libc::SYS_dup3,
@@ -126,6 +124,9 @@ const COMPILE: &[c_long] = &[
     libc::SYS_sendfile,
     libc::SYS_utimensat,
     libc::SYS_truncate,
+    // A program that is run must not cut the memory that it shares with its supervisor.
+    libc::SYS_ftruncate,
+    libc::SYS_fallocate,
     libc::SYS_kill,
     libc::SYS_getpgid,
     libc::SYS_prlimit64,

@@ -249,6 +249,8 @@ fn forbidden_calls_end_the_program() {
         "int main(){syscall(SYS_keyctl,0,0,0);}",
         "int main(){syscall(SYS_userfaultfd,0);}",
         r#"int main(){memfd_create("x",0);}"#,
+        "int main(){ftruncate(0,0);}",
+        "int main(){fallocate(0,FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE,0,4096);}",
         "int main(){syscall(SYS_personality,0x40000);}",
         "int main(){prctl(PR_SET_PDEATHSIG,0);}",
         "int main(){syscall(SYS_io_uring_setup,1,0);}",

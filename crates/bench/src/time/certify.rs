@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::alone::held_against;
-use super::combine::{look_repeatedly, over_layouts, worst};
+use super::combine::{look_repeatedly, over_layouts, over_looks, worst};
 use super::decision::{Limits, Purpose};
 use super::session::Trial;
 use super::{Caches, Timed, Timer};
@@ -49,6 +49,8 @@ pub(super) struct Elsewhere {
     page_offsets: Vec<Vec<usize>>,
     /// Samples of calls that found nothing in a cache.
     cold: Option<Trial>,
+    /// The same of further processes, with other objects at other places.
+    cold_again: Vec<Trial>,
 }
 
 /// A certified number without its caches.
@@ -57,8 +59,8 @@ struct Cold {
     stop: StopReason,
     /// The ratio to the plain reference, where it is wanted.
     ratio: Option<(f64, Interval)>,
-    /// Its samples, unless they are those of the layouts.
-    trial: Option<Trial>,
+    /// Its samples, one for each process, unless they are those of the layouts.
+    trials: Vec<Trial>,
 }
 
 impl Timer {
@@ -100,7 +102,7 @@ impl Timer {
         let mean = over_layouts(&estimates);
         let stop = worst(&limits, &whole, &estimates, &mean);
         let mut trials = trials.into_iter();
-        let (Some(first), Some(object), Some(stop)) = (trials.next(), layouts.first(), stop) else {
+        let (Some(first), Some(stop)) = (trials.next(), stop) else {
             return Err(Failure::infrastructure(
                 InfrastructureCause::Harness,
                 "nothing to certify",
@@ -126,7 +128,7 @@ impl Timer {
             .iter()
             .map(|t| (t.candidate.len() + t.baseline.len()) as u32)
             .sum::<u32>();
-        let cold = self.cold(object, seed, &mean, stop)?;
+        let cold = self.cold(layouts, seed, &mean, stop)?;
         let ratios: Vec<f64> = estimates
             .iter()
             .map(|e| (held(e).log_ratio + self.chain.log_ratio).exp())
@@ -141,10 +143,12 @@ impl Timer {
             cold_interval: cold.as_ref().and_then(|c| c.ratio).map(|r| r.1),
             cold_stop: cold.as_ref().map(|c| c.stop),
         });
+        let mut without_caches = cold.map(|c| c.trials).unwrap_or_default().into_iter();
         let elsewhere = Elsewhere {
             layouts: others,
             page_offsets,
-            cold: cold.and_then(|c| c.trial),
+            cold: without_caches.next(),
+            cold_again: without_caches.collect(),
         };
         let alone = alone.as_ref();
         let floor = mean.baseline;
@@ -165,7 +169,7 @@ impl Timer {
     /// why they ended.
     fn cold(
         &mut self,
-        object: &[u8],
+        layouts: &[Vec<u8>],
         seed: u64,
         mean: &Estimate,
         stop: StopReason,
@@ -175,30 +179,42 @@ impl Timer {
                 seconds: mean.candidate,
                 stop,
                 ratio: Some(self.chain.to_reference(mean)),
-                trial: None,
+                trials: Vec::new(),
             }));
         }
         if !CAN_FLUSH {
             return Ok(None);
         }
-        let (limits, chain) = if self.problem.caches == Wanted::Both {
-            (COLD_RATIO, Some(self.cold_chain()?))
+        let (limits, chain, processes) = if self.problem.caches == Wanted::Both {
+            (COLD_RATIO, Some(self.cold_chain()?), 3)
         } else {
-            (COLD, None)
+            (COLD, None, 2)
         };
-        let candidate = self.start_candidate(object)?;
-        let trial = self.try_out(candidate, &limits, None, !seed, Caches::Cold)?;
+        let mut trials = Vec::with_capacity(processes);
+        // Every other object, each with its data.
+        let objects = (0u64..).zip(layouts).cycle().step_by(2).take(processes);
+        for (n, object) in objects {
+            let seed = !seed.wrapping_add(n);
+            self.lay_out(Placing::Numbered(n), seed)?;
+            let candidate = self.start_candidate(object)?;
+            trials.push(self.try_out(candidate, &limits, None, seed, Caches::Cold)?);
+        }
+        let estimates: Vec<Estimate> = trials.iter().map(|t| t.estimate).collect();
+        let stop = trials.iter().map(|t| t.stop).max();
+        let (Some(estimate), Some(stop)) = (over_looks(&estimates), stop) else {
+            return Ok(None);
+        };
         Ok(Some(Cold {
-            seconds: trial.estimate.candidate,
-            stop: trial.stop,
-            ratio: chain.map(|chain| chain.to_reference(&trial.estimate)),
-            trial: Some(trial),
+            seconds: estimate.candidate,
+            stop,
+            ratio: chain.map(|chain| chain.to_reference(&estimate)),
+            trials,
         }))
     }
 
     /// Moves the data. The trusted processes know where they were, so they are started anew for the next measurement, which also
     /// gives them other addresses of their own.
-    fn lay_out(&mut self, placing: Placing, seed: u64) -> Result<(), Failure> {
+    pub(super) fn lay_out(&mut self, placing: Placing, seed: u64) -> Result<(), Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let placement = self
             .arena

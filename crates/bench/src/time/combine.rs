@@ -38,7 +38,7 @@ pub(super) fn look_repeatedly<P, E>(
 
 /// One estimate of several processes at the same place: medians, for now and then a process has pages that lie so badly, or a
 /// baseline whose pages do, that it is ten per cent off. None of nothing.
-fn over_looks(looks: &[Estimate]) -> Option<Estimate> {
+pub(super) fn over_looks(looks: &[Estimate]) -> Option<Estimate> {
     let (first, rest) = looks.split_first()?;
     if rest.is_empty() {
         return Some(*first);
@@ -65,6 +65,35 @@ fn over_looks(looks: &[Estimate]) -> Option<Estimate> {
         rounds: looks.iter().map(|e| e.rounds).sum(),
         outlying: looks.iter().map(|e| e.outlying).sum(),
         supported: looks.iter().all(|e| e.supported),
+    })
+}
+
+/// Processes of one program of our own that are known by the middle one of them.
+pub(super) const PROCESSES: usize = 7;
+/// Of so many normally distributed numbers, the median's 95 % interval is that of a normal distribution whose standard deviation is this
+/// share of what the second and the last but one are apart (2 × 10⁵ draws).
+const OF_MIDDLE: f64 = 0.39;
+
+/// One estimate of [`PROCESSES`] processes of one program: the median, and an error that holds what they differ by. The middle
+/// ones say how far that is, so that a process whose pages lie badly moves neither. None of another number of them.
+pub(super) fn over_processes(all: &[Estimate]) -> Option<Estimate> {
+    if all.len() != PROCESSES {
+        return None;
+    }
+    let of_their_own = over_looks(all)?;
+    let mut ratios: Vec<f64> = all.iter().map(|e| e.log_ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    let apart = ratios.get(PROCESSES - 2)? - ratios.get(1)?;
+    let log_se = if of_their_own.log_se < OF_MIDDLE * apart {
+        OF_MIDDLE * apart
+    } else {
+        of_their_own.log_se
+    };
+    Some(Estimate {
+        log_se,
+        low: of_their_own.log_ratio - NORMAL * log_se,
+        high: of_their_own.log_ratio + NORMAL * log_se,
+        ..of_their_own
     })
 }
 
@@ -215,6 +244,47 @@ mod tests {
         assert!(all.log_se < of_two.log_se);
         let none = over_looks(&[estimate(0.5, f64::NAN), looks[0]]).unwrap();
         assert!(none.log_se.is_nan());
+    }
+
+    #[test]
+    fn what_processes_differ_by_is_in_the_error_of_their_median() {
+        let of = |ratios: [f64; PROCESSES], se: f64| {
+            over_processes(&ratios.map(|r| estimate(r, se))).unwrap()
+        };
+        let apart = of([0.50, 0.52, 0.51, 0.49, 0.48, 0.53, 0.47], 0.003);
+        assert!((apart.log_ratio - 0.50).abs() < 1e-12);
+        assert!((apart.log_se - OF_MIDDLE * 0.04).abs() < 1e-12, "{apart:?}");
+        assert!((apart.high - apart.low - 2.0 * NORMAL * apart.log_se).abs() < 1e-12);
+        // One that is far off moves neither.
+        let with_one = of([0.50, 0.52, 0.51, 0.49, 0.48, 0.53, 0.10], 0.003);
+        assert!((with_one.log_ratio - 0.50).abs() < 1e-12);
+        assert!((with_one.log_se - apart.log_se).abs() < 1e-12);
+        // Where they agree, each one's own error is what is left.
+        let alike = of([0.5; PROCESSES], 0.01);
+        assert!((alike.log_se - OF_MEDIAN * 0.01 / 7f64.sqrt()).abs() < 1e-12);
+        assert!(of([0.5; PROCESSES], f64::NAN).log_se.is_nan());
+        assert_eq!(over_processes(&[estimate(0.5, 0.003); 3]), None);
+    }
+
+    #[test]
+    fn the_interval_of_several_processes_covers_the_truth() {
+        use rand::{Rng, SeedableRng};
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+        let mut covered = 0;
+        for _ in 0..4000 {
+            let mut all = [0.0; PROCESSES].map(|_| {
+                // Twelve uniform numbers are as good as a normal one here.
+                let normal: f64 = (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+                estimate(0.5 + 0.02 * normal, 0.001)
+            });
+            // And one in ten has a process that is far off.
+            if rng.random_ratio(1, 10) {
+                all[3] = estimate(0.9, 0.001);
+            }
+            let found = over_processes(&all).unwrap();
+            covered += u32::from(found.low <= 0.5 && 0.5 <= found.high);
+        }
+        assert!((3720..=3880).contains(&covered), "{covered} of 4000");
     }
 
     #[test]

@@ -284,7 +284,7 @@ impl Timer {
         self.work_flops / self.chain.baseline_seconds / 1e9
     }
 
-    /// The plain reference against the baseline, as measured when this timer was made.
+    /// The plain reference against the baseline, as measured last.
     pub fn chain(&self) -> Chain {
         self.chain
     }

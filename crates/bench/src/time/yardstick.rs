@@ -6,10 +6,12 @@ use flopsmith_protocol::Interval;
 use serde::{Deserialize, Serialize};
 
 use super::alone::Alone;
+use super::combine::{PROCESSES, over_processes};
 use super::decision::Limits;
 use super::{Caches, Timer, own_fault};
 use crate::Failure;
 use crate::stats::Estimate;
+use crate::supervise::Placing;
 
 /// How well reference and baseline are compared when a timer starts.
 pub(super) const CHAIN: Limits = Limits {
@@ -18,8 +20,17 @@ pub(super) const CHAIN: Limits = Limits {
     target_log_se: 0.004,
     usable_log_se: 0.008,
 };
-/// The same for numbers that are reported.
+/// The same in each process, for numbers that are reported.
 const CHAIN_REFINED: Limits = Limits {
+    min: Duration::from_millis(150),
+    max: Duration::from_millis(850),
+    target_log_se: 0.006,
+    usable_log_se: 0.012,
+};
+
+/// The same in the one process of a reference whose calls take longer than this, seconds: seven of them would take minutes.
+const SLOW: f64 = 0.25;
+const CHAIN_OF_ONE: Limits = Limits {
     min: Duration::from_secs(1),
     max: Duration::from_secs(6),
     target_log_se: 0.003,
@@ -56,20 +67,47 @@ impl Chain {
 }
 
 impl Timer {
-    /// Measures the plain reference once more and for longer: what is reported as a ratio to it is only as sure as this.
-    /// Takes some seconds; ordering programs does not need it.
+    /// Measures the plain reference once more and for longer, in several processes beside baselines that are started anew: what is reported
+    /// as a ratio to it is only as sure as this, and single processes of plain loops differ by per cents. Takes some seconds; ordering
+    /// programs does not need it. A reference whose calls take long is measured in one process all the same.
     pub fn refine_reference(&mut self) -> Result<(), Failure> {
         if self.problem.baseline_source.is_none() {
             return Ok(());
         }
-        self.measure_chain(&CHAIN_REFINED)
+        if self.chain.reference_seconds > SLOW {
+            return self.measure_chain(&CHAIN_OF_ONE);
+        }
+        if let Some(estimate) = self.try_reference_repeatedly(&CHAIN_REFINED, self.caches)? {
+            self.set_chain(&estimate);
+        }
+        Ok(())
+    }
+
+    fn try_reference_repeatedly(
+        &mut self,
+        limits: &Limits,
+        caches: Caches,
+    ) -> Result<Option<Estimate>, Failure> {
+        let mut all = Vec::with_capacity(PROCESSES);
+        for seed in (1u64..).take(PROCESSES) {
+            self.lay_out(Placing::Fixed, seed)?;
+            all.push(self.try_reference(limits, caches, seed)?);
+        }
+        Ok(over_processes(&all))
     }
 
     pub(super) fn measure_chain(&mut self, limits: &Limits) -> Result<(), Failure> {
-        self.chain = self.compare_reference(limits, self.caches)?;
+        let estimate = self.try_reference(limits, self.caches, 1)?;
+        self.set_chain(&estimate);
+        Ok(())
+    }
+
+    fn set_chain(&mut self, estimate: &Estimate) {
+        // What it takes without caches, candidates that find theirs are not held against.
+        self.alone = Alone::new(estimate.baseline);
+        self.chain = self.chain_of(estimate);
         let limit = Duration::from_secs_f64(20.0 * self.chain.reference_seconds);
         self.call_limit = limit.max(Duration::from_secs(1));
-        Ok(())
     }
 
     /// The plain reference against the baseline where neither finds anything in a cache: measured when it is first asked for,
@@ -78,29 +116,37 @@ impl Timer {
         if let Some(chain) = self.cold_chain {
             return Ok(chain);
         }
-        let chain = self.compare_reference(&CHAIN, Caches::Cold)?;
+        let estimate = match self.try_reference_repeatedly(&CHAIN, Caches::Cold)? {
+            Some(estimate) => estimate,
+            None => self.try_reference(&CHAIN, Caches::Cold, 1)?,
+        };
+        let chain = self.chain_of(&estimate);
         self.cold_chain = Some(chain);
         Ok(chain)
     }
 
-    fn compare_reference(&mut self, limits: &Limits, caches: Caches) -> Result<Chain, Failure> {
+    fn try_reference(
+        &mut self,
+        limits: &Limits,
+        caches: Caches,
+        seed: u64,
+    ) -> Result<Estimate, Failure> {
         let process = self
             .start(&self.reference_object, &self.problem.entry.name, None)
             .map_err(own_fault)?;
         self.measuring_own = true;
-        let trial = self.try_out(process, limits, None, 1, caches);
+        let trial = self.try_out(process, limits, None, seed, caches);
         self.measuring_own = false;
-        let trial = trial.map_err(own_fault)?;
-        // What it takes without caches, candidates that find theirs are not held against.
-        if caches == self.caches {
-            self.alone = Alone::new(trial.estimate.baseline);
-        }
+        Ok(trial.map_err(own_fault)?.estimate)
+    }
+
+    fn chain_of(&self, estimate: &Estimate) -> Chain {
         let same = self.problem.baseline_source.is_none();
-        Ok(Chain {
-            log_ratio: if same { 0.0 } else { -trial.estimate.log_ratio },
-            log_se: if same { 0.0 } else { trial.estimate.log_se },
-            reference_seconds: trial.estimate.candidate,
-            baseline_seconds: trial.estimate.baseline,
-        })
+        Chain {
+            log_ratio: if same { 0.0 } else { -estimate.log_ratio },
+            log_se: if same { 0.0 } else { estimate.log_se },
+            reference_seconds: estimate.candidate,
+            baseline_seconds: estimate.baseline,
+        }
     }
 }

@@ -89,7 +89,7 @@ pub(crate) fn read(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> V
                     content: raw
                         .content
                         .as_ref()
-                        .map(|c| content(check, c, element, shape.len(), timed))
+                        .map(|c| content(check, c, element, shape, timed))
                         .unwrap_or_default(),
                     graded: raw.graded.as_ref().is_some_and(|g| *g.get_ref()),
                 }
@@ -130,10 +130,15 @@ fn content(
     check: &mut Check<'_>,
     at: &Spanned<RawContent>,
     element: Element,
-    extents: usize,
+    shape: &[Spanned<String>],
     timed: &Params,
 ) -> Content {
     let raw = at.get_ref();
+    let extents = shape.len();
+    let square = match shape {
+        [.., rows, columns] => rows.get_ref().trim() == columns.get_ref().trim(),
+        _ => false,
+    };
     let floats = element != Element::I32;
     match (raw.kind.as_str(), &raw.low, &raw.high, &raw.total) {
         ("uniform", None, None, None) => Content::Uniform,
@@ -155,7 +160,7 @@ fn content(
             Content::Range { low, high }
         }
         ("dominant", None, None, None) => {
-            if !floats || extents < 2 {
+            if !floats || !square {
                 check.wrong(at, "`dominant` is for square matrices of floats");
             }
             Content::Dominant

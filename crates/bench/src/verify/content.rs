@@ -48,21 +48,30 @@ pub fn draw_all(
     numbers.into_iter().map(drawn).collect()
 }
 
-/// Turns the sign of all inputs that may hold any floats: whoever waits for a number of one sign meets it in one of two such
-/// cases.
+/// Turns the sign of all inputs that may hold any floats, and of all but the diagonal of well-conditioned matrices: whoever waits for a
+/// number of one sign meets it in one of two such cases.
 pub fn negate_all(specification: &Specification, inputs: &mut [(usize, Vec<u8>)]) {
     for (n, bytes) in inputs {
         let array = &specification.arrays[*n];
-        if array.content == Content::Uniform && array.element != Element::I32 {
-            let mut values = array.values(bytes);
-            values.iter_mut().for_each(|x| *x = -*x);
-            *bytes = array.bytes_of(&values);
+        let diagonal = match array.content {
+            Content::Uniform if array.element != Element::I32 => false,
+            Content::Dominant { .. } => true,
+            _ => continue,
+        };
+        let (mut values, columns) = (array.values(bytes), array.columns());
+        for (i, x) in values.iter_mut().enumerate() {
+            // Several matrices may follow each other.
+            if !(diagonal && (i / columns) % columns == i % columns) {
+                *x = -*x;
+            }
         }
+        *bytes = array.bytes_of(&values);
     }
 }
 
 /// The bytes of an input array with content of some kind. What a distribution cannot do with an array leaves it as timed
-/// calls have it: indices and well-conditioned matrices stay what they are.
+/// calls have it: indices stay what they are, and well-conditioned matrices are checkered at most, which takes nothing from
+/// their diagonal.
 pub fn draw(array: &Array, distribution: Distribution, rng: &mut ChaCha8Rng) -> Vec<u8> {
     let seed = rng.random();
     draw_from(array, distribution, seed, rng)
@@ -75,11 +84,13 @@ fn draw_from(
     rng: &mut ChaCha8Rng,
 ) -> Vec<u8> {
     let bytes = array.filled(seed);
-    let structured = matches!(
-        array.content,
-        Content::Dominant { .. } | Content::Offsets { .. }
-    );
-    if structured || distribution == Distribution::Uniform {
+    let dominant = matches!(array.content, Content::Dominant { .. });
+    let stays = match array.content {
+        Content::Offsets { .. } => true,
+        Content::Dominant { .. } => distribution != Distribution::Checkered,
+        _ => false,
+    };
+    if stays || distribution == Distribution::Uniform {
         return bytes;
     }
     let columns = array.columns();
@@ -101,6 +112,17 @@ fn draw_from(
         Distribution::Negated if free => matrix.scale(-1.0),
         Distribution::ScaledRows if free && floats => matrix.scale_rows(DECADES, rng),
         Distribution::ScaledColumns if free && floats => matrix.scale_columns(DECADES, rng),
+        Distribution::Checkered if dominant && floats => {
+            // One matrix after the other, so that no diagonal is met.
+            for values in matrix.values.chunks_exact_mut(columns * columns) {
+                let mut one = Matrix {
+                    rows: columns,
+                    columns,
+                    values,
+                };
+                one.checker(SMALL, seed);
+            }
+        }
         Distribution::Checkered if free && floats => matrix.checker(SMALL, seed),
         Distribution::Tiny if free && floats => matrix.scale(1e-60),
         Distribution::Huge if free && floats => matrix.scale(1e60),
@@ -251,6 +273,41 @@ mod tests {
     }
 
     #[test]
+    fn checkered_matrices_keep_their_diagonals_and_have_small_numbers_beside_large_ones() {
+        let columns = 41;
+        let mut matrices = array(
+            Element::F64,
+            Content::Dominant { columns },
+            3 * columns * columns,
+        );
+        matrices.dims = vec![3, columns, columns];
+        let of =
+            |distribution| matrices.values(&draw_from(&matrices, distribution, 7, &mut rng(7)));
+        let plain = of(Distribution::Uniform);
+        let mut small = 0;
+        for (i, (x, y)) in plain.iter().zip(of(Distribution::Checkered)).enumerate() {
+            if (i / columns) % columns == i % columns {
+                assert!(*x == y && y > columns as f64 - 1.0);
+            } else if *x != y {
+                assert_eq!(y, x * SMALL);
+                small += 1;
+            }
+        }
+        assert!((1300..3700).contains(&small), "{small}");
+        for other in [
+            Distribution::Huge,
+            Distribution::ScaledRows,
+            Distribution::Few,
+        ] {
+            assert_eq!(of(other), plain, "{other:?}");
+        }
+    }
+
+    fn rng(seed: u64) -> ChaCha8Rng {
+        ChaCha8Rng::seed_from_u64(seed)
+    }
+
+    #[test]
     fn integers_take_the_contents_that_make_sense_for_them() {
         let mut rng = ChaCha8Rng::seed_from_u64(2);
         let keys = array(Element::I32, Content::Uniform, 100);
@@ -294,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_mirrored_case_has_the_same_numbers_with_other_signs() {
-        for (name, floats) in [("dgemm", 2), ("spmv", 2)] {
+        for (name, floats) in [("dgemm", 2), ("spmv", 2), ("lu", 1), ("dtrsm", 2)] {
             let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
             let problem =
                 flopsmith_problem::Problem::load(&root.join(name)).expect("it is shipped");
@@ -312,7 +369,12 @@ mod tests {
                 if array.element == Element::I32 {
                     assert_eq!(before, after, "{name}");
                 } else {
-                    assert!(before.iter().zip(&after).all(|(x, y)| *x == -*y), "{name}");
+                    let dominant = matches!(array.content, Content::Dominant { .. });
+                    for (i, (x, y)) in before.iter().zip(&after).enumerate() {
+                        let (row, column) = (i / array.columns(), i % array.columns());
+                        let expected = if dominant && row == column { *x } else { -x };
+                        assert_eq!(*y, expected, "{name}: {row}, {column}");
+                    }
                     turned += 1;
                 }
             }

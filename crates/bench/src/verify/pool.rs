@@ -311,10 +311,19 @@ fn any(group: Group, count: usize, rng: &mut ChaCha8Rng) -> Option<(Group, usize
     (count > 0).then(|| (group, rng.random_range(0..count)))
 }
 
-/// What inputs may look like that timed calls never have. Denormal ones have cases of their own.
+/// Where there are fewer kinds of inputs than these beside uniform ones, uniform ones are drawn like them.
+const FEW: usize = 3;
+
+/// What inputs may look like that timed calls never have. Denormal ones have cases of their own. Where there are few such kinds, the
+/// inputs may be uniform as well: each kind leaves some part of the work without weight.
 fn other_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distribution {
     let other = |d: Distribution| !matches!(d, Distribution::Uniform | Distribution::Denormal);
-    one_of(problem, rng, other).unwrap_or(Distribution::Uniform)
+    let known = problem.verify.distributions.iter();
+    let few = known.filter(|d| other(**d)).count() < FEW;
+    one_of(problem, rng, |d| {
+        other(d) || few && d == Distribution::Uniform
+    })
+    .unwrap_or(Distribution::Uniform)
 }
 
 /// One that methods with errors in proportion to the largest element fail on.

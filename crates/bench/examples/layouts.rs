@@ -2,13 +2,14 @@
 //!
 //! `layouts [--pairs 5] [--seed 1] [--json FILE]`: two copies of a kernel whose code lies at different addresses, certified
 //! one after the other: each copy by itself, and as reports do it, each at five places around its own. Identical code, so
-//! whatever the two differ by is an error.
+//! whatever the two differ by is an error. Then one of them is certified with the other as its baseline, so that their calls take turns: what
+//! the machine does to both is no part of that.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
 mod laboratory;
 
-use flopsmith_bench::PADDINGS;
+use flopsmith_bench::{PADDINGS, Timer};
 use flopsmith_generator::schedule::{Body, Order, Outer, Pack, Schedule};
 use flopsmith_problem::Language;
 use flopsmith_protocol::Measurement;
@@ -56,6 +57,11 @@ fn disagreement(one: &Measurement, other: &Measurement) -> f64 {
     ((one.ratio / other.ratio).ln().abs().exp() - 1.0) * 100.0
 }
 
+/// By how much a kernel differs from the copy of itself that is its timer's baseline, in %.
+fn from_its_copy(timer: &Timer, measured: &Measurement) -> f64 {
+    ((measured.ratio.ln() - timer.chain().log_ratio).abs().exp() - 1.0) * 100.0
+}
+
 fn overlap(one: &Measurement, other: &Measurement) -> bool {
     one.interval.low <= other.interval.high && other.interval.low <= one.interval.high
 }
@@ -71,11 +77,13 @@ fn main() -> Done {
     let mut timer = laboratory.timer()?;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut alone, mut certified) = (Vec::new(), Vec::new());
+    let (mut alone_in_turn, mut certified_in_turn) = (Vec::new(), Vec::new());
     let mut overlapping = 0;
     let mut again = Again::default();
     let mut raw = Vec::new();
     for (name, schedule) in KERNELS {
         let source = schedule.render();
+        let mut beside_itself = laboratory.timer_against(&source)?;
         for _ in 0..pairs {
             let first = rng.random_range(0..LINES) * LINE;
             // Another line of the page.
@@ -96,13 +104,23 @@ fn main() -> Done {
             alone.push(disagreement(&one, &other));
             certified.push(disagreement(&one_of_five, &other_of_five));
             overlapping += u32::from(overlap(&one_of_five, &other_of_five));
+            // The baseline's code lies where the compiler puts it.
+            let mut in_turn =
+                |copies: &[Vec<u8>]| again.measured(|| beside_itself.certify(copies, rng.random()));
+            let beside = in_turn(&second_copies[..1])?.measurement;
+            let beside_of_five = in_turn(&second_copies)?.measurement;
+            alone_in_turn.push(from_its_copy(&beside_itself, &beside));
+            certified_in_turn.push(from_its_copy(&beside_itself, &beside_of_five));
             eprintln!(
-                "{name}, {first} and {second} bytes: {:.3} % alone, {:.3} % over five places",
+                "{name}, {first} and {second} bytes: {:.3} % alone, {:.3} % over five places; in turn {:.3} % and {:.3} %",
                 disagreement(&one, &other),
-                disagreement(&one_of_five, &other_of_five)
+                disagreement(&one_of_five, &other_of_five),
+                from_its_copy(&beside_itself, &beside),
+                from_its_copy(&beside_itself, &beside_of_five)
             );
             raw.push(json!({
                 "kernel": name, "paddings": [first, second], "alone": [one, other], "certified": [one_of_five, other_of_five],
+                "in_turn": [beside, beside_of_five], "baseline_log_ratio": beside_itself.chain().log_ratio,
             }));
         }
     }
@@ -114,6 +132,8 @@ fn main() -> Done {
     for (what, all) in [
         ("at its one place", &alone),
         ("at five places around it", &certified),
+        ("at its one place, in turn", &alone_in_turn),
+        ("at five places, in turn", &certified_in_turn),
     ] {
         println!(
             "  {what:<26} disagreement {:.3} % at the median, {:.3} % at most",
@@ -131,6 +151,7 @@ fn main() -> Done {
         &json,
         &json!({
             "program": "layouts", "seed": seed, "percent_alone": alone, "percent_certified": certified,
+            "percent_alone_in_turn": alone_in_turn, "percent_certified_in_turn": certified_in_turn,
             "overlapping": overlapping, "made_again": again.count, "pairs": raw,
             "attestation": serde_json::from_str::<serde_json::Value>(&about)?,
         }),

@@ -61,10 +61,23 @@ impl Laboratory {
 
     /// A timer with a baseline of its own.
     pub fn timer(&self) -> Done<Timer> {
+        self.timer_of(Arc::clone(&self.problem))
+    }
+
+    /// One whose baseline is this program.
+    pub fn timer_against(&self, source: &str) -> Done<Timer> {
+        let problem = Problem {
+            baseline_source: Some(source.to_owned()),
+            ..(*self.problem).clone()
+        };
+        self.timer_of(Arc::new(problem))
+    }
+
+    fn timer_of(&self, problem: Arc<Problem>) -> Done<Timer> {
         Ok(Timer::new(
             Arc::clone(&self.sandbox),
             harness()?,
-            Arc::clone(&self.problem),
+            problem,
             &self.toolchain,
             self.cores.clone(),
             1,

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A run's settings after defaults, file and flags. The environment is no layer of its own: it can only stand in for the flags
 /// that name a variable, which of those that change settings are `--budget` and `--seed`.
-#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// The problem, by name or by folder.
@@ -113,7 +114,7 @@ fn not_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Er
 }
 
 /// Where programs come from.
-#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Generator {
     /// `policy` (a language model) or `schedule` (the schedule space).
@@ -157,7 +158,7 @@ impl Default for Generator {
 }
 
 /// The kinds of generator.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GeneratorKind {
     /// A language model.
@@ -167,7 +168,7 @@ pub enum GeneratorKind {
 }
 
 /// The prompt's style.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Prompt {
     /// One line.
@@ -177,7 +178,7 @@ pub enum Prompt {
 }
 
 /// How rewards become advantages.
-#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advantage {
     /// Mean and deviation, leave-one-out, or measurement-aware.
@@ -213,7 +214,7 @@ impl Default for Advantage {
 }
 
 /// The learner's settings; the same names as in the learner's own configuration.
-#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Default)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Default, JsonSchema)]
 #[serde(transparent)]
 pub struct Learner(pub toml_table::Table);
 
@@ -224,7 +225,7 @@ pub mod toml_table {
 }
 
 /// How candidates are evaluated.
-#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Evaluate {
     /// C compiler: `gcc` or `clang`, or a path. Compilers of other languages are those of its family.
@@ -273,7 +274,7 @@ impl Default for Evaluate {
 }
 
 /// The standards of measurement.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standard {
     /// Is it worth more time?

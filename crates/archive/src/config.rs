@@ -1,6 +1,7 @@
 //! The rules of Staged Quality-Diversity.
 
 use flopsmith_protocol::TechniqueSet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why a configuration cannot be used. Each names the field as it stands in the file.
@@ -71,7 +72,7 @@ pub enum Error {
 }
 
 /// Which sets of techniques the tasks of a stage permit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PermitRule {
     /// No technique at all.
@@ -111,7 +112,7 @@ impl PermitRule {
 }
 
 /// One stage.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageRule {
     /// Its name in reports.
@@ -121,7 +122,7 @@ pub struct StageRule {
 }
 
 /// When a stage is left for the next one. Steps count from the entry into the stage.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "rule", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Advance {
     /// After so many steps.
@@ -154,7 +155,7 @@ pub enum Advance {
 }
 
 /// When a stage is taken back.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Demote {
     /// Share of correct candidates below which the policy counts as collapsed.
@@ -169,7 +170,7 @@ pub struct Demote {
 ///
 /// The defaults are meant for runs of 40 to 60 steps with 8 tasks each: the
 /// restricted stages take 22 steps, the rest of the run has the whole pool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// False gives plain training: one unrestricted stage, no replay, no guidance, no hints. The archive is filled all the same.

@@ -1,11 +1,12 @@
 //! Settings of the training loops. Every field has a default, unknown fields are refused.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
 /// The policy-gradient loss; formulas in [`crate::loss`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
     /// Clipped ratio, mean over sequences of the mean over tokens (Shao et al., 2024).
@@ -36,7 +37,7 @@ impl Loss {
 }
 
 /// Settings of [`crate::Learner`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GrpoConfig {
     /// Step size of AdamW after the warm-up. Default 1e-6, which suits models of billions of weights; one of a few million learns with 1e-4 and more.

@@ -2,13 +2,14 @@
 //!
 //! Formulas as in TRL, except for the measurement-aware kind, which is our own.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Added to every standard deviation that divides, as in TRL.
 pub const EPSILON: f64 = 1e-4;
 
 /// Whose standard deviation the centred rewards are divided by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// The group's own.
@@ -21,7 +22,7 @@ pub enum Scale {
 }
 
 /// How a reward is compared with its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdvantageKind {
     /// A = (R − mean) / (std + ε).

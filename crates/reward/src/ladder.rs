@@ -1,6 +1,7 @@
 //! The reward ladder: a rung for each way to fail, and the measured speed above all of them.
 
 use flopsmith_protocol::{FaultClass, Measurement};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::reward::{Context, Error, positive};
@@ -8,7 +9,7 @@ use crate::reward::{Context, Error, positive};
 /// How the speed of a verified program becomes the success rung of the [`Ladder`].
 ///
 /// `g` is the measured speed in GFLOPS. Every scale is positive for `g > 0`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SuccessScale {
     /// `g` itself.
@@ -86,7 +87,7 @@ impl SuccessScale {
 /// verified programs vanish. [`Ladder::scaled`] keeps the order and the
 /// distances of the rungs in [−1, 0) and puts success in (0, 1], so that speed
 /// weighs as much as correctness.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ladder {
     /// Format, library or technique violations.

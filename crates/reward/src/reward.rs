@@ -1,6 +1,7 @@
 //! The choice of rewards and what they need to know beside the verdict.
 
 use flopsmith_protocol::{Measurement, Verdict};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ladder::{Ladder, no_fields};
@@ -48,7 +49,7 @@ pub struct Context {
 }
 
 /// The exponent of the logistic reward.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Logistic {
     /// Steepness; 1 by default.
@@ -62,7 +63,7 @@ impl Default for Logistic {
 }
 
 /// What an outcome is worth.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reward {
     /// A rung for each way to fail, the speed for success.

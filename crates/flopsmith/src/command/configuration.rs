@@ -1,5 +1,8 @@
 //! `flopsmith config`.
 
+mod explain;
+
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -8,13 +11,20 @@ use crate::args::{Config, Format};
 use crate::exit::{data, say};
 use crate::{config, evaluator};
 
-/// Checks a configuration and prints it whole.
+/// Checks and explains configurations.
 pub fn run(args: &Config) -> Result<ExitCode> {
-    let Config::Check {
-        config: path,
-        set,
-        format,
-    } = args;
+    match args {
+        Config::Check {
+            config,
+            set,
+            format,
+        } => check(config, set, *format),
+        Config::Explain { key, format } => explain::run(key.as_deref(), *format),
+    }
+}
+
+/// Checks a configuration and prints it whole.
+fn check(path: &Path, set: &[String], format: Format) -> Result<ExitCode> {
     // `train` is the one command that reads a configuration.
     let settings = config::load_for_training(path, set)?;
     let located = |e| config::located(e, path, set);

@@ -10,6 +10,7 @@ use crate::config;
 
 mod bench;
 mod dead;
+mod parse;
 
 pub use bench::{Bench, BenchFormat, BenchPurpose, ThreadCount};
 pub use dead::{Dead, Where};
@@ -71,7 +72,7 @@ pub enum Command {
     /// Say what this machine has, lacks and can measure
     Doctor(Doctor),
     /// Look at problem definitions
-    #[command(subcommand)]
+    #[command(subcommand, after_help = PLACES)]
     Problem(Problem),
     /// Make corpora
     #[command(subcommand)]
@@ -124,8 +125,8 @@ pub struct Waiting {
     /// rests on a reference that was measured meanwhile.
     #[arg(
         long,
-        value_name = "SECONDS",
-        default_value = "30",
+        value_name = "TIME",
+        default_value = "30s",
         env = "FLOPSMITH_WAIT"
     )]
     pub wait: String,
@@ -249,6 +250,11 @@ pub struct Doctor {
     pub format: Format,
 }
 
+/// Where problems are looked for by name.
+const PLACES: &str = "\
+A problem is named by its folder or by its name. Names are looked up in the folder that
+FLOPSMITH_PROBLEMS names, then in problems/ here, then in problems/ of the installation.";
+
 /// `flopsmith problem`.
 #[derive(Debug, Subcommand)]
 pub enum Problem {
@@ -263,7 +269,7 @@ pub enum Problem {
         #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
         compiler: String,
         /// Run the definition's programs even where the jail gives less than its full protection.
-        #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL")]
+        #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = clap::builder::BoolishValueParser::new())]
         allow_weaker_jail: bool,
         /// How the findings are printed.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
@@ -395,6 +401,17 @@ pub enum Config {
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
+    /// Say what each setting means, and its default
+    ///
+    /// What is printed is a configuration in itself: every setting at its default, with what it means above it. Write it to a
+    /// file and change what you like, e.g. `flopsmith config explain > my.toml`.
+    Explain {
+        /// One setting or table, e.g. `sqd.replay_share` or `evaluate`; all of them when left out.
+        key: Option<String>,
+        /// How it is printed: as TOML with comments, or as JSON Schema.
+        #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+        format: Format,
+    },
 }
 
 impl Args {
@@ -412,7 +429,9 @@ impl Args {
                 | Problem::List { format }
                 | Problem::Prompt { format, .. },
             )
-            | Command::Config(Config::Check { format, .. }) => Some(*format),
+            | Command::Config(Config::Check { format, .. } | Config::Explain { format, .. }) => {
+                Some(*format)
+            }
             #[cfg(feature = "torch")]
             Command::Sft(a) => Some(a.format),
             #[cfg(feature = "torch")]

@@ -5,8 +5,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 mod args;
 mod command;
 mod config;
@@ -34,7 +32,7 @@ mod view;
 mod yardstick;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = args::Args::read();
     let json = args.wants_json();
     match command::execute(args) {
         Ok(code) => code,

@@ -1,5 +1,6 @@
 //! Where things are: problems, the harness, the starter model.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,9 @@ pub fn problem_roots() -> Result<Vec<PathBuf>> {
     if let Some(home) = home() {
         roots.push(home.join("problems"));
     }
+    // From the repository's own folder two of them are the same.
+    let mut seen = BTreeSet::new();
+    roots.retain(|r| seen.insert(r.canonicalize().unwrap_or_else(|_| r.clone())));
     Ok(roots)
 }
 

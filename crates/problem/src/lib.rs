@@ -328,6 +328,15 @@ impl Problem {
         }
     }
 
+    /// The size that is timed, for people: `n = 256`.
+    pub fn timed_size(&self) -> String {
+        let sizes = self
+            .timed
+            .iter()
+            .map(|(name, size)| format!("{name} = {size}"));
+        sizes.collect::<Vec<_>>().join(", ")
+    }
+
     /// Floating-point operations of one call with `params`.
     pub fn work_flops(&self, params: &Params) -> f64 {
         self.work.value(params).unwrap_or(f64::NAN)

@@ -44,7 +44,7 @@ pub enum Error {
         there: bool,
     },
     /// A name that no folder of problems has.
-    #[error("there is no problem `{name}`{}; looked in {}", near.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default(), places.join(", "))]
+    #[error("there is no problem `{name}`{}; looked in {}; `flopsmith problem list` shows all", near.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default(), places.join(", "))]
     NotFound {
         /// The name.
         name: String,
@@ -195,7 +195,14 @@ impl Problem {
                 }
             }
         }
+        // A folder of that name was meant, if no problem is called nearly so.
         let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        if near.is_none() && direct.is_dir() {
+            return Err(Error::NoFolder {
+                path: direct.to_owned(),
+                there: true,
+            });
+        }
         let places = roots.iter().map(|r| r.display().to_string()).collect();
         Err(Error::NotFound {
             name: name.to_owned(),

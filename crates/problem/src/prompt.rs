@@ -69,7 +69,7 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
         "It is compiled with `{}`, verified on secret inputs and sizes ({}), and timed at {}{}.{}",
         problem.flags_for(language).join(" "),
         sizes(problem),
-        params(problem),
+        problem.timed_size(),
         match problem.caches {
             Caches::Cold => ", in calls that find none of their arrays in a cache",
             Caches::Warm | Caches::Both => "",
@@ -158,15 +158,6 @@ fn permitted_libraries(problem: &Problem) -> String {
             FORTRAN_MODULES.join(", ")
         ),
     }
-}
-
-fn params(problem: &Problem) -> String {
-    problem
-        .timed
-        .iter()
-        .map(|(k, v)| format!("{k} = {v}"))
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 /// Where the secret sizes lie.

@@ -9,7 +9,7 @@ use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use tracing_subscriber::filter::{EnvFilter, filter_fn};
+use tracing_subscriber::filter::{EnvFilter, LevelFilter, filter_fn};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
@@ -69,6 +69,11 @@ pub enum Error {
         #[source]
         source: tracing_subscriber::filter::ParseError,
     },
+    /// A word that is no level, where one has to stand.
+    #[error(
+        "`{0}` is no level: give error, warn, info, debug, trace or off, or a filter like `{0}=debug`"
+    )]
+    NoLevel(String),
     /// The log file cannot be opened.
     #[error("the log file {path} cannot be opened")]
     LogFile {
@@ -121,7 +126,20 @@ impl Drop for Guard {
 /// # Errors
 /// What is wrong with it.
 pub fn check_level(level: &str) -> Result<(), Error> {
-    filter(level).map(drop)
+    filter(level)?;
+    match level.split(',').map(str::trim).find(|d| !has_level(d)) {
+        Some(word) => Err(Error::NoLevel(word.to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// Does a directive say how much? A word alone would be read as the name of a part that tells everything, so that a misspelled
+/// level silences all others. That is taken for our own parts only, whose names begin like no level.
+fn has_level(directive: &str) -> bool {
+    directive.is_empty()
+        || directive.contains(['=', '['])
+        || directive.starts_with("flopsmith")
+        || directive.parse::<LevelFilter>().is_ok()
 }
 
 fn filter(level: &str) -> Result<EnvFilter, Error> {
@@ -218,4 +236,28 @@ fn export(options: &Options) -> Result<Option<SdkTracerProvider>, Error> {
         .with_resource(resource)
         .build();
     Ok(Some(traces))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_directive_says_how_much() {
+        for good in [
+            "warn",
+            "WARN",
+            "off",
+            "flopsmith_bus",
+            "info,async_nats=debug",
+            "[step{task}]=debug",
+            "[step]",
+            "",
+        ] {
+            assert!(check_level(good).is_ok(), "{good}");
+        }
+        for bad in ["loud", "loud::er", "info,loud", "a=b=c"] {
+            assert!(check_level(bad).is_err(), "{bad}");
+        }
+    }
 }

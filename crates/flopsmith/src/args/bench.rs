@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::Waiting;
@@ -77,13 +78,13 @@ pub struct Bench {
     /// Look at the programs with sanitizers, too (AddressSanitizer, UndefinedBehaviorSanitizer, and ThreadSanitizer where
     /// OpenMP is used on several threads), and refuse those in which something is found. With --purpose certify that is done
     /// anyway.
-    #[arg(long, env = "FLOPSMITH_SANITIZE")]
+    #[arg(long, env = "FLOPSMITH_SANITIZE", value_parser = BoolishValueParser::new())]
     pub sanitize: bool,
     /// How long it waits for a quiet machine.
     #[command(flatten)]
     pub wait: Waiting,
     /// Run the programs even where the jail gives less than its full protection.
-    #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL")]
+    #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = BoolishValueParser::new())]
     pub allow_weaker_jail: bool,
     /// How the results are printed.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]

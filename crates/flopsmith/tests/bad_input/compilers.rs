@@ -82,6 +82,23 @@ fn a_compiler_that_dies_at_one_program_refuses_that() {
 }
 
 #[test]
+fn a_compiler_that_hangs_at_one_program_says_nothing_of_it() {
+    let place = tempfile::tempdir().unwrap();
+    let does =
+        "while read -r line; do case \"$line\" in *NOW*) exec sleep 1000;; esac; done <kernel.c";
+    let Some(compiler) = compiler(place.path(), does) else {
+        return;
+    };
+    let ended = bench(place.path(), &compiler, &format!("{IDLE}/* NOW */\n"));
+    assert_eq!(ended.code, Some(INFRASTRUCTURE), "{}", ended.said());
+    let object: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
+    assert_eq!(object["outcome"], "infrastructure", "{object}");
+    assert_eq!(object["reason"], "compiler", "{object}");
+    let detail = object["diagnostics"].as_str().unwrap();
+    contains(detail, &["waits for something that does not come"]);
+}
+
+#[test]
 fn flags_of_a_run_that_its_compiler_does_not_take_are_wrong_usage() {
     let place = tempfile::tempdir().unwrap();
     let flags = ["evaluate.flags=-O3 -march=nosuch"];

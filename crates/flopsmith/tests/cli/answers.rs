@@ -33,6 +33,20 @@ fn wrong_usage_exits_with_2_and_says_what_to_try() {
         &["runs", "--log", "a=b=c"],
         "error, warn, info, debug or trace",
     );
+    says(&["runs", "--log", "loud"], "`loud` is no level");
+    let rank = ["bench", "problems/dgemm/baseline.c", "--problem", "dgemm"];
+    says(
+        &[&rank[..], &["--resolve", "soon"]].concat(),
+        "--resolve cannot be read",
+    );
+    says(
+        &["bench", "-", "--problem", "dgemm"],
+        "programs are not read from stdin",
+    );
+    says(
+        &["problem", "prompt", "examples"],
+        "the folder examples holds no problem.toml",
+    );
     let flags = ["--problem", "dgemm", "--flags", "-O3 -march=nosuch"];
     says(
         &[&["bench", "problems/dgemm/baseline.c"], &flags[..]].concat(),
@@ -83,6 +97,12 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
         list[0]["title"].is_string() && list[0]["error"].is_null(),
         "{list}"
     );
+    let dgemm = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|p| p["problem"] == "dgemm");
+    assert_eq!(dgemm.unwrap()["timed"]["n"], 256);
     let names: Vec<&str> = list
         .as_array()
         .unwrap()
@@ -282,4 +302,37 @@ fn runs_are_listed_with_local_times_of_their_start_and_their_last_change() {
     let object = last_object(&listed("json"));
     assert_eq!(object[0]["started_unix_ms"], started);
     assert_eq!(object[0]["changed_unix_ms"], started + 90_000);
+}
+
+#[test]
+fn a_variable_is_named_where_its_value_is_at_fault() {
+    let said = |name: &str, value: &str, arguments: &[&str]| {
+        let output = flopsmith()
+            .args(arguments)
+            .env(name, value)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), text)
+    };
+    for (name, value) in [("FLOPSMITH_FORMAT", "csv"), ("FLOPSMITH_LOG", "loud")] {
+        let (code, text) = said(name, value, &["runs"]);
+        assert_eq!(code, Some(2), "{text}");
+        assert!(
+            text.contains(&format!("environment variable {name}")),
+            "{text}"
+        );
+    }
+    let bench = ["bench", "no-such.c", "--problem", "dgemm"];
+    for name in ["FLOPSMITH_SANITIZE", "FLOPSMITH_ALLOW_WEAKER_JAIL"] {
+        let (_, text) = said(name, "maybe", &bench);
+        assert!(
+            text.contains(&format!("environment variable {name}")),
+            "{text}"
+        );
+        for value in ["0", "no", "1", "yes", "true"] {
+            let (_, text) = said(name, value, &bench);
+            assert!(text.contains("cannot read no-such.c"), "{value}: {text}");
+        }
+    }
 }

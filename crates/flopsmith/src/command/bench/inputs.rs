@@ -96,6 +96,11 @@ pub fn collect(named: &[PathBuf]) -> Result<Inputs> {
     let mut files = Vec::new();
     let mut plain = named.len() == 1;
     for name in named {
+        if name == Path::new("-") {
+            return Err(usage(
+                "programs are not read from stdin, since the end of a file's name tells the language: give a file (one called `-` is ./-)",
+            ));
+        }
         match expand(name)? {
             None => files.push(name.clone()),
             Some(several) => {

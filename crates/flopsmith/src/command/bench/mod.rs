@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use flopsmith_bench::{Purpose, Toolchain};
 use flopsmith_problem::Problem;
 
@@ -111,7 +111,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             BenchPurpose::Rank => Purpose::Rank,
             BenchPurpose::Certify => Purpose::Certify,
         },
-        resolve: config::time(&args.resolve)?,
+        resolve: config::time(&args.resolve).context("--resolve cannot be read")?,
         wait: args.wait.limit()?,
         sanitize: args.sanitize || args.purpose == BenchPurpose::Certify,
         format: args.format,

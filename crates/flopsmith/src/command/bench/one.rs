@@ -48,7 +48,7 @@ pub fn run(order: Order) -> Result<ExitCode> {
             data(&lines::csv(order.problem_name, row));
         }
         BenchFormat::Text => {
-            for line in text(row, order.purpose) {
+            for line in text(row, &order.problem.timed_size(), order.purpose) {
                 data(&line);
             }
             if !row.detail().trim().is_empty() {
@@ -76,11 +76,11 @@ fn write_raw(raw: Output, source: &str, row: &Row) -> Result<()> {
 }
 
 /// What there is to say about a program, for people.
-fn text(row: &Row, purpose: Purpose) -> Vec<String> {
+fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
     let mut lines = Vec::new();
     match row.done.verdict.measurement() {
         Some(m) => {
-            lines.push(format!("{}: {} GFLOPS", row.file, four(m.gflops)));
+            lines.push(format!("{}: {} GFLOPS at {size}", row.file, four(m.gflops)));
             lines.push(format!(
                 "  {}× the plain reference ({} GFLOPS), 95 % interval {}",
                 four(m.ratio),
@@ -212,8 +212,8 @@ mod tests {
     #[test]
     fn a_measurement_is_shown_with_few_digits_and_why_it_ended() {
         let mut measured = fast("a.c", 1, 117.961);
-        let lines = text(&measured, Purpose::Rank);
-        assert_eq!(lines[0], "a.c: 118.0 GFLOPS");
+        let lines = text(&measured, "n = 8", Purpose::Rank);
+        assert_eq!(lines[0], "a.c: 118.0 GFLOPS at n = 8");
         assert!(
             lines[1].contains("118.0× the plain reference (1.000 GFLOPS), 95 % interval ["),
             "{lines:?}"
@@ -231,36 +231,36 @@ mod tests {
             "  235.9 % of this core's measured peak (50.00 GFLOPS)"
         );
         assert_eq!(
-            text(&fast("a.c", 2, 117.961), Purpose::Rank)[4],
+            text(&fast("a.c", 2, 117.961), "n = 8", Purpose::Rank)[4],
             "  235.9 % of these 2 cores' measured peak (50.00 GFLOPS)"
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
             measurement.stop = StopReason::Budget;
         }
         assert!(
-            text(&measured, Purpose::Rank)[2]
+            text(&measured, "n = 8", Purpose::Rank)[2]
                 .ends_with("stopped after 0.6 s, its time, at ±0.39 %")
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
             measurement.stop = StopReason::Unconverged;
         }
         assert!(
-            text(&measured, Purpose::Rank)[2]
+            text(&measured, "n = 8", Purpose::Rank)[2]
                 .ends_with("did not converge: still ±0.39 % after 0.6 s, its time")
         );
         assert!(
-            text(&measured, Purpose::Certify)[2].ends_with("after its time at each place"),
+            text(&measured, "n = 8", Purpose::Certify)[2].ends_with("after its time at each place"),
             "{:?}",
-            text(&measured, Purpose::Certify)
+            text(&measured, "n = 8", Purpose::Certify)
         );
     }
 
     #[test]
     fn what_was_timed_on_a_busy_machine_says_so() {
         let mut measured = fast("a.c", 1, 40.0);
-        let without = text(&measured, Purpose::Certify).len();
+        let without = text(&measured, "n = 8", Purpose::Certify).len();
         measured.done.busy = Some("core 1 is used 40 % by others".into());
-        let lines = text(&measured, Purpose::Certify);
+        let lines = text(&measured, "n = 8", Purpose::Certify);
         assert_eq!(lines.len(), without + 1);
         let expected = "  the machine was busy: core 1 is used 40 % by others";
         assert!(lines.iter().any(|l| l == expected), "{lines:?}");
@@ -270,15 +270,15 @@ mod tests {
     fn a_ratio_of_cold_calls_has_a_line() {
         let mut measured = fast("a.c", 1, 40.0);
         certify(&mut measured, None);
-        let without = text(&measured, Purpose::Certify);
+        let without = text(&measured, "n = 8", Purpose::Certify);
         certify(&mut measured, Some(12.5));
-        let lines = text(&measured, Purpose::Certify);
+        let lines = text(&measured, "n = 8", Purpose::Certify);
         assert_eq!(lines.len(), without.len() + 1);
         let expected =
             "  with cold caches 12.50× the plain reference, 95 % interval [12.00, 13.00]";
         assert!(lines.iter().any(|l| l == expected), "{lines:?}");
         unsure_when_cold(&mut measured);
-        let lines = text(&measured, Purpose::Certify);
+        let lines = text(&measured, "n = 8", Purpose::Certify);
         let marked = format!("{expected}, which did not converge");
         assert!(lines.contains(&marked), "{lines:?}");
         let seconds = "2.00 times as long with cold caches, which did not converge";
@@ -288,9 +288,9 @@ mod tests {
     #[test]
     fn a_library_has_a_line_where_it_was_measured() {
         let mut measured = fast("a.c", 1, 40.0);
-        let without = text(&measured, Purpose::Certify).len();
+        let without = text(&measured, "n = 8", Purpose::Certify).len();
         measured.openblas_gflops = Some(50.0);
-        let lines = text(&measured, Purpose::Certify);
+        let lines = text(&measured, "n = 8", Purpose::Certify);
         assert_eq!(lines.len(), without + 1);
         assert_eq!(lines[2], "  0.8000× OpenBLAS (50.00 GFLOPS)");
     }
@@ -299,6 +299,7 @@ mod tests {
     fn what_is_refused_is_called_so() {
         let lines = text(
             &row("a.c", 1, flopsmith_test_support::wrong()),
+            "n = 8",
             Purpose::Certify,
         );
         assert_eq!(lines[0], "a.c: refused: wrong_result");
@@ -307,9 +308,9 @@ mod tests {
     #[test]
     fn a_place_under_the_roofline_has_a_line() {
         let mut measured = fast("a.c", 1, 1.25);
-        let without = text(&measured, Purpose::Rank).len();
+        let without = text(&measured, "n = 8", Purpose::Rank).len();
         measured.place = Some(by_memory());
-        let lines = text(&measured, Purpose::Rank);
+        let lines = text(&measured, "n = 8", Purpose::Rank);
         assert_eq!(lines.len(), without + 1);
         assert!(lines[5].contains("memory binds"), "{lines:?}");
     }
@@ -318,7 +319,7 @@ mod tests {
     fn a_program_without_techniques_has_none() {
         let mut plain = row("a.c", 1, flopsmith_test_support::wrong());
         plain.done.techniques = Some(TechniqueSet::EMPTY);
-        let lines = text(&plain, Purpose::Screen);
+        let lines = text(&plain, "n = 8", Purpose::Screen);
         assert!(
             lines.contains(&"  techniques: none".to_owned()),
             "{lines:?}"

@@ -200,7 +200,7 @@ impl<'a> Several<'a> {
         match self.order.format {
             BenchFormat::Text => {
                 let against = self.against.as_ref().map(|a| a.name.as_str());
-                for line in table::lines(&self.rows, against) {
+                for line in table::lines(&self.rows, &self.order.problem.timed_size(), against) {
                     data(&line);
                 }
             }

@@ -13,7 +13,7 @@ use crate::roofline;
 type Column = (&'static str, bool);
 
 /// A table of rows that are in order. `against` is the program that all are compared with, if there is one.
-pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
+pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
     // Whoever stops before the first program is done has nothing to read.
     if rows.is_empty() {
         return Vec::new();
@@ -53,6 +53,7 @@ pub fn lines(rows: &[Row], against: Option<&str>) -> Vec<String> {
     }
     let mut lines = layout(&columns, &cells);
     lines.push(String::new());
+    lines.push(format!("timed at {size}"));
     lines.extend(legend(rows, against));
     let refusals = refusals(rows);
     if !refusals.is_empty() {
@@ -283,7 +284,7 @@ mod tests {
             *detail = "n = 64: element 3 is 2 instead of 1\nmore\n".into();
         }
         arrange(&mut rows, 1);
-        let lines = lines(&rows, None);
+        let lines = lines(&rows, "n = 8", None);
         let expected = "\
 rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
    1  fast.c     40.00  40.00  [39.84, 40.16]  80.0 %  a      unroll+simd
@@ -292,25 +293,26 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
 ";
         assert_eq!(lines[..4].join("\n") + "\n", expected);
         assert_eq!(
-            lines[4..7],
+            lines[4..8],
             [
                 "",
+                "timed at n = 8",
                 "ratio: times as fast as the plain reference (1.000 GFLOPS)",
                 "peak: share of the measured floating-point peak (50.00 GFLOPS)",
             ]
         );
-        assert!(lines[7].starts_with("group:"));
-        assert_eq!(lines[8], "");
+        assert!(lines[8].starts_with("group:"));
+        assert_eq!(lines[9], "");
         assert_eq!(
-            lines[9],
+            lines[10],
             "broken.c: refused: wrong_result: n = 64: element 3 is 2 instead of 1"
         );
-        assert_eq!(lines.len(), 10);
+        assert_eq!(lines.len(), 11);
     }
 
     #[test]
     fn without_a_row_there_is_no_table() {
-        assert!(lines(&[], Some("best.c")).is_empty());
+        assert!(lines(&[], "n = 8", Some("best.c")).is_empty());
     }
 
     #[test]
@@ -320,9 +322,13 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
         rows[1].openblas_gflops = Some(91.0);
         let expected =
             "for comparison, OpenBLAS: 45.50 GFLOPS on 1 thread, 91.00 GFLOPS on 2 threads";
-        assert!(lines(&rows, None).iter().any(|l| l == expected));
+        assert!(lines(&rows, "n = 8", None).iter().any(|l| l == expected));
         let expected = "for comparison, OpenBLAS: 45.50 GFLOPS";
-        assert!(lines(&rows[..1], None).iter().any(|l| l == expected));
+        assert!(
+            lines(&rows[..1], "n = 8", None)
+                .iter()
+                .any(|l| l == expected)
+        );
     }
 
     #[test]
@@ -336,7 +342,7 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
             row.to_against = row.own.map(|own| own.over(before));
         }
         arrange(&mut rows, 1);
-        let lines = lines(&rows, Some("best.c"));
+        let lines = lines(&rows, "n = 8", Some("best.c"));
         assert!(lines[0].starts_with("rank  file  threads  GFLOPS"));
         assert!(lines[1].starts_with("   1  a.c         1   40.00"));
         assert!(lines[2].starts_with("   1  a.c         2   70.00"));
@@ -360,7 +366,7 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
             .zip(rows[1].own)
             .map(|(own, best)| own.over(best));
         arrange(&mut rows, 1);
-        let lines = lines(&rows, Some("best.c"));
+        let lines = lines(&rows, "n = 8", Some("best.c"));
         let words = |n: usize| lines[n].split_whitespace().collect::<Vec<_>>();
         assert_eq!(words(1)[..4], ["1", "best.c", "(against)", "40.00"]);
         assert_eq!(words(1)[9..11], ["1", "a"]);
@@ -372,11 +378,11 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
     fn what_did_not_converge_is_marked_and_the_mark_explained() {
         let mut rows = [fast("a.c", 1, 40.0), unsure("b.c", 20.0)];
         arrange(&mut rows, 1);
-        let marked = lines(&rows, None);
+        let marked = lines(&rows, "n = 8", None);
         assert!(marked[1].contains(" 40.00  "), "{}", marked[1]);
         assert!(marked[2].contains("  ~20.00  ["), "{}", marked[2]);
         assert!(marked.iter().any(|l| l.starts_with("~: did not converge")));
-        let sure = lines(&rows[..1], None);
+        let sure = lines(&rows[..1], "n = 8", None);
         assert!(!sure.iter().any(|l| l.contains('~')), "{sure:?}");
     }
 
@@ -385,12 +391,12 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
         let mut rows = [fast("a.c", 1, 40.0), fast("b.c", 1, 20.0)];
         rows[1].done.busy = Some("core 1 is used 40 % by others".into());
         arrange(&mut rows, 1);
-        let marked = lines(&rows, None);
+        let marked = lines(&rows, "n = 8", None);
         assert!(marked[1].contains("  40.00  ["), "{}", marked[1]);
         assert!(marked[2].contains("  !20.00  ["), "{}", marked[2]);
         let note = "!: measured while the machine was busy: core 1 is used 40 % by others";
         assert!(marked.iter().any(|l| l == note), "{marked:?}");
-        let quiet = lines(&rows[..1], None);
+        let quiet = lines(&rows[..1], "n = 8", None);
         assert!(!quiet.iter().any(|l| l.contains('!')), "{quiet:?}");
     }
 
@@ -399,9 +405,9 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
         let mut rows = [fast("a.c", 1, 40.0), fast("b.c", 1, 20.0)];
         certify(&mut rows[0], None);
         arrange(&mut rows, 1);
-        assert!(!lines(&rows, None)[0].contains("cold"));
+        assert!(!lines(&rows, "n = 8", None)[0].contains("cold"));
         certify(&mut rows[0], Some(12.5));
-        let shown = lines(&rows, None);
+        let shown = lines(&rows, "n = 8", None);
         assert!(shown[0].contains("  cold  95 % interval"), "{}", shown[0]);
         assert!(
             shown[1].contains("12.50  [12.00, 13.00]  a"),
@@ -411,7 +417,7 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
         assert!(shown.iter().any(|l| l.starts_with("cold: ")));
         assert!(!shown.iter().any(|l| l.contains('~')), "{shown:?}");
         unsure_when_cold(&mut rows[0]);
-        let shown = lines(&rows, None);
+        let shown = lines(&rows, "n = 8", None);
         assert!(shown[1].contains("  ~12.50  [12.00"), "{}", shown[1]);
         assert!(shown.iter().any(|l| l.starts_with("~: did not converge")));
     }
@@ -421,7 +427,7 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
         let mut rows = [fast("a.c", 1, 1.25), row("b.c", 1, wrong())];
         rows[0].place = Some(by_memory());
         arrange(&mut rows, 1);
-        let lines = lines(&rows, None);
+        let lines = lines(&rows, "n = 8", None);
         assert!(
             lines[0].contains("  peak  roof           group"),
             "{}",

@@ -102,6 +102,7 @@ fn list(format: Format) -> Result<ExitCode> {
                     "problem": name,
                     "folder": folder.display().to_string(),
                     "title": definition.as_ref().ok().map(|d| &d.title),
+                    "timed": definition.as_ref().ok().map(|d| &d.timed),
                     "error": definition.as_ref().err().map(ToString::to_string),
                 })
             })
@@ -111,7 +112,7 @@ fn list(format: Format) -> Result<ExitCode> {
     }
     for (name, definition, _) in found {
         data(&match definition {
-            Ok(p) => format!("{name:<16} {}", p.title),
+            Ok(p) => format!("{name:<16} {} (timed at {})", p.title, p.timed_size()),
             Err(e) => format!("{name:<16} broken: {e}"),
         });
     }

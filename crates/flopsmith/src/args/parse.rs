@@ -1,0 +1,141 @@
+//! Reading the command line, with hints that clap cannot give by itself.
+
+use std::ffi::OsString;
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+
+use super::Args;
+
+impl Args {
+    /// Reads the command line of this process. What is wrong is said on stderr and ends it with exit code 2.
+    pub fn read() -> Self {
+        let words: Vec<OsString> = std::env::args_os().collect();
+        Self::try_parse_from(&words).unwrap_or_else(|error| {
+            with_hint(error, &words, |name| std::env::var(name).ok()).exit()
+        })
+    }
+}
+
+/// An error of clap with a line on what to try, where one is known.
+fn with_hint(
+    mut error: clap::Error,
+    words: &[OsString],
+    environment: impl Fn(&str) -> Option<String>,
+) -> clap::Error {
+    let hint = match error.kind() {
+        ErrorKind::MissingRequiredArgument if lacks_problem(&error) => Some(
+            "`flopsmith problem list` shows the problems there are, `flopsmith problem new FOLDER` begins another"
+                .to_owned(),
+        ),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            variable_at_fault(&error, words, environment)
+                .map(|name| format!("this comes from the environment variable {name}"))
+        }
+        _ => None,
+    };
+    if let Some(hint) = hint {
+        let hint = ContextValue::StyledStrs(vec![StyledStr::from(hint)]);
+        error.insert(ContextKind::Suggested, hint);
+    }
+    error
+}
+
+fn lacks_problem(error: &clap::Error) -> bool {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(names)) => names.iter().any(|n| n.starts_with("--problem")),
+        Some(ContextValue::String(name)) => name.starts_with("--problem"),
+        _ => false,
+    }
+}
+
+/// The variable that holds the value at fault, unless the value was typed.
+fn variable_at_fault(
+    error: &clap::Error,
+    words: &[OsString],
+    environment: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let (Some(ContextValue::String(argument)), Some(ContextValue::String(value))) = (
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::InvalidValue),
+    ) else {
+        return None;
+    };
+    let flag = argument.split_whitespace().next()?;
+    let typed = words.iter().any(|word| {
+        word.to_str()
+            .and_then(|w| w.strip_prefix(flag))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    });
+    if typed {
+        return None;
+    }
+    let name = variable_of(&Args::command(), flag)?;
+    (environment(&name)? == *value).then_some(name)
+}
+
+/// The variable of a flag, in whichever command has it: no flag has two.
+fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
+    let long = flag.strip_prefix("--")?;
+    let own = command
+        .get_arguments()
+        .filter(|a| a.get_long() == Some(long))
+        .find_map(|a| a.get_env()?.to_str().map(str::to_owned));
+    own.or_else(|| command.get_subcommands().find_map(|c| variable_of(c, flag)))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn said(line: &str, environment: &[(&str, &str)]) -> String {
+        let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
+        let error = Args::try_parse_from(&words).unwrap_err();
+        let value = |name: &str| {
+            let (_, value) = environment.iter().find(|(n, _)| *n == name)?;
+            Some((*value).to_owned())
+        };
+        with_hint(error, &words, value).to_string()
+    }
+
+    #[test]
+    fn who_names_no_problem_learns_where_they_are_listed() {
+        for line in ["flopsmith bench a.c", "flopsmith search"] {
+            let said = said(line, &[]);
+            assert!(said.contains("tip: `flopsmith problem list`"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_was_typed_is_not_laid_to_a_variable() {
+        let environment = [("FLOPSMITH_FORMAT", "csv")];
+        for line in ["flopsmith runs --format csv", "flopsmith runs --format=csv"] {
+            let said = said(line, &environment);
+            assert!(!said.contains("FLOPSMITH_FORMAT"), "{said}");
+        }
+    }
+
+    #[test]
+    fn each_flag_has_one_variable_at_most() {
+        fn collect(command: &clap::Command, found: &mut Vec<(String, String)>) {
+            for argument in command.get_arguments() {
+                if let (Some(flag), Some(name)) = (argument.get_long(), argument.get_env()) {
+                    found.push((flag.into(), name.to_str().unwrap().into()));
+                }
+            }
+            for inner in command.get_subcommands() {
+                collect(inner, found);
+            }
+        }
+        let mut found = Vec::new();
+        collect(&Args::command(), &mut found);
+        found.sort();
+        found.dedup();
+        assert!(found.len() > 5, "{found:?}");
+        for pair in found.windows(2) {
+            assert_ne!(pair[0].0, pair[1].0, "{found:?}");
+        }
+    }
+}

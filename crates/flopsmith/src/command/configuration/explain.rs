@@ -39,26 +39,23 @@ struct Book {
 impl Book {
     fn new() -> Result<Self> {
         let mut generator = SchemaGenerator::default();
-        let mut schema = generator.root_schema_for::<Settings>();
+        #[cfg_attr(not(feature = "torch"), expect(unused_mut, reason = "see below"))]
+        let mut schema = generator.root_schema_for::<Settings>().to_value();
         let mut defaults = serde_json::to_value(Settings::default())?;
         // The learner's table is free where there is no learner.
         #[cfg(feature = "torch")]
         {
-            let learner = schemars::schema_for!(flopsmith_learner::GrpoConfig).to_value();
-            let mut learner = learner;
+            let mut learner = schemars::schema_for!(flopsmith_learner::GrpoConfig).to_value();
             let inner = learner
                 .as_object_mut()
                 .and_then(|l| l.remove("$defs"))
                 .unwrap_or_default();
-            let object = schema.ensure_object();
-            if let Some(known) = object.get_mut("$defs").and_then(Value::as_object_mut) {
+            if let Some(known) = schema.get_mut("$defs").and_then(Value::as_object_mut) {
                 known.extend(inner.as_object().cloned().unwrap_or_default());
                 known.insert("Learner".into(), learner);
             }
             defaults["learner"] = serde_json::to_value(flopsmith_learner::GrpoConfig::default())?;
         }
-        let schema = schema.to_value();
-        anyhow::ensure!(schema.is_object(), "a configuration is a table");
         if let Some(known) = defaults.as_object_mut() {
             known.retain(|_, v| !v.is_object() || v.as_object().is_some_and(|o| !o.is_empty()));
         }

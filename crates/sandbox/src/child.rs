@@ -21,6 +21,9 @@ use crate::slot::Held;
 /// How often memory and processor time of a running job are looked at.
 const SAMPLE: Duration = Duration::from_millis(5);
 
+/// Signals have the numbers from 1 on up to this one.
+const SIGNALS: i32 = 64;
+
 /// What bubblewrap reports for a program that SIGKILL ended.
 const KILLED: i32 = 128 + libc::SIGKILL;
 
@@ -306,9 +309,10 @@ impl Child {
         }
     }
 
-    /// bubblewrap says 128 + n for signal n; the filter sees to it that no program does.
+    /// bubblewrap says 128 + n for signal n; the filter sees to it that no program does. A compiler may end with more than there are
+    /// signals.
     fn read_code(&self, code: i32, cpu: Duration) -> Exit {
-        if code <= 128 {
+        if code <= 128 || code > 128 + SIGNALS {
             return Exit::Code(code);
         }
         let signal = code - 128;

@@ -148,6 +148,8 @@ const COMPILE_OLD: &[c_long] = &[
     libc::SYS_select,
     libc::SYS_getpgrp,
     libc::SYS_creat,
+    // With it clang waits for whoever names the functions that it died in.
+    libc::SYS_alarm,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const COMPILE_OLD: &[c_long] = &[];
@@ -227,13 +229,15 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
 
     // A status above 128 would read like "killed by a signal" on bubblewrap's report.
     for call in [libc::SYS_exit, libc::SYS_exit_group] {
-        rules.insert(
-            call,
-            vec![
-                when(&[(0, masked(0x80), 0)])?,
-                when(&[(0, masked(0xff), 0x80)])?,
-            ],
-        );
+        let mut ends = vec![
+            when(&[(0, masked(0x80), 0)])?,
+            when(&[(0, masked(0xff), 0x80)])?,
+        ];
+        if kind == Kind::Compile {
+            // There are 64 signals. Clang ends with 254 when a part of it has died.
+            ends.push(when(&[(0, masked(0xc0), 0xc0)])?);
+        }
+        rules.insert(call, ends);
     }
     match kind {
         Kind::Compile => {

@@ -123,6 +123,15 @@ fn exit_codes_and_output_come_back() {
 fn an_exit_code_cannot_pose_as_a_signal() {
     assert_eq!(run("int main(){return 139;}").exit, Exit::ForbiddenSyscall);
     assert_eq!(run("int main(){_exit(255);}").exit, Exit::ForbiddenSyscall);
+    let compiler = |source| compile_jail(source).exit;
+    assert_eq!(compiler("int main(){return 139;}"), Exit::ForbiddenSyscall);
+}
+
+/// Clang does, when a part of it has died.
+#[test]
+fn a_compiler_may_set_an_alarm_and_end_with_more_than_there_are_signals() {
+    let end = compile_jail("#include <unistd.h>\nint main(){alarm(0);return -2;}");
+    assert_eq!(end.exit, Exit::Code(254));
 }
 
 #[test]

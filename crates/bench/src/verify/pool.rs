@@ -173,8 +173,10 @@ pub struct Step {
     pub buffers: Buffers,
     /// Where the arrays lie.
     pub placing: Placing,
-    /// Where they lie when it is called once more with the same inputs, which must give the same bits.
+    /// Where they lie when it is called once more with the same inputs.
     pub again: Option<Again>,
+    /// Must that give the same bits, not only a right result?
+    pub same_bits: bool,
 }
 
 /// Where the arrays of a second call lie.
@@ -258,6 +260,7 @@ fn choose(
                 },
                 placing,
                 again: again.filter(|_| problem.deterministic),
+                same_bits: true,
             }
         })
         .collect()

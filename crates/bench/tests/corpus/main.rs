@@ -201,7 +201,7 @@ fn every_way_of_cheating_is_tried() {
     }
 }
 
-/// Of all variants, which take nearly half an hour, one in so many is tried each time: others each day.
+/// Of all variants, which take half an hour and more, one in so many is tried each time: others each day.
 const SAMPLED: usize = 50;
 
 #[test]

@@ -1,10 +1,12 @@
+use std::path::Path;
 use std::sync::Arc;
 
+use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_bench::{Failure, Thoroughness, Verifier};
 use flopsmith_problem::ErrorBound;
 use flopsmith_protocol::CandidateFault as F;
 
-use crate::fixtures::{fault, harness, problem, program, sandbox, toolchain, verifier};
+use crate::fixtures::{built, fault, harness, problem, program, sandbox, toolchain, verifier};
 
 /// Candidates of which one in six at least meets what is dear: that none of them does has a probability of one in ten million.
 const MANY: u64 = 90;
@@ -208,6 +210,28 @@ fn a_close_miss_is_told_with_its_place_and_the_bound_it_would_keep() {
     assert!(with(c * 0.99, seed).is_err(), "{detail}");
     let passed = with(c * 1.01, seed).unwrap_or_else(|e| panic!("{detail}, but: {e}"));
     assert!(passed.worst_error_share > 0.9, "{passed:?}");
+}
+
+/// Whoever refuses it has taken the order of additions for a mistake.
+#[test]
+fn sums_of_several_threads_may_have_other_bits_but_must_be_right() {
+    let _alone = crate::fixtures::alone();
+    let dot = crate::fixtures::shipped("dot");
+    let toolchain = Toolchain::detect(None, &dot).unwrap();
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/programs");
+    let object = built(&dot, &programs.join("sum_by_threads.c"));
+    let verifier = Verifier::new(sandbox(), harness(), dot, &toolchain, [9; 32]).unwrap();
+    let mut verifier = verifier.for_threads(4);
+    for seed in 0..40 {
+        let verified = verifier.verify_to(&object, seed, Thoroughness::Full);
+        verified.unwrap_or_else(|e| panic!("{seed}: {e}"));
+    }
+    // Chance alone is no reason for other bits, whatever threads there are.
+    let object = program("nondeterministic.c");
+    let mut verifier = crate::fixtures::verifier(9).for_threads(4);
+    let found = (0..4).map(|seed| verifier.verify_to(&object, seed, Thoroughness::Full));
+    let refused = found.filter(|verified| verified.is_err()).count();
+    assert!(refused > 0);
 }
 
 #[test]

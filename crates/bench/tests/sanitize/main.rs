@@ -16,6 +16,7 @@ use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_bench::{Checked, Compiler, Failure, Sanitizers, sanitize};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, Technique, TechniqueSet};
+use flopsmith_test_support::sample::{SAMPLE, part_of_today};
 use flopsmith_test_support::skipped;
 
 /// Dies in the verifier as well.
@@ -286,4 +287,36 @@ fn the_problems_own_programs_have_nothing_to_hide() {
     assert_eq!(looked.unwrap().by[0], "address and undefined");
     let (_, looked) = look(&compiler(), "reference.c", &problem.reference_source);
     assert!(looked.unwrap().left_out.is_empty());
+}
+
+/// One problem in so many is tried each time: others each day.
+const SAMPLED_PROBLEMS: usize = 3;
+
+/// A problem whose own reference does not run clean would lose its sanitizers, and all who would be found out by them would pass.
+#[test]
+fn the_references_of_shipped_problems_run_clean_and_none_is_left_out() {
+    if !is_here(false) {
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let mut names: Vec<String> = std::fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().join("problem.toml").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert!(names.len() > 20, "{names:?}");
+    let first = part_of_today(SAMPLED_PROBLEMS);
+    eprintln!("sample {first} of {SAMPLED_PROBLEMS}: {SAMPLE}={first} repeats it");
+    for name in names.into_iter().skip(first).step_by(SAMPLED_PROBLEMS) {
+        let problem = fixtures::shipped(&name);
+        let toolchain = Toolchain::detect(None, &problem).unwrap();
+        let reference = problem.reference_source.clone();
+        let sanitizers = Sanitizers::new(fixtures::sandbox(), problem, &toolchain, 1);
+        let checked = sanitizers.check(&reference, false);
+        let checked = checked.unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(checked.left_out.is_empty(), "{name}: {checked:?}");
+        assert!(!checked.by.is_empty(), "{name}");
+    }
 }

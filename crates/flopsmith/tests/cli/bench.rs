@@ -14,7 +14,7 @@ use std::time::Duration;
 use flopsmith_test_support::skipped;
 use serde_json::Value;
 
-use crate::{assert_traceable, flopsmith, last_object, root, run};
+use crate::{assert_traceable, flopsmith, last_object, root, run, wait_for};
 
 /// Rows times rows: right, and many times as fast as the textbook.
 pub const GOOD: &str = "void dgemm(int n,const double*A,const double*B,double*C){\n\
@@ -432,6 +432,37 @@ fn a_ranking_measures_neighbours_again_and_an_interrupted_comparison_keeps_what_
         !shown.contains("b.c"),
         "what was cut short is no result: {shown}"
     );
+}
+
+/// Does a process have a handler of its own for SIGINT?
+fn listens(pid: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+    caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0)
+}
+
+#[test]
+fn a_single_program_that_is_interrupted_ends_with_the_code_for_that() {
+    let folder = programs(&[("good.c", GOOD)]);
+    let child = flopsmith()
+        .arg("bench")
+        .arg(folder.path().join("good.c"))
+        .args(["--problem", "dgemm"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut child = Ending(child);
+    let pid = child.0.id().to_string();
+    let limit = Duration::from_secs(60);
+    wait_for(&mut child.0, limit, "its handler", || listens(&pid));
+    let done = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(done.unwrap().success());
+    let mut shown = String::new();
+    let mut stdout = child.0.stdout.take().unwrap();
+    std::io::Read::read_to_string(&mut stdout, &mut shown).unwrap();
+    assert_eq!(child.0.wait().unwrap().code(), Some(130));
+    assert_eq!(shown, "", "what was cut short is no result");
 }
 
 /// A process that ends with the test, whatever becomes of that.

@@ -78,7 +78,7 @@ fn always(how: &'static str, source: String) -> Variant {
 }
 
 /// The source without lines that go on in the next one.
-fn joined(source: &str) -> String {
+pub(super) fn joined(source: &str) -> String {
     let mut text = String::new();
     for line in source.split_inclusive('\n') {
         let plain = line.trim_end_matches(['\n', '\r', ' ', '\t']);
@@ -92,15 +92,31 @@ fn joined(source: &str) -> String {
 
 /// Every word of the language, and every name of a function of its own, through a macro.
 fn behind_macros(source: &str, entry: &str) -> String {
+    let own = own_functions(&pieces(source));
+    through_macros(source, |word| {
+        WORDS.contains(&word) || own.contains(word) || word == entry
+    })
+}
+
+/// Every word through a macro: also those that attributes, assembly and calls of others are made of.
+pub(super) fn all_behind_macros(source: &str) -> String {
+    through_macros(&joined(source), |word| {
+        !word.starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+fn through_macros(source: &str, wanted: impl Fn(&str) -> bool) -> String {
     let cut = pieces(source);
-    let own = own_functions(&cut);
     let from = behind_headers(source);
     let mut hidden = BTreeSet::new();
     let mut rest = String::new();
     let mut at = 0;
-    for (kind, piece) in &cut {
-        let named = WORDS.contains(piece) || own.contains(piece) || *piece == entry;
-        if at >= from && *kind == Kind::Word && named {
+    for (number, (kind, piece)) in cut.iter().enumerate() {
+        // A prefix of a string is no word.
+        let prefix = cut
+            .get(number + 1)
+            .is_some_and(|(_, next)| next.starts_with(['"', '\'']));
+        if at >= from && *kind == Kind::Word && !prefix && wanted(piece) {
             hidden.insert(*piece);
             rest.push_str("HIDDEN_");
         }
@@ -146,7 +162,7 @@ fn behind_headers(source: &str) -> usize {
 }
 
 /// Something else behind every third comma, semicolon and bracket.
-fn spread(source: &str) -> String {
+pub(super) fn spread(source: &str) -> String {
     let mut count = 0usize;
     pieces(source)
         .into_iter()
@@ -166,7 +182,7 @@ fn spread(source: &str) -> String {
 }
 
 /// Blanks keep the digraphs from growing together with their neighbours.
-fn by_digraphs(source: &str) -> String {
+pub(super) fn by_digraphs(source: &str) -> String {
     pieces(source)
         .into_iter()
         .map(|(kind, piece)| match piece {

@@ -1,5 +1,5 @@
-//! Variants of the programs, made mechanically. Of attacks: the same cheat under other names, behind macros, behind further
-//! functions, and only on some calls. Whoever looks for words instead of deeds is found out by them. Of honest programs
+//! Variants of the programs, made mechanically. Of attacks: the same cheat under other names, every word behind a macro, behind further
+//! functions, in parts, and only on some calls. Whoever looks for words instead of deeds is found out by them. Of honest programs
 //! (`honest`): the same work in other words, which must stay as welcome.
 //!
 //! They are made of words of C, which C++ has too. There are none in Fortran: its names know no case, have their types in
@@ -14,6 +14,7 @@ mod triggers;
 
 pub use entry::Entry;
 use flopsmith_problem::Language;
+use helpers::in_two;
 use names::{pasted, renamed};
 use triggers::{fall_back, triggers};
 
@@ -59,6 +60,23 @@ pub fn variants(source: &str, entry: &Entry) -> Vec<Variant> {
             source: pasted(&renamed(source, &kept), kept.entry),
         },
     ];
+    let plain = honest::joined(source);
+    let mut rewritten = vec![
+        ("words behind macros", honest::all_behind_macros(source)),
+        ("comments and lines between words", honest::spread(&plain)),
+        (
+            "braces and directives by digraphs",
+            honest::by_digraphs(&plain),
+        ),
+    ];
+    if entry.language == Language::C {
+        rewritten.push(("helpers in two functions", in_two(&plain)));
+    }
+    made.extend(rewritten.into_iter().map(|(how, source)| Variant {
+        how,
+        acts: Acts::Always,
+        source,
+    }));
     made.extend(behind(source, entry, "attack"));
     made.extend(triggered(source, entry));
     made.retain(|variant| variant.source != source);
@@ -143,15 +161,25 @@ mod tests {
         let problem = shipped("dgemm");
         let entry = entry(&problem, Language::C);
         let made = variants(&source, &entry);
-        assert_eq!(made.len(), 5 + triggers(&entry).len());
+        assert_eq!(made.len(), 9 + triggers(&entry).len());
         let acting = |acts: Acts| made.iter().filter(|v| v.acts == acts).count();
-        assert_eq!([Acts::Always, Acts::Renamed].map(acting), [3, 2]);
+        assert_eq!([Acts::Always, Acts::Renamed].map(acting), [7, 2]);
         assert_eq!([Acts::WhenTimed, Acts::WhenVerified].map(acting), [1, 3]);
         let renamed = of(&made, "renamed");
         assert!(!renamed.contains("kept") && renamed.contains("memcpy"));
         let pasted = of(&made, "pasted names");
         assert!(pasted.contains("PASTED(mem, cpy)(to, kept, 8)"));
         assert!(pasted.starts_with("// attack: 8\n#define PASTED_"));
+        let hidden = of(&made, "words behind macros");
+        assert!(
+            hidden.contains("HIDDEN_memcpy(HIDDEN_to, HIDDEN_kept, 8)"),
+            "{hidden}"
+        );
+        assert!(
+            hidden.contains("#define HIDDEN_memcpy memcpy\n"),
+            "{hidden}"
+        );
+        assert!(of(&made, "helpers in two functions").contains("step_itself"));
         assert!(of(&made, "behind a function").contains("{ attack(n, A, B, C); }"));
         assert!(of(&made, "at other sizes").contains("!= 256"));
     }

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use flopsmith_bench::Purpose;
 use flopsmith_protocol::{Measurement, StopReason};
-use tokio_util::sync::CancellationToken;
 
 use super::rows::{self, Row};
 use super::stages::Stages;
@@ -15,16 +14,28 @@ use crate::args::BenchFormat;
 use crate::digits::{between, counted, four, give_or_take, percent, share, significant};
 use crate::exit::{self, data, say};
 use crate::output::Output;
-use crate::{record, roofline};
+use crate::{interrupt, record, roofline};
 
 /// Evaluates the program and prints its outcome.
 pub fn run(order: Order) -> Result<ExitCode> {
     if std::io::stderr().is_terminal() {
         say("measuring this machine…");
     }
-    let mut stages = Stages::new(&order, CancellationToken::new())?.aloud();
+    let listening = interrupt::Watch::start()?;
+    let stopped = listening.asked();
+    let interrupted = Ok(ExitCode::from(exit::INTERRUPTED));
+    let mut stages = match Stages::new(&order, stopped.clone()) {
+        // The signal reaches what is being measured as well: its failure then means nothing.
+        Err(_) if stopped.is_cancelled() => return interrupted,
+        stages => stages?.aloud(),
+    };
     let program = order.programs.first().context("no program was named")?;
-    let mut measured = stages.measure(program).context("stopped")?;
+    let measured = stages.measure(program);
+    // What was cut short is no result.
+    if stopped.is_cancelled() {
+        return interrupted;
+    }
+    let mut measured = measured.context("stopped")?;
     rows::arrange(&mut measured.rows, 1);
     let row = measured.rows.first().context("nothing was timed")?;
     let mut code = row.said().2;

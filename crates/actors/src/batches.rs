@@ -38,8 +38,16 @@ impl Batches {
     /// The steps of the context's run from `first` on. `silence` is how long the next rollout may take to be read when one
     /// is missed, usually [`SILENCE`].
     pub async fn open(context: &Context, first: u64, silence: Duration) -> Result<Self, Error> {
-        let outcomes = context.bus.log(&subjects::outcome(&context.run), 0).await?;
-        let rollouts = context.bus.log(&subjects::rollout(&context.run), 0).await?;
+        let outcomes = context
+            .host
+            .bus
+            .log(&subjects::outcome(&context.run), 0)
+            .await?;
+        let rollouts = context
+            .host
+            .bus
+            .log(&subjects::rollout(&context.run), 0)
+            .await?;
         Ok(Self {
             ledger: Ledger::starting_at(first),
             traces: BTreeMap::new(),

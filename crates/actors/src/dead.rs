@@ -2,7 +2,8 @@
 
 use flopsmith_bus::DeadLetter;
 use flopsmith_protocol::{
-    Candidate, CandidateRef, Compiled, InfrastructureCause, RunId, Task, TechniqueSet, Verified,
+    Candidate, CandidateRef, Compiled, Digest, InfrastructureCause, RunId, Task, TechniqueSet,
+    Verified, subjects,
 };
 
 use crate::role::generator::candidate_ref;
@@ -24,6 +25,8 @@ pub(crate) struct Lost {
     pub techniques: Option<TechniqueSet>,
     pub vector_bits: Option<u32>,
     pub stage_seconds: [f32; 3],
+    /// Under which equal programs wait for its outcome, where that is known.
+    pub key: Option<Digest>,
 }
 
 impl Work {
@@ -79,6 +82,22 @@ impl Work {
     }
 }
 
+/// The samples of the `tasks` of a run that go without an outcome for a letter that cannot be read, as one that another version wrote:
+/// whose it is says its queue, and what it was about its id.
+pub(crate) fn unreadable(letter: &DeadLetter, run: &RunId, tasks: &[Task]) -> Vec<Lost> {
+    let name = letter.id.as_deref().and_then(|id| id.split_once('/'));
+    let Some((_, name)) = name.filter(|_| subjects::is_work_of(&letter.subject, run)) else {
+        return Vec::new();
+    };
+    tasks
+        .iter()
+        .flat_map(|task| (0..task.group_size).map(move |sample| (task, sample)))
+        .map(|(task, sample)| (task, candidate_ref(task, sample, None)))
+        .filter(|(task, candidate)| task.id.as_str() == name || candidate.id.as_str() == name)
+        .map(|(_, candidate)| unknown(candidate, String::new()))
+        .collect()
+}
+
 fn unknown(candidate: CandidateRef, source: String) -> Lost {
     Lost {
         candidate,
@@ -86,6 +105,7 @@ fn unknown(candidate: CandidateRef, source: String) -> Lost {
         techniques: None,
         vector_bits: None,
         stage_seconds: [0.0; 3],
+        key: None,
     }
 }
 
@@ -94,6 +114,7 @@ fn built(compiled: Compiled, verify_seconds: f32) -> Lost {
         techniques: Some(compiled.techniques),
         vector_bits: compiled.vector_bits,
         stage_seconds: [compiled.compile_seconds, verify_seconds, 0.0],
+        key: compiled.key,
         ..unknown(compiled.candidate, compiled.source)
     }
 }
@@ -102,13 +123,13 @@ fn built(compiled: Compiled, verify_seconds: f32) -> Lost {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use flopsmith_protocol::{ArtifactRef, Digest, Message, encode};
+    use flopsmith_protocol::{ArtifactRef, Message, encode};
     use flopsmith_test_support::{candidate, node_id, run_id, task, wrong};
 
     fn letter(message: &impl Message) -> DeadLetter {
         DeadLetter {
             sequence: 1,
-            subject: "fs.v1.work.compile.cpu".into(),
+            subject: "fs.v1.work.compile.local".into(),
             reason: "nobody could".into(),
             attempts: 5,
             payload: encode(message).unwrap().into(),
@@ -150,6 +171,7 @@ mod tests {
             techniques: TechniqueSet::all(),
             vector_bits: Some(512),
             toolchain: Digest::of(b"gcc"),
+            key: Some(Digest::of(b"key")),
             compile_seconds: 0.5,
         };
         let verified = Verified {
@@ -166,7 +188,36 @@ mod tests {
             let lost = work.unwrap().samples().pop().unwrap();
             assert_eq!(lost.techniques, Some(TechniqueSet::all()));
             assert_eq!((lost.vector_bits, lost.stage_seconds), (Some(512), seconds));
+            assert_eq!(lost.key, compiled.key);
         }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_known_by_its_queue_and_its_id() {
+        let tasks = [task(1, 0), task(1, 1)];
+        let about = |id: &str, queue: &str| {
+            let letter = DeadLetter {
+                id: Some(id.to_owned()),
+                subject: queue.to_owned(),
+                ..letter(&task(1, 0))
+            };
+            let lost = unreadable(&letter, &run_id(), &tasks);
+            let ids = lost.into_iter().map(|lost| lost.candidate.id.to_string());
+            ids.collect::<Vec<_>>()
+        };
+        let ours = "fs.v1.work.verify.local.r";
+        assert_eq!(about("compiled/r-s1-g1-c0", ours), ["r-s1-g1-c0"]);
+        assert_eq!(
+            about("task/r-s1-g0", "fs.v1.work.generate.policy.r"),
+            ["r-s1-g0-c0", "r-s1-g0-c1"]
+        );
+        let none: [&str; 0] = [];
+        assert_eq!(
+            about("compiled/r-s1-g1-c0", "fs.v1.work.verify.local.other"),
+            none
+        );
+        assert_eq!(about("compiled/r-s9-g1-c0", ours), none);
+        assert_eq!(about("r-s1-g1-c0", ours), none);
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub enum Error {
     /// The run's settings have no meaning. Whoever starts a run checks them before.
     #[error("the run's settings cannot be used: {0}")]
     Settings(String),
+    /// Of this role a run has one only, and somebody else has taken over.
+    #[error("somebody else has taken over, or may have")]
+    Replaced,
     /// State that was saved cannot be read.
     #[error("the saved state of the {role} is damaged: {detail}")]
     Saved {

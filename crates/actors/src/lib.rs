@@ -22,12 +22,17 @@ pub mod credit;
 mod dead;
 pub mod error;
 pub mod hall;
+pub mod host;
 pub mod journal;
 pub mod ledger;
-mod mishap;
+pub mod metrics;
+pub mod mishap;
 pub mod node;
+pub mod notice;
+pub mod office;
 pub mod results;
 pub mod role;
+pub mod runs;
 pub mod settings;
 pub mod source;
 pub mod steps;
@@ -35,7 +40,16 @@ pub mod supervisor;
 mod trace;
 pub mod versions;
 
+/// The buckets of a bus.
+pub const BUCKETS: [&str; 4] = [
+    results::BUCKET,
+    notice::RUNS,
+    notice::CLASSES,
+    office::BUCKET,
+];
+
 pub use cores::Cores;
 pub use error::Error;
+pub use host::Host;
 pub use node::Node;
 pub use settings::Settings;

@@ -24,9 +24,21 @@ pub struct Mishap {
 }
 
 impl Mishap {
+    /// This node cannot do it, whatever it is; another one may. That says nothing of the program, however often it happens.
+    pub fn elsewhere(detail: impl Into<String>) -> Self {
+        Self {
+            verdict: Verdict::Infrastructure {
+                cause: InfrastructureCause::Bus,
+                detail: detail.into(),
+            },
+            passing: true,
+            class: ErrorClass::Elsewhere,
+        }
+    }
+
     /// Is it worth another try after this `attempt` of at most `attempts`?
     pub fn try_again(&self, attempt: u32, attempts: u32) -> bool {
-        self.passing && attempt < attempts
+        self.passing && (attempt < attempts || !self.class.counts())
     }
 }
 
@@ -116,6 +128,12 @@ mod tests {
         let jail = Mishap::from(jail);
         let tries: Vec<bool> = (1..=4).map(|n| jail.try_again(n, 3)).collect();
         assert_eq!(tries, [true, true, false, false]);
+    }
+
+    #[test]
+    fn what_belongs_elsewhere_is_never_decided_here() {
+        let unfit = Mishap::elsewhere("another version");
+        assert!((1..100).all(|n| unfit.try_again(n, 3)));
     }
 
     #[test]

@@ -3,15 +3,21 @@
 //! The key is everything that decides the outcome: source, machine class and
 //! the [`Yardstick`]. What the key does not hold (the permitted techniques) is
 //! checked again on reuse.
-
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+//!
+//! What is known of a program is one [`Entry`], which all nodes share ([`Results`]): of the candidates that are the same program one is
+//! evaluated, and the others wait for its outcome.
 
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
-    ArtifactRef, CandidateFault, CandidateRef, Digest, Outcome, Purpose, TechniqueSet, Verdict,
+    ArtifactRef, CandidateFault, CandidateId, CandidateRef, Digest, Outcome, Purpose, TechniqueSet,
+    Verdict,
 };
 use serde::{Deserialize, Serialize};
+
+mod shared;
+
+pub(crate) use shared::BUCKET;
+pub use shared::Results;
 
 /// What programs are held against beside the machine. Outcomes under different yardsticks are no twins' outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,17 +39,22 @@ impl Yardstick {
             problem: problem.digest.clone(),
             toolchain: toolchain.clone(),
             harness: flopsmith_bench::HARNESS_VERSION.to_owned(),
-            version: format!(
-                "{} method {}",
-                env!("CARGO_PKG_VERSION"),
-                flopsmith_bench::METHOD
-            ),
+            version: version(),
         }
     }
 }
 
+/// This build's version and method.
+pub fn version() -> String {
+    format!(
+        "{} method {}",
+        env!("CARGO_PKG_VERSION"),
+        flopsmith_bench::METHOD
+    )
+}
+
 /// What is kept of an outcome.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Known {
     /// Techniques found in the program.
     pub techniques: Option<TechniqueSet>,
@@ -54,7 +65,7 @@ pub struct Known {
 }
 
 /// A shared object that was built from a program.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BuiltBefore {
     /// Where it lies.
     pub object: ArtifactRef,
@@ -64,27 +75,107 @@ pub struct BuiltBefore {
     pub vector_bits: Option<u32>,
 }
 
-#[derive(Default)]
-struct State {
-    known: HashMap<Digest, Known>,
-    built: HashMap<Digest, BuiltBefore>,
-    /// Programs that are on their way, so that a twin waits for the outcome.
-    under_way: HashMap<Digest, u32>,
-}
-
-/// The outcomes known on this node.
-#[derive(Clone, Default)]
-pub struct Results(Arc<Mutex<State>>);
-
 /// What to do with a candidate.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Lookup {
-    /// Nobody has tried this program: evaluate it.
-    New,
+    /// It is this candidate's turn: evaluate it. A program that is measured once more may have been built before.
+    New(Option<BuiltBefore>),
     /// A twin is on its way: wait for its outcome.
-    UnderWay,
+    UnderWay(CandidateId),
     /// Its outcome is known.
     Known(Box<Known>),
+}
+
+/// What all nodes know of one program.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The candidate that is on its way with it. Given out again, after a death or a failure, it is still the same one.
+    holder: Option<CandidateId>,
+    /// What it was compiled to.
+    built: Option<BuiltBefore>,
+    /// Its outcome.
+    known: Option<Known>,
+}
+
+impl Entry {
+    /// What a candidate with this program has to do, and what the entry becomes by that; none where it stays as it is.
+    ///
+    /// A candidate that waited for a twin for too long takes its place, `instead` of it; not that of another one, who has just come.
+    pub fn look_up(
+        &self,
+        candidate: &CandidateRef,
+        instead: Option<&CandidateId>,
+    ) -> (Lookup, Option<Self>) {
+        let again = candidate.purpose == Purpose::Certify;
+        // A second measurement is made anew, but what broke under sanitizers is broken.
+        if let Some(known) = &self.known
+            && (!again || is_broken(&known.verdict))
+        {
+            let known = reuse(known, candidate.permitted);
+            return (Lookup::Known(Box::new(known)), None);
+        }
+        if again {
+            return (Lookup::New(self.built_for(candidate)), None);
+        }
+        match &self.holder {
+            Some(holder) if *holder == candidate.id => (Lookup::New(None), None),
+            Some(holder) if instead != Some(holder) => (Lookup::UnderWay(holder.clone()), None),
+            _ => {
+                let taken = Self {
+                    holder: Some(candidate.id.clone()),
+                    ..self.clone()
+                };
+                (Lookup::New(None), Some(taken))
+            }
+        }
+    }
+
+    /// What the entry becomes by an outcome of its program; none where it stays as it is.
+    pub fn decided(&self, outcome: &Outcome, object: Option<&ArtifactRef>) -> Option<Self> {
+        let again = outcome.candidate.purpose == Purpose::Certify;
+        let mut entry = self.clone();
+        if entry.holder.as_ref() == Some(&outcome.candidate.id) {
+            entry.holder = None;
+        }
+        // What failed by bad luck may have failed because the object is lost.
+        if outcome.verdict.counts()
+            && let (Some(object), Some(techniques)) = (object, outcome.techniques)
+        {
+            entry.built.get_or_insert_with(|| BuiltBefore {
+                object: object.clone(),
+                techniques,
+                vector_bits: outcome.vector_bits,
+            });
+        }
+        let known = || Known {
+            techniques: outcome.techniques,
+            vector_bits: outcome.vector_bits,
+            verdict: outcome.verdict.clone(),
+        };
+        // Only programs that are about to become elites are looked at with sanitizers; the first measurement was none the wiser.
+        if is_broken(&outcome.verdict) {
+            entry.known = Some(known());
+        } else if !again && keeps(&outcome.verdict) {
+            entry.known.get_or_insert_with(known);
+        }
+        (entry != *self).then_some(entry)
+    }
+
+    /// Does nobody have to wait for it (any longer)?
+    pub fn is_settled(&self) -> bool {
+        self.known.is_some() || self.holder.is_none()
+    }
+
+    /// What `candidate` was compiled to before: a compiler gives the same object again. None where its task forbids a
+    /// technique of it, so that the compile stage says which.
+    fn built_for(&self, candidate: &CandidateRef) -> Option<BuiltBefore> {
+        let built = self.built.clone()?;
+        built
+            .techniques
+            .difference(candidate.permitted)
+            .is_empty()
+            .then_some(built)
+    }
 }
 
 /// The key of a program's outcome.
@@ -103,75 +194,6 @@ pub fn key(source: &str, candidate: &CandidateRef, yardstick: &Yardstick) -> Dig
         text.push('\0');
     }
     Digest::of(text.as_bytes())
-}
-
-impl Results {
-    /// Looks a program up; when it is new it is marked as under way.
-    pub fn look_up(&self, key: &Digest, candidate: &CandidateRef) -> Lookup {
-        let mut state = self.state();
-        let again = candidate.purpose == Purpose::Certify;
-        // A second measurement is made anew, but what broke under sanitizers is broken.
-        if let Some(known) = state.known.get(key)
-            && (!again || is_broken(&known.verdict))
-        {
-            return Lookup::Known(Box::new(reuse(known, candidate.permitted)));
-        }
-        if again {
-            return Lookup::New;
-        }
-        if state.under_way.contains_key(key) {
-            return Lookup::UnderWay;
-        }
-        state.under_way.insert(key.clone(), 1);
-        Lookup::New
-    }
-
-    /// Notes an outcome from the log.
-    pub fn note(&self, key: &Digest, outcome: &Outcome) {
-        let mut state = self.state();
-        state.under_way.remove(key);
-        let known = || Known {
-            techniques: outcome.techniques,
-            vector_bits: outcome.vector_bits,
-            verdict: outcome.verdict.clone(),
-        };
-        // Only programs that are about to become elites are looked at with sanitizers; the first measurement was none the wiser.
-        if is_broken(&outcome.verdict) {
-            state.known.insert(key.clone(), known());
-        } else if outcome.candidate.purpose != Purpose::Certify && keeps(&outcome.verdict) {
-            state.known.entry(key.clone()).or_insert_with(known);
-        }
-    }
-
-    /// Notes what a program was compiled to.
-    pub fn note_built(&self, key: &Digest, built: BuiltBefore) {
-        self.state().built.insert(key.clone(), built);
-    }
-
-    /// What `candidate` was compiled to before, when it is measured a second time: a compiler gives the same object
-    /// again. None where its task forbids a technique of it, so that the compile stage says which.
-    pub fn built(&self, key: &Digest, candidate: &CandidateRef) -> Option<BuiltBefore> {
-        if candidate.purpose != Purpose::Certify {
-            return None;
-        }
-        let built = self.state().built.get(key).cloned()?;
-        built
-            .techniques
-            .difference(candidate.permitted)
-            .is_empty()
-            .then_some(built)
-    }
-
-    /// The evaluation of a program was given up on this node: a twin may try.
-    pub fn give_up(&self, key: &Digest) {
-        self.state().under_way.remove(key);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
 }
 
 /// Verdicts that hold for every twin. A forbidden technique depends on the task and an infrastructure failure on luck.
@@ -224,11 +246,11 @@ mod tests {
     use flopsmith_protocol::{InfrastructureCause, Technique};
     use flopsmith_test_support::{candidate, infrastructure, rejected, wrong};
 
-    fn permitting(techniques: TechniqueSet, purpose: Purpose) -> CandidateRef {
+    fn permitting(techniques: TechniqueSet, purpose: Purpose, sample: u32) -> CandidateRef {
         CandidateRef {
             permitted: techniques,
             purpose,
-            ..candidate(1, 0, 0)
+            ..candidate(1, 0, sample)
         }
     }
 
@@ -237,6 +259,28 @@ mod tests {
             techniques: Some(techniques),
             vector_bits: Some(256),
             ..flopsmith_test_support::outcome(of.clone(), verdict)
+        }
+    }
+
+    /// Looks a program up and keeps what comes of that.
+    fn look_up(entry: &mut Entry, candidate: &CandidateRef) -> Lookup {
+        let (lookup, after) = entry.look_up(candidate, None);
+        if let Some(after) = after {
+            *entry = after;
+        }
+        lookup
+    }
+
+    fn decide(entry: &mut Entry, outcome: &Outcome, object: Option<&ArtifactRef>) {
+        if let Some(after) = entry.decided(outcome, object) {
+            *entry = after;
+        }
+    }
+
+    fn known(lookup: Lookup) -> Known {
+        match lookup {
+            Lookup::Known(known) => *known,
+            other => panic!("the outcome is known: {other:?}"),
         }
     }
 
@@ -271,24 +315,29 @@ mod tests {
 
     #[test]
     fn a_twin_waits_and_then_shares_the_outcome() {
-        let (results, key) = (Results::default(), Digest::of(b"program"));
+        let mut entry = Entry::default();
         let simd = TechniqueSet::default().with(Technique::Simd);
-        let first = permitting(simd, Purpose::Train);
-        assert_eq!(results.look_up(&key, &first), Lookup::New);
-        assert_eq!(results.look_up(&key, &first), Lookup::UnderWay);
-        results.note(&key, &outcome(&first, simd, wrong()));
-        let Lookup::Known(known) = results.look_up(&key, &first) else {
-            panic!("the outcome is known");
-        };
-        assert_eq!(known.verdict, wrong());
-        assert_eq!(known.vector_bits, Some(256), "one program, one object");
+        let first = permitting(simd, Purpose::Train, 0);
+        let twin = permitting(simd, Purpose::Train, 1);
+        assert!(entry.is_settled());
+        assert_eq!(look_up(&mut entry, &first), Lookup::New(None));
+        assert_eq!(
+            look_up(&mut entry, &twin),
+            Lookup::UnderWay(first.id.clone())
+        );
+        assert!(!entry.is_settled());
+        // Given out once more, it does not wait for itself.
+        assert_eq!(look_up(&mut entry, &first), Lookup::New(None));
+        decide(&mut entry, &outcome(&first, simd, wrong()), None);
+        assert!(entry.is_settled());
+        let found = known(look_up(&mut entry, &twin));
+        assert_eq!(found.verdict, wrong());
+        assert_eq!(found.vector_bits, Some(256), "one program, one object");
         // What a task forbids is decided anew for each twin.
-        let strict = permitting(TechniqueSet::default(), Purpose::Train);
-        let Lookup::Known(known) = results.look_up(&key, &strict) else {
-            panic!("the outcome is known");
-        };
+        let strict = permitting(TechniqueSet::default(), Purpose::Train, 1);
+        let found = known(look_up(&mut entry, &strict));
         assert!(matches!(
-            known.verdict,
+            found.verdict,
             Verdict::Rejected {
                 fault: CandidateFault::ForbiddenTechnique,
                 ..
@@ -298,64 +347,87 @@ mod tests {
 
     #[test]
     fn bad_luck_and_forbidden_techniques_are_not_handed_on() {
-        let first = permitting(TechniqueSet::default(), Purpose::Train);
+        let none = TechniqueSet::default();
+        let [first, twin] = [0, 1].map(|sample| permitting(none, Purpose::Train, sample));
         let luck = infrastructure(InfrastructureCause::Jail);
         let forbidden = rejected(CandidateFault::ForbiddenTechnique);
         for verdict in [luck, forbidden] {
-            let (results, key) = (Results::default(), Digest::of(b"program"));
-            assert_eq!(results.look_up(&key, &first), Lookup::New);
-            results.note(
-                &key,
-                &outcome(&first, TechniqueSet::default(), verdict.clone()),
-            );
-            assert_eq!(results.look_up(&key, &first), Lookup::New, "{verdict:?}");
+            let mut entry = Entry::default();
+            assert_eq!(look_up(&mut entry, &first), Lookup::New(None));
+            decide(&mut entry, &outcome(&first, none, verdict.clone()), None);
+            assert!(entry.is_settled(), "{verdict:?}");
+            assert_eq!(look_up(&mut entry, &twin), Lookup::New(None), "{verdict:?}");
+            let waits = Lookup::UnderWay(twin.id.clone());
+            assert_eq!(look_up(&mut entry, &first), waits, "{verdict:?}");
         }
     }
 
     #[test]
-    fn what_broke_under_sanitizers_is_not_tried_again() {
-        let (results, key) = (Results::default(), Digest::of(b"program"));
+    fn who_waited_for_too_long_takes_the_place_and_a_late_outcome_still_counts() {
         let none = TechniqueSet::default();
-        let first = permitting(none, Purpose::Train);
-        let again = permitting(none, Purpose::Certify);
+        let [first, twin, third] = [0, 1, 2].map(|sample| permitting(none, Purpose::Train, sample));
+        let mut entry = Entry::default();
+        look_up(&mut entry, &first);
+        let (lookup, after) = entry.look_up(&twin, Some(&first.id));
+        assert_eq!(lookup, Lookup::New(None));
+        entry = after.expect("it changes hands");
+        let waits = Lookup::UnderWay(twin.id.clone());
+        assert_eq!(look_up(&mut entry, &first), waits);
+        // Another one who waited for the first as long begins to wait for the second.
+        assert_eq!(entry.look_up(&third, Some(&first.id)), (waits, None));
+        // Bad luck of the first one says nothing of the one that took its place.
+        let luck = infrastructure(InfrastructureCause::Jail);
+        decide(&mut entry, &outcome(&first, none, luck), None);
+        assert!(!entry.is_settled());
+        decide(&mut entry, &outcome(&first, none, wrong()), None);
+        assert_eq!(known(look_up(&mut entry, &twin)).verdict, wrong());
+        // The first outcome stays.
+        let late = outcome(&twin, none, flopsmith_test_support::measured(5.0));
+        decide(&mut entry, &late, None);
+        assert_eq!(known(look_up(&mut entry, &twin)).verdict, wrong());
+    }
+
+    #[test]
+    fn what_broke_under_sanitizers_is_not_tried_again() {
+        let mut entry = Entry::default();
+        let none = TechniqueSet::default();
+        let first = permitting(none, Purpose::Train, 0);
+        let again = permitting(none, Purpose::Certify, 0);
         let fast = flopsmith_test_support::measured(50.0);
-        assert_eq!(results.look_up(&key, &first), Lookup::New);
-        results.note(&key, &outcome(&first, none, fast));
-        assert_eq!(results.look_up(&key, &again), Lookup::New);
+        assert_eq!(look_up(&mut entry, &first), Lookup::New(None));
+        decide(&mut entry, &outcome(&first, none, fast), None);
+        assert_eq!(look_up(&mut entry, &again), Lookup::New(None));
         let broken = rejected(CandidateFault::UndefinedBehaviour);
-        results.note(&key, &outcome(&again, none, broken.clone()));
+        decide(&mut entry, &outcome(&again, none, broken.clone()), None);
         for twin in [first, again] {
-            let Lookup::Known(known) = results.look_up(&key, &twin) else {
-                panic!("the outcome is known");
-            };
-            assert_eq!(known.verdict, broken);
+            assert_eq!(known(look_up(&mut entry, &twin)).verdict, broken);
         }
     }
 
     #[test]
     fn a_second_measurement_is_made_anew_from_the_object_of_the_first() {
-        let (results, key) = (Results::default(), Digest::of(b"program"));
+        let mut entry = Entry::default();
         let simd = TechniqueSet::default().with(Technique::Simd);
-        let built = BuiltBefore {
-            object: ArtifactRef {
-                digest: Digest::of(b"object"),
-                size: 6,
-            },
-            techniques: simd,
-            vector_bits: Some(512),
+        let object = ArtifactRef {
+            digest: Digest::of(b"object"),
+            size: 6,
         };
-        let again = permitting(simd, Purpose::Certify);
-        assert_eq!(results.built(&key, &again), None);
-        results.note_built(&key, built.clone());
-        results.note(
-            &key,
-            &outcome(&permitting(simd, Purpose::Train), simd, wrong()),
-        );
-        assert_eq!(results.look_up(&key, &again), Lookup::New);
-        assert_eq!(results.built(&key, &again), Some(built));
-        let strict = permitting(TechniqueSet::default(), Purpose::Certify);
-        assert_eq!(results.built(&key, &strict), None);
-        let first = permitting(simd, Purpose::Train);
-        assert_eq!(results.built(&key, &first), None);
+        let again = permitting(simd, Purpose::Certify, 0);
+        assert_eq!(look_up(&mut entry, &again), Lookup::New(None));
+        assert_eq!(entry, Entry::default(), "nobody waits for it");
+        let first = permitting(simd, Purpose::Train, 0);
+        look_up(&mut entry, &first);
+        decide(&mut entry, &outcome(&first, simd, wrong()), Some(&object));
+        let built = BuiltBefore {
+            object,
+            techniques: simd,
+            vector_bits: Some(256),
+        };
+        assert_eq!(look_up(&mut entry, &again), Lookup::New(Some(built)));
+        let strict = permitting(TechniqueSet::default(), Purpose::Certify, 0);
+        assert_eq!(look_up(&mut entry, &strict), Lookup::New(None));
+        // A second outcome changes nothing.
+        let once_more = outcome(&again, simd, flopsmith_test_support::measured(5.0));
+        assert_eq!(entry.decided(&once_more, None), None);
     }
 }

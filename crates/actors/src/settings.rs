@@ -30,7 +30,8 @@ pub struct Settings {
     pub evaluate_tasks: u32,
     /// After so many seconds without an outcome, what is missing of a step counts as lost, as failures of the infrastructure.
     /// Only time counts in which no role of the archive's node has a core: sampling, compiling, timing and learning may
-    /// take as long as they do. Where other nodes do that work, this has to be longer than any of it takes.
+    /// take as long as they do. On a bus that other nodes share (`nats`) nothing is lost as long as work of the run is in a queue
+    /// or in somebody's hands.
     #[serde(deserialize_with = "positive")]
     pub lost_after_seconds: f64,
     /// Where programs come from.
@@ -228,6 +229,9 @@ pub mod toml_table {
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Evaluate {
+    /// Leave compiling, verifying and timing to the workers of a cluster (`flopsmith worker`): this process has no part in it then. Needs
+    /// `nats` and `store`.
+    pub workers: bool,
     /// C compiler: `gcc` or `clang`, or a path. Compilers of other languages are those of its family.
     pub compiler: String,
     /// Compiler flags of all programs instead of the problem's, e.g. `-O2 -march=native`; empty means the problem's. Functions
@@ -260,6 +264,7 @@ pub struct Evaluate {
 impl Default for Evaluate {
     fn default() -> Self {
         Self {
+            workers: false,
             compiler: "gcc".into(),
             flags: String::new(),
             purpose: Standard::Screen,

@@ -41,6 +41,8 @@ pub struct Limits {
     pub window: Duration,
     /// Delay before the first restart; doubles with each further failure in the window.
     pub backoff: Duration,
+    /// Delay before a restart while what all roles need is away.
+    pub outage: Duration,
 }
 
 impl Default for Limits {
@@ -49,6 +51,7 @@ impl Default for Limits {
             failures: 5,
             window: Duration::from_secs(60),
             backoff: Duration::from_millis(200),
+            outage: Duration::from_secs(2),
         }
     }
 }
@@ -113,10 +116,15 @@ impl Supervised {
     }
 }
 
-/// Starts `specs` under one supervisor.
+/// Is there a reason outside of the node why its roles fail, such as a broker that is away?
+pub type Excuse = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Starts `specs` under one supervisor. What fails while there is an `excuse` counts as no failure: it is started again, at a slow pace, for
+/// as long as that lasts.
 pub async fn supervise(
     specs: Vec<Spec>,
     limits: Limits,
+    excuse: Excuse,
     stop: CancellationToken,
 ) -> Result<Supervised, Error> {
     let (sender, standing) = watch::channel(Standing::Running);
@@ -124,6 +132,7 @@ pub async fn supervise(
         others: watch::Sender::new(specs.len()),
         specs,
         limits,
+        excuse,
         stop: stop.clone(),
         standing: sender,
     };
@@ -142,6 +151,7 @@ struct Supervisor;
 struct Arguments {
     specs: Vec<Spec>,
     limits: Limits,
+    excuse: Excuse,
     stop: CancellationToken,
     standing: watch::Sender<Standing>,
     /// How many roles are left that do not leave last.
@@ -151,6 +161,7 @@ struct Arguments {
 struct State {
     roles: Vec<Supervisee>,
     limits: Limits,
+    excuse: Excuse,
     stop: CancellationToken,
     standing: watch::Sender<Standing>,
     /// How many roles are left that do not leave last.
@@ -199,6 +210,7 @@ impl Actor for Supervisor {
                 })
                 .collect(),
             limits: arguments.limits,
+            excuse: arguments.excuse,
             stop: arguments.stop,
             standing: arguments.standing,
             others: arguments.others,
@@ -262,7 +274,11 @@ impl Actor for Supervisor {
                 if let Some(index) = state.index_of(cell.get_id()) {
                     let name = state.roles[index].spec.name;
                     state.roles[index].actor = None;
-                    state.failed(index, name, error.to_string(), &myself);
+                    let replaced = error.downcast_ref::<Ended>().is_some_and(|e| e.replaced);
+                    match replaced {
+                        true => state.over(index, format!("the {name} was replaced: {error}")),
+                        false => state.failed(index, name, error.to_string(), &myself),
+                    }
                 }
             }
             _ => {}
@@ -283,6 +299,12 @@ impl State {
         last: String,
         myself: &ActorRef<Message>,
     ) {
+        if (self.excuse)() {
+            let delay = self.limits.outage;
+            tracing::warn!(role = name, error = %last, delay_ms = delay.as_millis() as u64, "role failed while the bus is away; starting it again");
+            myself.send_after(delay, move || Message::Start(index));
+            return;
+        }
         let role = &mut self.roles[index];
         match self.limits.decide(&mut role.failures, Instant::now()) {
             Some(delay) => {
@@ -296,13 +318,17 @@ impl State {
                     last,
                 };
                 tracing::error!(role = name, %error, "role gave up");
-                role.drained = true;
-                self.stop.cancel();
-                self.standing
-                    .send_replace(Standing::Failed(error.to_string()));
-                self.settle();
+                self.over(index, error.to_string());
             }
         }
+    }
+
+    /// The node ends with a role that cannot go on.
+    fn over(&mut self, index: usize, why: String) {
+        self.roles[index].drained = true;
+        self.stop.cancel();
+        self.standing.send_replace(Standing::Failed(why));
+        self.settle();
     }
 
     /// Says how many are left.
@@ -319,6 +345,15 @@ impl State {
             });
         }
     }
+}
+
+/// How a role ended that did not drain.
+#[derive(Debug, thiserror::Error)]
+#[error("{words}")]
+struct Ended {
+    words: String,
+    /// Somebody else does its work now: starting it again would only have it wait for that one's end.
+    replaced: bool,
 }
 
 struct RoleActor;
@@ -367,7 +402,10 @@ impl Actor for RoleActor {
         } else {
             role.run(stop.clone()).await
         };
-        ended.map_err(|e| words(&e))?;
+        ended.map_err(|error| Ended {
+            replaced: matches!(error, Error::Replaced),
+            words: words(&error),
+        })?;
         myself.stop(None);
         Ok(())
     }

@@ -82,7 +82,7 @@ impl Versions {
     /// The versions of the context's run, those of earlier sittings included.
     pub async fn open(context: &Arc<Context>) -> Result<Self, Error> {
         let subject = subjects::policy(&context.run);
-        let mut log = context.bus.log::<PolicyPublished>(&subject, 0).await?;
+        let mut log = context.host.bus.log::<PolicyPublished>(&subject, 0).await?;
         let mut shelf = Shelf::default();
         for (_, published) in log.replay().await? {
             shelf.put(published.version, published.weights);
@@ -102,7 +102,7 @@ impl Versions {
         metrics: Option<StepMetrics>,
     ) -> Result<(), Error> {
         let context = &self.context;
-        let weights = context.store.put(weights).await?;
+        let weights = context.host.store.put(weights).await?;
         let published = PolicyPublished {
             run: context.run.clone(),
             version,
@@ -111,11 +111,11 @@ impl Versions {
             metrics,
         };
         let subject = subjects::policy(&context.run);
-        context.bus.publish(&subject, &published).await?;
+        context.host.bus.publish(&subject, &published).await?;
         self.shelf.put(version, weights);
         for old in self.shelf.superseded() {
             // It only takes up room; a learner that is started again tries it once more.
-            if let Err(error) = self.context.store.remove(&old).await {
+            if let Err(error) = self.context.host.store.remove(&old).await {
                 tracing::warn!(error = %crate::supervisor::words(&error), "superseded weights stay in the store");
             }
         }

@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use flopsmith_bus::{Bus, Delivery, RunSetup, Server, ServerOptions, Sync, Worker, WorkerOptions};
+use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, Compiled, Digest, MachineClass, Message, Outcome, TechniqueSet,
     Verified, subjects,
 };
-use flopsmith_test_support::{candidate, node_id, outcome, wrong};
+use flopsmith_test_support::{candidate, node_id, outcome, run_id, wrong};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::Notify;
@@ -99,6 +100,7 @@ fn compiled(from: &Candidate) -> Compiled {
         techniques: TechniqueSet::EMPTY,
         vector_bits: Some(256),
         toolchain: Digest::of(b"toolchain"),
+        key: Some(Digest::of(b"key")),
         compile_seconds: 0.2,
     }
 }
@@ -148,11 +150,11 @@ type Next<M, N> = (String, fn(&M) -> N);
 /// One no-op stage: its message becomes the next one's.
 async fn stage<M: Message + Send + std::marker::Sync + 'static, N: Message>(
     bus: Bus,
-    subject: String,
+    queue: Queue,
     next: Option<Next<M, N>>,
     seen: impl Fn(&M, bool),
 ) -> Result<(), flopsmith_bus::Error> {
-    let mut worker: Worker<M> = bus.worker(WorkerOptions::new(subject, SLOTS)).await?;
+    let mut worker: Worker<M> = bus.worker(WorkerOptions::new(queue.all(), SLOTS)).await?;
     let mut under_way = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -202,13 +204,13 @@ async fn main() -> Result<(), Failure> {
         jobs: arguments.jobs,
     });
     let queues = [
-        subjects::compile("bench"),
-        subjects::verify("bench"),
-        subjects::time(&class),
+        Queue::compile(&class),
+        Queue::verify(&class),
+        Queue::time(&class),
     ];
     let outcomes = arguments.outcomes.then(|| {
         (
-            subjects::outcome(&flopsmith_test_support::run_id()),
+            subjects::outcome(&run_id()),
             decided as fn(&Verified) -> Outcome,
         )
     });
@@ -217,7 +219,7 @@ async fn main() -> Result<(), Failure> {
         let bus = Bus::connect(&server).await?;
         let [first, second, third] = queues.clone();
         let (next, sent) = (
-            (second.clone(), compiled as fn(&Candidate) -> Compiled),
+            (second.of(&run_id()), compiled as fn(&Candidate) -> Compiled),
             Arc::clone(&clock),
         );
         tasks.spawn(stage(
@@ -231,7 +233,7 @@ async fn main() -> Result<(), Failure> {
             },
         ));
         let (next, arrived) = (
-            (third.clone(), verified as fn(&Compiled) -> Verified),
+            (third.of(&run_id()), verified as fn(&Compiled) -> Verified),
             Arc::clone(&clock),
         );
         tasks.spawn(stage(
@@ -247,12 +249,13 @@ async fn main() -> Result<(), Failure> {
         let (outcomes, clock) = (outcomes.clone(), Arc::clone(&clock));
         tasks.spawn(last(bus, third, outcomes, clock));
     }
+    let first = queues[0].of(&run_id());
     let began = Instant::now();
     match arguments.rate {
         None => {
             let all: Vec<Candidate> = (0..arguments.jobs).map(job).collect();
             let began = Instant::now();
-            bus.publish_many(&queues[0], &all).await?;
+            bus.publish_many(&first, &all).await?;
             clock.all_done.notified().await;
             let rate = arguments.jobs as f64 / began.elapsed().as_secs_f64();
             println!(
@@ -269,7 +272,7 @@ async fn main() -> Result<(), Failure> {
                 let due = (began.elapsed().as_secs_f64() * rate) as u64;
                 let batch: Vec<Candidate> = (published..due.min(arguments.jobs)).map(job).collect();
                 published += batch.len() as u64;
-                bus.publish_many(&queues[0], &batch).await?;
+                bus.publish_many(&first, &batch).await?;
             }
             clock.all_done.notified().await;
             let mut times: Vec<f64> = clock
@@ -305,11 +308,11 @@ async fn main() -> Result<(), Failure> {
 /// The last stage: with an outcome or without.
 async fn last(
     bus: Bus,
-    subject: String,
+    queue: Queue,
     outcomes: Option<Next<Verified, Outcome>>,
     clock: Arc<Clock>,
 ) -> Result<(), flopsmith_bus::Error> {
-    let mut worker: Worker<Verified> = bus.worker(WorkerOptions::new(subject, SLOTS)).await?;
+    let mut worker: Worker<Verified> = bus.worker(WorkerOptions::new(queue.all(), SLOTS)).await?;
     let mut under_way = FuturesUnordered::new();
     loop {
         tokio::select! {

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub enum ErrorClass {
     /// This node stops; another one, or the next start, shall take it at once. Never the last attempt.
     Shutdown,
+    /// This node cannot do it and another one may. Never the last attempt.
+    Elsewhere,
     /// Something it needs is not there yet, such as a newer policy or an artifact.
     NotReady,
     /// A jail, a compiler, a store or something else of ours failed.
@@ -44,11 +46,23 @@ impl Default for Backoff {
     }
 }
 
+/// How long work stays in its queue that was refused by a node that cannot do it.
+const ELSEWHERE: Duration = Duration::from_secs(2);
+
+impl ErrorClass {
+    /// Does it count as a failure of the work?
+    pub fn counts(self) -> bool {
+        !matches!(self, Self::Shutdown | Self::Elsewhere)
+    }
+}
+
 impl Backoff {
     /// How long to wait after `attempt` (counted from 1) failed for `class`.
     pub fn delay(&self, class: ErrorClass, attempt: u32) -> Duration {
         let first = match class {
             ErrorClass::Shutdown => return Duration::ZERO,
+            // Others shall have had the time to take it.
+            ErrorClass::Elsewhere => return ELSEWHERE,
             ErrorClass::NotReady => self.not_ready,
             ErrorClass::Infrastructure => self.infrastructure,
             ErrorClass::Resources => self.resources,
@@ -81,8 +95,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const CLASSES: [ErrorClass; 5] = [
+    const CLASSES: [ErrorClass; 6] = [
         ErrorClass::Shutdown,
+        ErrorClass::Elsewhere,
         ErrorClass::NotReady,
         ErrorClass::Infrastructure,
         ErrorClass::Resources,

@@ -74,11 +74,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults for a server at `url`.
+    /// The defaults for a server at `url`. What stands before an `@` proves who one is: `nats://token@host:port` or
+    /// `nats://user:password@host:port`, taken as it stands.
     pub fn new(url: impl Into<String>) -> Self {
+        let (url, auth) = apart(&url.into());
         Self {
-            url: url.into(),
-            auth: Auth::None,
+            url,
+            auth,
             name: "flopsmith".to_owned(),
             connect_limit: Duration::from_secs(10),
             publish_limit: Duration::from_secs(30),
@@ -87,6 +89,35 @@ impl Options {
             private: None,
         }
     }
+}
+
+/// The addresses of servers without what proves who one is: for whatever is shown or passed on.
+pub fn public(urls: &str) -> String {
+    apart(urls).0
+}
+
+/// The addresses of servers, and what the first that says so says of who one is: the client itself leaves that unused.
+fn apart(urls: &str) -> (String, Auth) {
+    let mut auth = Auth::None;
+    let mut plain = Vec::new();
+    for url in urls.split(',').map(str::trim) {
+        let (scheme, rest) = match url.split_once("://") {
+            Some((scheme, rest)) => (format!("{scheme}://"), rest),
+            None => (String::new(), url),
+        };
+        let Some((who, host)) = rest.rsplit_once('@') else {
+            plain.push(url.to_owned());
+            continue;
+        };
+        if auth == Auth::None {
+            auth = match who.split_once(':') {
+                Some((user, password)) => Auth::User(user.to_owned(), password.to_owned()),
+                None => Auth::Token(who.to_owned()),
+            };
+        }
+        plain.push(format!("{scheme}{host}"));
+    }
+    (plain.join(","), auth)
 }
 
 impl Options {
@@ -200,6 +231,11 @@ impl Bus {
     /// Is the connection up at this moment?
     pub fn is_connected(&self) -> bool {
         self.0.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    /// Is it the private server of one process, which no other node knows?
+    pub fn is_private(&self) -> bool {
+        self.0.options.private.is_some()
     }
 
     /// Version of the server.
@@ -375,6 +411,22 @@ mod tests {
             );
         }
         assert!(shown("nats://bus:4222").contains("\"nats://bus:4222\""));
+        let known = |url: &str| {
+            let options = Options::new(url);
+            (options.url, options.auth)
+        };
+        let token = |token: &str| Auth::Token(token.into());
+        let user = |user: &str, password: &str| Auth::User(user.into(), password.into());
+        assert_eq!(
+            known("nats://t0ken@bus:4222, tls://other:4223"),
+            ("nats://bus:4222,tls://other:4223".into(), token("t0ken"))
+        );
+        assert_eq!(
+            known("me:hunter2@me@bus:4222"),
+            ("bus:4222".into(), user("me", "hunter2@me"))
+        );
+        assert_eq!(known("bus").1, Auth::None);
+        assert_eq!(public("nats://t0ken@bus:4222"), "nats://bus:4222");
         let secret = Options {
             auth: Auth::User("me".into(), "hunter2".into()),
             ..Options::new("bus")

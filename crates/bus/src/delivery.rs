@@ -134,16 +134,16 @@ impl<M> Delivery<M> {
 
     /// Gives the message back; somebody takes it again after the delay of this
     /// class. On the last attempt it goes to the dead letters instead, except
-    /// when the node only shuts down.
+    /// for classes that do not count.
     pub async fn retry(mut self, class: ErrorClass) -> Result<()> {
-        if class != ErrorClass::Shutdown && self.is_last_attempt() {
+        if class.counts() && self.is_last_attempt() {
             let reason = format!(
                 "given back for {class:?} on attempt {}, the last one",
                 self.failures() + 1
             );
             return self.dead(&reason).await;
         }
-        if class != ErrorClass::Shutdown {
+        if class.counts() {
             self.shared.failed(self.ticket.sequence);
         }
         let delay = self.shared.options.backoff.delay(class, self.failures());
@@ -263,7 +263,10 @@ pub(crate) async fn settle(
 impl<M> Drop for Delivery<M> {
     fn drop(&mut self) {
         if !self.decided {
-            self.shared.failed(self.ticket.sequence);
+            // What is dropped because the server is away has failed at nothing of its own.
+            if self.shared.bus.is_connected() {
+                self.shared.failed(self.ticket.sequence);
+            }
             let backoff = &self.shared.options.backoff;
             let delay = backoff.delay(ErrorClass::Dropped, self.failures());
             self.shared.nak(self.ticket.reply.clone(), delay);

@@ -61,6 +61,19 @@ pub enum Error {
         #[source]
         source: Cause,
     },
+    /// There is a server, and nobody has set up a cluster on it.
+    #[error(
+        "the bus at {url} has no stream {missing}: is it the right one, and has a run been started on it?"
+    )]
+    MissingStreams {
+        /// Where it is.
+        url: String,
+        /// Names of streams.
+        missing: String,
+        /// What async-nats said of the last one.
+        #[source]
+        source: Cause,
+    },
     /// A work queue's consumer cannot be made or changed.
     #[error("work queue `{durable}` on {subject} cannot be set up")]
     Consumer {

@@ -1,5 +1,6 @@
 //! Small values with revisions, for whatever may have only one writer.
 
+use async_nats::jetstream;
 use async_nats::jetstream::kv::{self, CreateErrorKind, Operation, UpdateErrorKind};
 use bytes::Bytes;
 
@@ -19,10 +20,30 @@ pub struct Entry {
 #[derive(Clone)]
 pub struct Kv {
     bucket: String,
+    jetstream: jetstream::Context,
     store: kv::Store,
 }
 
 impl Bus {
+    /// Makes a bucket, or changes it to so many copies: for whoever sets up a server that others share.
+    ///
+    /// # Errors
+    /// [`Error::Kv`] names the bucket.
+    pub async fn set_up_bucket(&self, bucket: &str, copies: usize) -> Result<()> {
+        let config = kv::Config {
+            bucket: bucket.to_owned(),
+            history: 1,
+            num_replicas: copies,
+            ..kv::Config::default()
+        };
+        let made = self.jetstream().create_or_update_key_value(config).await;
+        made.map(drop).map_err(|source| Error::Kv {
+            bucket: bucket.to_owned(),
+            key: String::new(),
+            source: source.into(),
+        })
+    }
+
     /// Opens a bucket, and makes it if it is missing. Names: letters, digits, `-` and `_`.
     pub async fn kv(&self, bucket: &str) -> Result<Kv> {
         let config = kv::Config {
@@ -44,6 +65,7 @@ impl Bus {
         };
         Ok(Kv {
             bucket: bucket.to_owned(),
+            jetstream: self.jetstream().clone(),
             store,
         })
     }
@@ -119,6 +141,18 @@ impl Kv {
             .delete(key)
             .await
             .map_err(|source| self.failed(key, source.into()))
+    }
+
+    /// Removes all keys that begin with `prefix` and a dot, and what was left of them.
+    pub async fn remove_all(&self, prefix: &str) -> Result<()> {
+        let name = format!("KV_{}", self.bucket);
+        let removed = async {
+            let stream = self.jetstream.get_stream(name).await?;
+            let of = format!("$KV.{}.{prefix}.>", self.bucket);
+            stream.purge().filter(of).await?;
+            Ok::<_, Cause>(())
+        };
+        removed.await.map_err(|source| self.failed(prefix, source))
     }
 
     /// A write without an answer may have happened: look, rather than call our own write a conflict later.

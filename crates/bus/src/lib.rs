@@ -39,7 +39,7 @@ mod take;
 mod worker;
 
 pub use backoff::{Backoff, ErrorClass};
-pub use connect::{Auth, Bus, Options};
+pub use connect::{Auth, Bus, Options, public};
 pub use dead::{DeadLetter, DeadLetters};
 pub use delivery::Delivery;
 pub use error::{Error, Result};
@@ -48,5 +48,5 @@ pub use kv::{Entry, Kv};
 pub use log::LogReader;
 pub use publish::Published;
 pub use server::{Server, ServerOptions, Sync};
-pub use streams::{RunSetup, stream};
+pub use streams::{RunSetup, Stored, stream};
 pub use worker::{Worker, WorkerOptions};

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
-use flopsmith_protocol::subjects;
+use flopsmith_protocol::{RunId, subjects};
 use futures::TryStreamExt;
 
 use crate::connect::Bus;
@@ -22,6 +22,8 @@ pub mod stream {
     pub const EVENT: &str = "EVENT";
     /// What nobody could work off.
     pub const DEAD: &str = "DEAD";
+    /// All of them.
+    pub const ALL: [&str; 5] = [WORK, OUTCOME, ROLLOUT, EVENT, DEAD];
 }
 
 /// How the streams are set up.
@@ -48,47 +50,76 @@ impl Default for RunSetup {
     }
 }
 
+/// A stream and what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its name.
+    pub name: &'static str,
+    /// Messages.
+    pub messages: u64,
+    /// Bytes they take on one server.
+    pub bytes: u64,
+    /// On how many servers it is kept.
+    pub copies: usize,
+}
+
+fn failed(name: &'static str, source: impl Into<crate::error::Cause>) -> Error {
+    Error::Stream {
+        name,
+        source: source.into(),
+    }
+}
+
+fn plan(setup: &RunSetup) -> impl Iterator<Item = (&'static str, Config)> {
+    let plan = [
+        (stream::WORK, subjects::WORK, RetentionPolicy::WorkQueue),
+        (stream::OUTCOME, subjects::OUTCOMES, RetentionPolicy::Limits),
+        (stream::ROLLOUT, subjects::ROLLOUTS, RetentionPolicy::Limits),
+        (stream::EVENT, subjects::EVENTS, RetentionPolicy::Limits),
+        (stream::DEAD, subjects::DEAD, RetentionPolicy::Limits),
+    ];
+    plan.into_iter().map(move |(name, subject, retention)| {
+        let logs = retention == RetentionPolicy::Limits;
+        let max_age = setup.log_max_age.filter(|_| logs).unwrap_or_default();
+        let config = Config {
+            name: name.to_owned(),
+            subjects: vec![subject.to_owned()],
+            retention,
+            storage: StorageType::File,
+            num_replicas: setup.replicas,
+            // A full store refuses new messages; it never drops what it confirmed.
+            discard: DiscardPolicy::New,
+            max_age,
+            duplicate_window: if max_age.is_zero() {
+                setup.duplicate_window
+            } else {
+                setup.duplicate_window.min(max_age)
+            },
+            allow_direct: logs,
+            ..Config::default()
+        };
+        (name, config)
+    })
+}
+
 impl Bus {
-    /// Makes the streams, or changes them to this setup. May be called by every node at every start.
+    /// Makes the streams that are missing; those of a private server are changed to this setup. May be called by every node at every
+    /// start: on a server that others share, whoever set it up knows better than a run.
     ///
     /// On a private server, the first call also forgets who held which message
     /// when the run was stopped: nobody can hold one any more, so all of them
     /// are given out again at once, and being killed does not count as a failed attempt.
     pub async fn ensure_streams(&self, setup: &RunSetup) -> Result<()> {
-        let plan = [
-            (stream::WORK, subjects::WORK, RetentionPolicy::WorkQueue),
-            (stream::OUTCOME, subjects::OUTCOMES, RetentionPolicy::Limits),
-            (stream::ROLLOUT, subjects::ROLLOUTS, RetentionPolicy::Limits),
-            (stream::EVENT, subjects::EVENTS, RetentionPolicy::Limits),
-            (stream::DEAD, subjects::DEAD, RetentionPolicy::Limits),
-        ];
-        for (name, subject, retention) in plan {
-            let logs = retention == RetentionPolicy::Limits;
-            let max_age = setup.log_max_age.filter(|_| logs).unwrap_or_default();
-            let config = Config {
-                name: name.to_owned(),
-                subjects: vec![subject.to_owned()],
-                retention,
-                storage: StorageType::File,
-                num_replicas: setup.replicas,
-                // A full store refuses new messages; it never drops what it confirmed.
-                discard: DiscardPolicy::New,
-                max_age,
-                duplicate_window: if max_age.is_zero() {
-                    setup.duplicate_window
-                } else {
-                    setup.duplicate_window.min(max_age)
-                },
-                allow_direct: logs,
-                ..Config::default()
-            };
-            self.jetstream()
-                .create_or_update_stream(config)
-                .await
-                .map_err(|source| Error::Stream {
-                    name,
-                    source: source.into(),
-                })?;
+        if self.is_private() {
+            self.set_up_streams(setup).await?;
+        } else {
+            for (name, config) in plan(setup) {
+                if self.jetstream().get_stream(name).await.is_err() {
+                    // Two that come at the same time ask for the same.
+                    let made = self.jetstream().create_stream(config).await;
+                    made.map_err(|source| failed(name, source))?;
+                }
+            }
         }
         if self
             .private()
@@ -97,6 +128,81 @@ impl Bus {
             self.forget_holders().await?;
         }
         Ok(())
+    }
+
+    /// Looks whether the streams are there. Who joins somebody else's bus makes none.
+    ///
+    /// # Errors
+    /// [`Error::MissingStreams`] names those that are not.
+    pub async fn check_streams(&self) -> Result<()> {
+        let mut missing = Vec::new();
+        let mut why = None;
+        for name in stream::ALL {
+            if let Err(source) = self.jetstream().get_stream(name).await {
+                missing.push(name);
+                why = Some(source);
+            }
+        }
+        match why {
+            None => Ok(()),
+            Some(source) => Err(Error::MissingStreams {
+                url: self.options().shown(),
+                missing: missing.join(", "),
+                source: source.into(),
+            }),
+        }
+    }
+
+    /// How many messages of a run are in its work queues, in somebody's hands or not.
+    ///
+    /// # Errors
+    /// [`Error::Stream`] when the server does not answer.
+    pub async fn queued(&self, run: &RunId) -> Result<u64> {
+        let name = stream::WORK;
+        let failed = |source| Error::Stream { name, source };
+        let work = self.jetstream().get_stream(name).await;
+        let work = work.map_err(|e| failed(e.into()))?;
+        let subjects = work.info_with_subjects(subjects::work_of(run)).await;
+        let subjects = subjects.map_err(|e| failed(e.into()))?;
+        let counts: Vec<(String, usize)> =
+            subjects.try_collect().await.map_err(|e| failed(e.into()))?;
+        Ok(counts.into_iter().map(|(_, count)| count as u64).sum())
+    }
+
+    /// Makes the streams, or changes them to this setup: for whoever sets up a server that others share.
+    ///
+    /// # Errors
+    /// [`Error::Stream`] names the one that cannot be made so, as with more copies than there are servers.
+    pub async fn set_up_streams(&self, setup: &RunSetup) -> Result<()> {
+        for (name, config) in plan(setup) {
+            let made = self.jetstream().create_or_update_stream(config).await;
+            made.map_err(|source| failed(name, source))?;
+        }
+        Ok(())
+    }
+
+    /// What is kept in each stream.
+    ///
+    /// # Errors
+    /// [`Error::MissingStreams`] where one is not there.
+    pub async fn stored(&self) -> Result<Vec<Stored>> {
+        self.check_streams().await?;
+        let mut all = Vec::new();
+        for name in stream::ALL {
+            let mut stream = self
+                .jetstream()
+                .get_stream(name)
+                .await
+                .map_err(|source| failed(name, source))?;
+            let info = stream.info().await.map_err(|source| failed(name, source))?;
+            all.push(Stored {
+                name,
+                messages: info.state.messages,
+                bytes: info.state.bytes,
+                copies: info.config.num_replicas,
+            });
+        }
+        Ok(all)
     }
 
     async fn forget_holders(&self) -> Result<()> {
@@ -144,19 +250,25 @@ pub(crate) fn stream_of(subject: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use flopsmith_protocol::subjects::Queue;
+
     use super::*;
 
     #[test]
     #[expect(clippy::unwrap_used, reason = "tests")]
     fn every_subject_has_its_stream() {
         let run = flopsmith_protocol::RunId::new("r.1").unwrap();
-        assert_eq!(stream_of(&subjects::compile("cpu")), Some(stream::WORK));
+        let class = flopsmith_protocol::MachineClass::new("local").unwrap();
+        assert_eq!(
+            stream_of(&Queue::compile(&class).of(&run)),
+            Some(stream::WORK)
+        );
         assert_eq!(stream_of(&subjects::outcome(&run)), Some(stream::OUTCOME));
         assert_eq!(stream_of(&subjects::rollout(&run)), Some(stream::ROLLOUT));
         assert_eq!(stream_of(&subjects::policy(&run)), Some(stream::EVENT));
         assert_eq!(stream_of(&subjects::stage(&run)), Some(stream::EVENT));
         assert_eq!(
-            stream_of(&subjects::dead(&subjects::compile("cpu"))),
+            stream_of(&subjects::dead(&Queue::compile(&class).of(&run))),
             Some(stream::DEAD)
         );
         assert_eq!(stream_of("other.v1.work"), None);

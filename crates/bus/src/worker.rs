@@ -40,6 +40,8 @@ pub struct WorkerOptions {
     pub hold_limit: Duration,
     /// How long to wait before the next attempt.
     pub backoff: Backoff,
+    /// The server forgets the queue's consumer when nobody has worked on it for so long; what is in the queue stays. None: never.
+    pub forget_after: Option<Duration>,
 }
 
 impl Default for WorkerOptions {
@@ -52,6 +54,7 @@ impl Default for WorkerOptions {
             max_deliver: 5,
             hold_limit: Duration::from_secs(30 * 60),
             backoff: Backoff::default(),
+            forget_after: None,
         }
     }
 }
@@ -86,7 +89,9 @@ impl WorkerOptions {
             return wrong("the acknowledgement time is too short to give signs of life");
         }
         if self.durable.is_empty() {
-            self.durable.clone_from(&self.subject);
+            self.subject
+                .trim_end_matches(".*")
+                .clone_into(&mut self.durable);
         }
         self.durable = self
             .durable
@@ -315,6 +320,7 @@ pub(crate) async fn ensure_consumer(shared: &Shared) -> Result<()> {
         max_deliver: -1,
         max_ack_pending: 65_536,
         max_waiting: 4096,
+        inactive_threshold: options.forget_after.unwrap_or_default(),
         ..pull::Config::default()
     };
     let made = shared

@@ -9,11 +9,15 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use crate::config;
 
 mod bench;
+mod cluster;
 mod dead;
 mod parse;
+mod worker;
 
 pub use bench::{Bench, BenchFormat, BenchPurpose, ThreadCount};
+pub use cluster::Cluster;
 pub use dead::{Dead, Where};
+pub use worker::Worker;
 
 /// Code models learn to write fast code, with the stopwatch as the teacher.
 ///
@@ -62,6 +66,12 @@ pub enum Command {
     /// there are too close to be told apart.
     #[command(after_help = bench::EXAMPLES)]
     Bench(Bench),
+    /// Work for the runs of a cluster: compile, verify and time their programs
+    #[command(after_help = worker::EXAMPLES)]
+    Worker(Worker),
+    /// Set up what the nodes of a cluster share, and look at it
+    #[command(subcommand, after_help = cluster::EXAMPLES)]
+    Cluster(Cluster),
     /// List runs
     Runs(Runs),
     /// Write a run's report as one HTML file
@@ -423,6 +433,7 @@ impl Args {
             Command::Bench(a) => return a.format == BenchFormat::Json,
             Command::Runs(a) => Some(a.format),
             Command::Dead(a) => a.format(),
+            Command::Cluster(Cluster::Check { format, .. }) => Some(*format),
             Command::Doctor(a) => Some(a.format),
             Command::Problem(
                 Problem::Check { format, .. }

@@ -201,6 +201,11 @@ fn check(settings: &Settings) -> Result<()> {
             )));
         }
     }
+    if settings.evaluate.workers && (settings.nats.is_empty() || settings.store.is_empty()) {
+        return Err(usage(
+            "`evaluate.workers` leaves evaluation to the workers of a cluster: name the bus and the store that they work with (`nats`, `store`)",
+        ));
+    }
     MachineClass::new(&settings.machine_class)
         .map_err(|e| usage(format!("`machine_class`: {e}")))?;
     flags::parse(&settings.evaluate.flags).map_err(|e| usage(format!("`evaluate.flags`: {e}")))?;
@@ -376,7 +381,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Reads a duration such as `10m`, `1h30m`, `90s` or `600`.
+/// Reads a duration such as `10m`, `1h30m`, `2d`, `90s` or `600`.
 pub fn duration(text: &str) -> Result<f64> {
     let wrong = || usage(format!("`{text}` is no duration: write 90s, 10m or 1h30m"));
     let mut seconds = 0.0;
@@ -393,6 +398,7 @@ pub fn duration(text: &str) -> Result<f64> {
                 's' => 1.0,
                 'm' => 60.0,
                 'h' => 3600.0,
+                'd' => 86_400.0,
                 _ => return Err(wrong()),
             };
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use flopsmith_actors::settings::Settings;
 use flopsmith_bench::compile::Compiler;
 use flopsmith_bench::environment::Watched;
 use flopsmith_bench::pinning;
@@ -339,6 +340,14 @@ pub fn can_be_meant(compiler: &str) -> Result<()> {
 /// OpenBLAS multiplies matrices; beside any other problem its speed says nothing.
 fn comparable(problem: &Problem) -> bool {
     problem.id.as_str() == "dgemm"
+}
+
+/// Has this machine the cores that a run asks for? Where workers evaluate, it need not.
+pub fn has_cores(settings: &Settings) -> Result<()> {
+    if settings.evaluate.workers {
+        return Ok(());
+    }
+    has_cores_for(settings.threads)
 }
 
 /// Refuses more threads than there are cores to time them on: they would take turns, and their times mean nothing.

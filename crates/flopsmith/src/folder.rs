@@ -1,6 +1,8 @@
 //! The folder of a run: it is made, found, locked, and holds what is known of the run.
 
 use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -47,7 +49,13 @@ impl Folder {
             let path = runs.join(&id);
             match std::fs::create_dir(&path) {
                 Ok(()) => {
-                    std::fs::write(path.join(CONFIG), settings_toml)
+                    // The bus's address may hold what proves who one is.
+                    File::options()
+                        .write(true)
+                        .create_new(true)
+                        .mode(0o600)
+                        .open(path.join(CONFIG))
+                        .and_then(|mut file| file.write_all(settings_toml.as_bytes()))
                         .with_context(|| format!("cannot write into {}", path.display()))?;
                     let folder = Self::open(&path)?;
                     // Known from the first moment: a training run must never be gone on with as a search.

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 mod args;
 mod command;
 mod config;
+mod desks;
 mod digits;
 mod evaluator;
 mod exit;
@@ -29,6 +30,7 @@ mod run;
 mod shell;
 mod summary;
 mod view;
+mod worker;
 mod yardstick;
 
 fn main() -> ExitCode {

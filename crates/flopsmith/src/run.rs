@@ -7,12 +7,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use flopsmith_actors::cores::{Cores, Shares};
 use flopsmith_actors::course::Job;
+use flopsmith_actors::host::Host;
 use flopsmith_actors::node::{Context, Node, Parts, unix_ms};
+use flopsmith_actors::notice::Notices;
+use flopsmith_actors::results::version;
 use flopsmith_actors::role::recorder::Progress;
 use flopsmith_actors::settings::Settings;
 use flopsmith_actors::supervisor::Standing;
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
-use flopsmith_protocol::{MachineFacts, NodeId, subjects};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{MachineClass, MachineFacts, NodeId, RunSpec, subjects};
 use flopsmith_store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -23,14 +27,14 @@ use crate::folder::{Folder, job_name};
 use crate::interrupt::Watch;
 use crate::output::unwritable;
 use crate::summary::{Facts, Summary, summarise};
-use crate::{export, machine, neighbour, outside, paths, view};
+use crate::{export, machine, neighbour, outside, paths, view, yardstick};
 
+mod elsewhere;
 mod meter;
 mod ready;
-mod roles;
+pub mod roles;
 
 use meter::Meter;
-use ready::Ready;
 
 /// How long roles may take to come to rest.
 const GRACE: Duration = Duration::from_secs(30);
@@ -84,7 +88,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     // Resolved once: a folder of the product is found from everywhere, by each role alike.
     settings.generator.model = paths::model(&settings.generator.model);
     let mut facts = folder.facts()?;
-    if !facts.concluded {
+    if !facts.concluded && !settings.evaluate.workers {
         neighbour::announce(&format!("{} {}", job_name(job), folder.id));
     }
     let meter = Meter::start(began, facts.seconds)?;
@@ -104,16 +108,22 @@ pub fn execute(plan: Plan) -> Result<Ended> {
             runtime.block_on(async {
                 export::model(&folder, &settings, store(&settings, &folder)?).await
             })?;
-            let evaluator = ready::evaluator(&settings, &folder)?;
-            interrupted = !conclude(
-                &evaluator,
-                &settings,
-                &folder,
-                &mut facts,
-                wait,
-                watch.asked(),
-                &meter,
-            )?;
+            let concluded = if settings.evaluate.workers {
+                runtime.block_on(by_workers(
+                    &settings,
+                    &folder,
+                    &mut facts,
+                    watch.asked(),
+                    &meter,
+                ))
+            } else {
+                let evaluator = ready::evaluator(&settings, &folder)?;
+                let stopped = watch.asked();
+                conclude(
+                    &evaluator, &settings, &folder, &mut facts, wait, stopped, &meter,
+                )
+            };
+            interrupted = !concluded?;
         }
         return ended(&facts, interrupted);
     }
@@ -125,46 +135,54 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     facts.sittings += 1;
     folder.write_facts(&facts)?;
 
-    say("measuring this machine…");
-    let Some(ready) = ready::measure(&settings, &folder, &mut facts, watch.asked())? else {
-        left_early(&folder, &mut facts, &meter)?;
-        return ended(&facts, true);
+    let evaluation = if settings.evaluate.workers {
+        None
+    } else {
+        say("measuring this machine…");
+        let Some(ready) = ready::measure(&settings, &folder, &mut facts, watch.asked())? else {
+            left_early(&folder, &mut facts, &meter)?;
+            return ended(&facts, true);
+        };
+        // `doctor` says the rest.
+        for line in ready.timer.attestation().warnings() {
+            say(&format!("warning: {line}"));
+        }
+        Some(ready)
     };
-    let Ready {
-        evaluator,
-        timer,
-        openblas,
-    } = ready;
-    // `doctor` says the rest.
-    for line in timer.attestation().warnings() {
-        say(&format!("warning: {line}"));
-    }
+    let (evaluator, evaluation) = match evaluation {
+        Some(ready) => (Some(ready.evaluator), Some((ready.timer, ready.openblas))),
+        None => (None, None),
+    };
     let sat = runtime.block_on(sitting(
         job,
         settings.clone(),
         &folder,
         live,
-        &evaluator,
-        timer,
-        openblas,
+        evaluator.as_ref(),
+        evaluation,
         &meter,
         &mut facts,
         &resume,
         &watch,
     ));
-    runtime.shutdown_timeout(Duration::from_secs(2));
-    let mut interrupted = sat?;
+    let mut interrupted = match sat {
+        Ok(interrupted) => interrupted,
+        Err(error) => {
+            runtime.shutdown_timeout(Duration::from_secs(2));
+            return Err(error);
+        }
+    };
     if facts.finished && !interrupted {
-        interrupted = !conclude(
-            &evaluator,
-            &settings,
-            &folder,
-            &mut facts,
-            wait,
-            watch.asked(),
-            &meter,
-        )?;
+        let stopped = watch.asked();
+        let concluded = match &evaluator {
+            Some(evaluator) => conclude(
+                evaluator, &settings, &folder, &mut facts, wait, stopped, &meter,
+            ),
+            None => runtime.block_on(by_workers(&settings, &folder, &mut facts, stopped, &meter)),
+        };
+        interrupted = !concluded?;
     }
+    runtime.shutdown_timeout(Duration::from_secs(2));
     ended(&facts, interrupted)
 }
 
@@ -186,6 +204,28 @@ fn conclude(
     Ok(concluded)
 }
 
+/// The same by the workers of a cluster. Then the run is over, and they hear that, too.
+async fn by_workers(
+    settings: &Settings,
+    folder: &Folder,
+    facts: &mut Facts,
+    stopped: &CancellationToken,
+    meter: &Meter,
+) -> Result<bool> {
+    let bus = Bus::connect(flopsmith_bus::Options::new(settings.nats.clone())).await?;
+    let store = store(settings, folder)?;
+    let concluded = elsewhere::conclude(&bus, &store, settings, folder, facts, stopped).await;
+    meter.note(facts, 0);
+    let noted = folder.write_facts(facts);
+    if matches!(concluded, Ok(true)) {
+        Notices::open(&bus).await?.withdraw(&folder.id).await?;
+    }
+    bus.drain().await?;
+    let concluded = concluded?;
+    noted?;
+    Ok(concluded)
+}
+
 /// Notes a sitting that was stopped before its roles began.
 fn left_early(folder: &Folder, facts: &mut Facts, meter: &Meter) -> Result<()> {
     meter.note(facts, 0);
@@ -200,7 +240,13 @@ pub fn check_services(settings: &Settings) -> Result<()> {
         .build()
         .context("cannot start the async runtime")?;
     runtime.block_on(async {
-        check_store(&settings.store)?;
+        if let Some(store) = check_store(&settings.store)? {
+            store
+                .probe()
+                .await
+                .map_err(|e| usage(flopsmith_actors::supervisor::words(&e)))
+                .context("`store` cannot be used")?;
+        }
         if settings.nats.is_empty() {
             Server::installed(None).await?;
         } else {
@@ -211,13 +257,13 @@ pub fn check_services(settings: &Settings) -> Result<()> {
     })
 }
 
-/// A store of another place than the run's folder.
-fn check_store(named: &str) -> Result<()> {
+/// A store of another place than the run's folder, if one is named.
+fn check_store(named: &str) -> Result<Option<Store>> {
     if named.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let error = match Store::open(named) {
-        Ok(_) => return Ok(()),
+        Ok(store) => return Ok(Some(store)),
         Err(flopsmith_store::Error::Folder { path, source }) => {
             unwritable(Path::new(&path), source)
         }
@@ -243,9 +289,11 @@ async fn sitting(
     settings: Settings,
     folder: &Folder,
     live: bool,
-    evaluator: &Evaluator,
-    timer: flopsmith_bench::Timer,
-    openblas: Option<flopsmith_bench::openblas::Best>,
+    evaluator: Option<&Evaluator>,
+    measuring: Option<(
+        flopsmith_bench::Timer,
+        Option<flopsmith_bench::openblas::Best>,
+    )>,
     meter: &Meter,
     facts: &mut Facts,
     resume: &str,
@@ -272,30 +320,51 @@ async fn sitting(
     }
     let store = store(&settings, folder)?;
     let cores = Cores::new(machine::cores());
-    let machine_facts = MachineFacts {
-        run: folder.id.clone(),
-        node: NodeId::new("local")?,
-        machine_class: flopsmith_protocol::MachineClass::new(&settings.machine_class)?,
-        peak_gflops: timer.peak_gflops(),
-        reference_gflops: timer.reference_gflops(),
-        openblas_gflops: openblas.as_ref().map(|o| o.gflops),
-        openblas_core: openblas.and_then(|o| o.core_type),
-        attestation: timer.attestation().digest(),
-        attestation_json: timer.attestation().to_json(),
+    let node = NodeId::new("local")?;
+    let class = MachineClass::new(&settings.machine_class)?;
+    let problem = match evaluator {
+        Some(evaluator) => Arc::clone(&evaluator.problem),
+        None => {
+            let problem = paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
+            yardstick::keep_for_workers(&folder.path, &problem)?;
+            Arc::new(problem)
+        }
     };
-    bus.publish(&subjects::machine(&folder.id), &machine_facts)
-        .await?;
+    let timer = match measuring {
+        Some((timer, openblas)) => {
+            let facts = MachineFacts {
+                run: folder.id.clone(),
+                node: node.clone(),
+                machine_class: class.clone(),
+                peak_gflops: timer.peak_gflops(),
+                reference_gflops: timer.reference_gflops(),
+                openblas_gflops: openblas.as_ref().map(|o| o.gflops),
+                openblas_core: openblas.and_then(|o| o.core_type),
+                attestation: timer.attestation().digest(),
+                attestation_json: timer.attestation().to_json(),
+            };
+            bus.publish(&subjects::machine(&folder.id), &facts).await?;
+            Some(timer)
+        }
+        None => None,
+    };
+    if server.is_none() {
+        let chain = timer.as_ref().map(flopsmith_bench::Timer::chain);
+        let first = facts.sittings == 1;
+        let announced = announce(&bus, folder, &settings, &problem, &class, chain, first);
+        Box::pin(announced).await?;
+    }
     let context = Context::new(Parts {
         run: folder.id.clone(),
         settings: settings.clone(),
         folder: folder.path.clone(),
-        node: NodeId::new("local")?,
-        problem: Arc::clone(&evaluator.problem),
-        toolchain: evaluator.toolchain.fingerprint.clone(),
-        bus: bus.clone(),
-        store,
-        cores: cores.clone(),
-    })?;
+        problem,
+        toolchain: match evaluator {
+            Some(evaluator) => evaluator.toolchain.fingerprint.clone(),
+            None => yardstick::workers_toolchain(),
+        },
+        host: Host::new(node, class, bus.clone(), store, cores.clone()),
+    });
     let finished = CancellationToken::new();
     let stop = CancellationToken::new();
     let (progress_tx, progress) = watch::channel(Progress::default());
@@ -303,8 +372,7 @@ async fn sitting(
     let specs = roles::specs(
         job,
         &context,
-        evaluator,
-        timer,
+        evaluator.zip(timer),
         progress_tx,
         elapsed_tx,
         &finished,
@@ -364,13 +432,16 @@ async fn sitting(
     note(facts);
     facts.finished = finished.is_cancelled();
     let noted = folder.write_facts(facts);
+    if facts.finished && server.is_none() && evaluator.is_some() {
+        Notices::open(&bus).await?.withdraw(&folder.id).await?;
+    }
     // Without a broker nothing can be said any more.
     let drained = if broker_lost {
         Ok(())
     } else {
         bus.drain().await
     };
-    let exported = export::model(folder, &settings, context.store.clone()).await;
+    let exported = export::model(folder, &settings, context.host.store.clone()).await;
     if let Some(server) = server {
         server.stop().await;
     }
@@ -383,6 +454,42 @@ async fn sitting(
         .and(exported)
         .map_err(|error| kept(&format!("{error:#}"), resume))?;
     Ok(interrupted)
+}
+
+/// Tells nodes of the cluster what they need to know to evaluate this run's programs, and by which speed of its reference they
+/// all go if that was measured here.
+async fn announce(
+    bus: &Bus,
+    folder: &Folder,
+    settings: &Settings,
+    problem: &Problem,
+    class: &MachineClass,
+    chain: Option<flopsmith_bench::Chain>,
+    first: bool,
+) -> Result<()> {
+    let notices = Notices::open(bus).await?;
+    // Each node has its own way to bus and store, and this run's may hold what proves who it is.
+    let told = Settings {
+        nats: String::new(),
+        store: String::new(),
+        ..settings.clone()
+    };
+    let spec = RunSpec {
+        run: folder.id.clone(),
+        version: version(),
+        problem: problem.files(),
+        settings_json: serde_json::to_string(&told)?,
+        machine_class: class.clone(),
+    };
+    if first {
+        notices.announce_new(&spec).await?;
+    } else {
+        notices.announce(&spec).await?;
+    }
+    if let Some(chain) = chain {
+        notices.in_common(&folder.id, class, chain).await?;
+    }
+    Ok(())
 }
 
 /// What is said of roles that ended. Why they did so before their time is the error of the sitting; what did not come to rest

@@ -157,7 +157,7 @@ pub fn clear() {
 }
 
 fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
-    let (cores, settings) = (&context.cores, &context.settings);
+    let (cores, settings) = (&context.host.cores, &context.settings);
     let shares = cores.shares();
     let last = progress.last.clone().unwrap_or_default();
     let stages = settings.sqd.stages();

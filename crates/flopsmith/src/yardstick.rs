@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use flopsmith_actors::results::Yardstick;
 use flopsmith_bench::Toolchain;
 use flopsmith_problem::Problem;
+use flopsmith_protocol::Digest;
 
 use crate::exit::usage;
 
@@ -19,6 +20,16 @@ const FILE: &str = "yardstick.json";
 /// Notes by what a new run is measured; refuses to go on with a run that was measured by something else.
 pub fn keep(folder: &Path, problem: &Problem, toolchain: &Toolchain) -> Result<()> {
     hold(folder, &Yardstick::of(problem, &toolchain.fingerprint))
+}
+
+/// The same for a run whose programs are evaluated elsewhere, by compilers of which nothing is known here.
+pub fn keep_for_workers(folder: &Path, problem: &Problem) -> Result<()> {
+    hold(folder, &Yardstick::of(problem, &workers_toolchain()))
+}
+
+/// In the place of the toolchain of a run that builds nothing itself.
+pub fn workers_toolchain() -> Digest {
+    Digest::of(b"the workers' own compilers")
 }
 
 /// Was a run measured by this definition of its problem? That is taken for granted where nobody noted it.

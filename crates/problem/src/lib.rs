@@ -47,8 +47,10 @@ pub struct Problem {
     pub id: ProblemId,
     /// One line for people.
     pub title: String,
-    /// Its folder.
+    /// Its folder; empty for one that came from elsewhere.
     pub dir: PathBuf,
+    /// The text of `problem.toml`.
+    pub definition: String,
     /// Digest of everything the definition says: `problem.toml`, reference and baseline. Numbers that were
     /// measured under another one are not comparable.
     pub digest: Digest,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use flopsmith_protocol::{Digest, ProblemId, Technique, TechniqueSet};
+use flopsmith_protocol::{Digest, ProblemFiles, ProblemId, Technique, TechniqueSet};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -156,6 +156,33 @@ impl Problem {
             mistakes: vec![(0, e.to_string())],
         })?;
         parse(&text, id, dir, sources).map_err(|mistakes| Error::Wrong { path, mistakes })
+    }
+
+    /// A problem that travelled: the same as where its files came from, but that it has no folder.
+    ///
+    /// # Errors
+    /// Mistakes of the definition, which a node of another version may see where the sender saw none.
+    pub fn from_files(files: ProblemFiles) -> Result<Problem, Error> {
+        let path = PathBuf::from(files.id.as_str()).join("problem.toml");
+        let sources = Sources {
+            reference: files.reference,
+            baseline: files.baseline,
+            magnitude: files.magnitude,
+        };
+        let dir = Path::new("");
+        parse(&files.definition, files.id, dir, sources)
+            .map_err(|mistakes| Error::Wrong { path, mistakes })
+    }
+
+    /// The files that this problem was read from.
+    pub fn files(&self) -> ProblemFiles {
+        ProblemFiles {
+            id: self.id.clone(),
+            definition: self.definition.clone(),
+            reference: self.reference_source.clone(),
+            baseline: self.baseline_source.clone(),
+            magnitude: self.magnitude_source.clone(),
+        }
     }
 
     /// A problem by the path of its folder, or by its name in one of `roots`.
@@ -332,6 +359,7 @@ pub(crate) fn parse(
             id,
             title: raw.title,
             dir: dir.to_owned(),
+            definition: text.to_owned(),
             digest: digest(
                 [
                     Some(text),

@@ -39,6 +39,22 @@ fn dgemm_is_what_it_says() {
 }
 
 #[test]
+fn every_shipped_problem_can_travel() {
+    let root = shipped("dgemm").join("..");
+    let folders = std::fs::read_dir(root).unwrap().map(|e| e.unwrap().path());
+    let mut seen = 0;
+    for folder in folders.filter(|f| f.join("problem.toml").is_file()) {
+        let here = Problem::load(&folder).unwrap();
+        let mut there = Problem::from_files(here.files()).unwrap();
+        assert_eq!(there.digest, here.digest, "{}", here.id);
+        there.dir.clone_from(&here.dir);
+        assert_eq!(format!("{there:?}"), format!("{here:?}"));
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+#[test]
 fn the_digest_holds_every_file_of_the_definition() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("dgemm");

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{messages, outcome};
+use crate::{messages, outcome, run};
 
 /// The version of every schema in this crate.
 pub const VERSION: u16 = 1;
@@ -63,6 +63,9 @@ message!(messages::StageChanged, "stage_changed", |m| format!(
     "stage/{}/{}/{}",
     m.run, m.problem, m.step
 ));
+
+// It is written over where a later sitting has other settings.
+message!(run::RunSpec, "run_spec", |m| format!("run/{}", m.run));
 
 /// What travels: a version, a kind, an id and the message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,8 +2,8 @@
 //! the two be forgotten when the other is changed; nothing else does.
 
 use crate::{
-    Candidate, Compiled, MachineFacts, Message, Outcome, PolicyPublished, Rollout, StageChanged,
-    Task, Verified, decode, encode,
+    Candidate, Compiled, MachineFacts, Message, Outcome, PolicyPublished, Rollout, RunSpec,
+    StageChanged, Task, Verified, decode, encode,
 };
 
 /// Reads bytes as one kind of message; true if they are one. What can be read can be written and read again, and all else is
@@ -31,7 +31,7 @@ fn read<M: Message>(bytes: &[u8]) -> bool {
 /// # Panics
 /// Where the codec breaks what it promises: that is a find.
 pub fn fuzz_one(bytes: &[u8]) -> usize {
-    let kinds: [fn(&[u8]) -> bool; 9] = [
+    let kinds: [fn(&[u8]) -> bool; 10] = [
         read::<Task>,
         read::<Candidate>,
         read::<Rollout>,
@@ -41,6 +41,7 @@ pub fn fuzz_one(bytes: &[u8]) -> usize {
         read::<PolicyPublished>,
         read::<MachineFacts>,
         read::<StageChanged>,
+        read::<RunSpec>,
     ];
     kinds.iter().filter(|read| read(bytes)).count()
 }

@@ -139,6 +139,11 @@ impl CandidateId {
         Self(format!("{task}-c{sample}"))
     }
 
+    /// The measurement of this candidate after the end of its run.
+    pub fn final_one(&self) -> Self {
+        Self(format!("{self}-f"))
+    }
+
     /// The `n`-th repeated measurement of this candidate.
     pub fn remeasured(&self, n: u32) -> Self {
         Self(format!("{self}-m{n}"))

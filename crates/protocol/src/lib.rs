@@ -19,6 +19,7 @@ pub mod fuzz;
 pub mod ids;
 pub mod messages;
 pub mod outcome;
+pub mod run;
 pub mod schema;
 pub mod subjects;
 pub mod technique;
@@ -35,4 +36,5 @@ pub use outcome::{
     CandidateFault, Certificate, FaultClass, InfrastructureCause, Interval, Measurement, Outcome,
     StopReason, UnknownCause, Verdict,
 };
+pub use run::{ProblemFiles, RunSpec};
 pub use technique::{Technique, TechniqueSet};

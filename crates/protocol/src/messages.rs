@@ -144,6 +144,10 @@ pub struct CandidateRef {
     /// counts in no rate, group or stage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explorer: bool,
+    /// Is it measured after the end of its run, for a number to publish? Then it is certified, whatever the run's settings say
+    /// of second measurements.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finalist: bool,
 }
 
 /// A program to compile.
@@ -188,6 +192,9 @@ pub struct Compiled {
     pub vector_bits: Option<u32>,
     /// Digest of compiler, version and flags.
     pub toolchain: Digest,
+    /// Under which its outcome may be reused for equal programs of the run; messages of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Digest>,
     /// Seconds spent compiling.
     pub compile_seconds: f32,
 }

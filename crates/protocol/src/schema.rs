@@ -1,7 +1,7 @@
 //! JSON Schemas of every message, as kept in `schemas/`.
 
 use crate::codec::{Envelope, Message};
-use crate::{messages, outcome};
+use crate::{messages, outcome, run};
 
 /// File name and content of every schema, generated from the types.
 pub fn all() -> Vec<(String, serde_json::Value)> {
@@ -15,6 +15,7 @@ pub fn all() -> Vec<(String, serde_json::Value)> {
         one::<messages::PolicyPublished>(),
         one::<messages::StageChanged>(),
         one::<messages::MachineFacts>(),
+        one::<run::RunSpec>(),
     ]
 }
 

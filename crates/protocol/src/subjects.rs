@@ -20,24 +20,64 @@ fn token(text: &str) -> String {
     text.replace('.', "_")
 }
 
-/// Work for a generator of `policy` (`policy`, `schedule`, …).
-pub fn generate(policy: &str) -> String {
-    format!("fs.v1.work.generate.{}", token(policy))
+/// Work queues. Each has the work of all runs, and every message says in its subject whose it is: what a run still has in
+/// the queues can be counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Queue(String);
+
+impl Queue {
+    fn new(kind: &str, target: &str) -> Self {
+        Self(format!("fs.v1.work.{kind}.{}", token(target)))
+    }
+
+    /// For a generator of `policy` (`policy`, `schedule`, …).
+    pub fn generate(policy: &str) -> Self {
+        Self::new("generate", policy)
+    }
+
+    /// For a compiler of a machine class: objects are built for the processor they will be timed on.
+    pub fn compile(class: &MachineClass) -> Self {
+        Self::new("compile", class.as_str())
+    }
+
+    /// For a verifier of a machine class.
+    pub fn verify(class: &MachineClass) -> Self {
+        Self::new("verify", class.as_str())
+    }
+
+    /// For a timer of a machine class.
+    pub fn time(class: &MachineClass) -> Self {
+        Self::new("time", class.as_str())
+    }
+
+    /// Where a run publishes work for it.
+    pub fn of(&self, run: &RunId) -> String {
+        format!("{}.{}", self.0, token(run.as_str()))
+    }
+
+    /// What its workers take: the work of all runs.
+    pub fn all(&self) -> String {
+        format!("{}.*", self.0)
+    }
 }
 
-/// Work for a compiler of `target` (`cpu`).
-pub fn compile(target: &str) -> String {
-    format!("fs.v1.work.compile.{}", token(target))
+impl std::fmt::Display for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
 }
 
-/// Work for a verifier of `target`.
-pub fn verify(target: &str) -> String {
-    format!("fs.v1.work.verify.{}", token(target))
+/// Is this the subject of a run's work?
+pub fn is_work_of(subject: &str, run: &RunId) -> bool {
+    subject
+        .strip_prefix("fs.v1.work.")
+        .and_then(|rest| rest.rsplit_once('.'))
+        .is_some_and(|(queue, whose)| queue.contains('.') && whose == token(run.as_str()))
 }
 
-/// Work for a timer of a machine class.
-pub fn time(class: &MachineClass) -> String {
-    format!("fs.v1.work.time.{}", token(class.as_str()))
+/// All work of a run, in whatever queue.
+pub fn work_of(run: &RunId) -> String {
+    format!("fs.v1.work.*.*.{}", token(run.as_str()))
 }
 
 /// The outcome log of a run.

@@ -28,6 +28,7 @@ fn example_ref() -> CandidateRef {
         remeasures: None,
         machine_class: MachineClass::new("local").unwrap(),
         explorer: false,
+        finalist: false,
         task,
     }
 }
@@ -72,6 +73,7 @@ fn compiled() -> Compiled {
         techniques: "simd".parse().unwrap(),
         vector_bits: None,
         toolchain: Digest::of(b"gcc"),
+        key: None,
         compile_seconds: 0.0625,
     }
 }
@@ -190,6 +192,16 @@ fn golden_bytes_of_every_message() {
         },
     );
     golden(
+        "candidate_finalist",
+        &Candidate {
+            candidate: CandidateRef {
+                finalist: true,
+                ..example_ref()
+            },
+            source: "int x;".into(),
+        },
+    );
+    golden(
         "rollout",
         &Rollout {
             candidate: example_ref(),
@@ -205,6 +217,13 @@ fn golden_bytes_of_every_message() {
         "compiled_vector_bits",
         &Compiled {
             vector_bits: Some(512),
+            ..compiled()
+        },
+    );
+    golden(
+        "compiled_key",
+        &Compiled {
+            key: Some(Digest::of(b"key")),
             ..compiled()
         },
     );
@@ -284,6 +303,22 @@ fn golden_bytes_of_every_message() {
             cause: Some(UnknownCause::Panicked),
             detail: "the stage panicked".into(),
         }),
+    );
+    golden(
+        "run_spec",
+        &RunSpec {
+            run: example_ref().run,
+            version: "0.1.0 method 7".into(),
+            problem: ProblemFiles {
+                id: example_ref().problem,
+                definition: "title = \"dgemm\"".into(),
+                reference: "void dgemm(void) {}".into(),
+                baseline: None,
+                magnitude: Some("void dgemm_magnitude(void) {}".into()),
+            },
+            settings_json: "{}".into(),
+            machine_class: MachineClass::new("local").unwrap(),
+        },
     );
     golden(
         "policy_published",

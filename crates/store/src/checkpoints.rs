@@ -15,6 +15,8 @@ use crate::write::write;
 
 const MANIFEST: &str = "manifest.json";
 const META: &str = "meta.json";
+/// A step is saved anew less often than that.
+const ATTEMPTS_IN_A_TERM: u64 = 1 << 20;
 
 /// The checkpoints of one role, run by run.
 ///
@@ -25,6 +27,8 @@ const META: &str = "meta.json";
 pub struct Checkpoints {
     store: Store,
     role: String,
+    /// Attempts are numbered from here on.
+    first: u64,
 }
 
 /// A whole checkpoint, checked when it was found and again when a file is read.
@@ -34,6 +38,8 @@ pub struct Checkpoint {
     pub step: u64,
     /// The description it was saved with.
     pub meta: serde_json::Value,
+    /// By which [`Checkpoints::named`] finds it.
+    pub name: String,
     store: Store,
     folder: Path,
     files: BTreeMap<String, Entry>,
@@ -70,35 +76,60 @@ struct Attempt {
     folder: Path,
 }
 
+impl Attempt {
+    fn of(folder: Path) -> Option<Self> {
+        let name = folder.filename()?;
+        let (step, number) = name.split_once('.').unwrap_or((name, "0"));
+        Some(Self {
+            step: step.parse().ok()?,
+            number: number.parse().ok()?,
+            folder,
+        })
+    }
+}
+
 impl Checkpoints {
     /// The checkpoints of `role` (letters, digits, `-` and `_`).
     pub fn new(store: Store, role: &str) -> Self {
         Self {
             store,
             role: role.to_owned(),
+            first: 0,
+        }
+    }
+
+    /// Those of a role that more than one process may believe to have: with a term of its own, none writes into a folder of another one.
+    #[must_use]
+    pub fn in_term(self, term: u64) -> Self {
+        Self {
+            first: term.saturating_mul(ATTEMPTS_IN_A_TERM),
+            ..self
         }
     }
 
     /// Saves files and a description as the checkpoint of a step. When this returns, it is safe from a crash of the process or the machine.
+    /// Gives its name.
     pub async fn save<B: Into<Bytes>>(
         &self,
         run: &RunId,
         step: u64,
         files: impl IntoIterator<Item = (String, B)>,
         meta: serde_json::Value,
-    ) -> Result<(), Error> {
+    ) -> Result<String, Error> {
         let files: Vec<(String, Bytes)> = files.into_iter().map(|(n, b)| (n, b.into())).collect();
         check_names(&files)?;
         let earlier: Vec<Attempt> = self
             .attempts(run)
             .await?
             .into_iter()
-            .filter(|a| a.step == step)
+            .filter(|a| a.step == step && self.is_own(a))
             .collect();
-        let folder = match earlier.iter().map(|a| a.number).max() {
-            None => self.folder(run).join(format!("{step:020}")),
-            Some(last) => self.folder(run).join(format!("{step:020}.{}", last + 1)),
+        let last = earlier.iter().map(|a| a.number).max();
+        let name = match last.map_or(self.first, |last| last + 1) {
+            0 => format!("{step:020}"),
+            number => format!("{step:020}.{number}"),
         };
+        let folder = self.folder(run).join(name.as_str());
         let describe = |source| Error::Describe {
             place: self.store.place(&folder),
             source,
@@ -120,7 +151,21 @@ impl Checkpoints {
         for old in earlier {
             self.remove(&old).await?;
         }
-        Ok(())
+        Ok(name)
+    }
+
+    /// The checkpoint of this name.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where there is none, and what is said of damaged ones.
+    pub async fn named(&self, run: &RunId, name: &str) -> Result<Checkpoint, Error> {
+        let folder = self.folder(run).join(name);
+        match Attempt::of(folder.clone()) {
+            Some(attempt) => self.load(run, &attempt).await,
+            None => Err(Error::Missing {
+                place: self.store.place(&folder),
+            }),
+        }
     }
 
     /// The newest whole checkpoint of a run, if there is any.
@@ -152,6 +197,10 @@ impl Checkpoints {
         let mut whole = 0;
         let mut removed = Vec::new();
         for attempt in self.attempts(run).await?.into_iter().rev() {
+            // What a later term has made is not for this one to remove, nor to count.
+            if attempt.number >= self.first.saturating_add(ATTEMPTS_IN_A_TERM) {
+                continue;
+            }
             if whole >= n.max(1) || (whole > 0 && !self.looks_whole(run, &attempt).await?) {
                 self.remove(&attempt).await?;
                 removed.push(attempt.step);
@@ -160,6 +209,11 @@ impl Checkpoints {
             }
         }
         Ok(removed)
+    }
+
+    /// Was it made in this term? Those of others are not touched before they are old.
+    fn is_own(&self, attempt: &Attempt) -> bool {
+        (self.first..self.first.saturating_add(ATTEMPTS_IN_A_TERM)).contains(&attempt.number)
     }
 
     fn folder(&self, run: &RunId) -> Path {
@@ -181,15 +235,7 @@ impl Checkpoints {
         let mut attempts: Vec<Attempt> = listing
             .common_prefixes
             .into_iter()
-            .filter_map(|folder| {
-                let name = folder.filename()?;
-                let (step, number) = name.split_once('.').unwrap_or((name, "0"));
-                Some(Attempt {
-                    step: step.parse().ok()?,
-                    number: number.parse().ok()?,
-                    folder,
-                })
-            })
+            .filter_map(Attempt::of)
             .collect();
         attempts.sort();
         Ok(attempts)
@@ -235,6 +281,7 @@ impl Checkpoints {
         Ok(Checkpoint {
             step: attempt.step,
             meta,
+            name: attempt.folder.filename().unwrap_or_default().to_owned(),
             store: self.store.clone(),
             folder: attempt.folder.clone(),
             files,

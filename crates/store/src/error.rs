@@ -185,7 +185,7 @@ impl Error {
     }
 
     /// Is the thing itself gone or spoilt, and not the way to it?
-    pub(crate) fn is_loss(&self) -> bool {
+    pub fn is_loss(&self) -> bool {
         matches!(self, Error::Missing { .. } | Error::Damaged { .. })
     }
 }

@@ -1,4 +1,4 @@
-//! Logs and traces.
+//! Logs, traces, and where a node can be asked how it is.
 //!
 //! [`init`] sets up structured logs and, when an OTLP endpoint is configured,
 //! the export of traces. [`inject`], [`extract`], [`child_of`] and [`link`]
@@ -6,8 +6,8 @@
 //! that used its samples.
 //!
 //! This crate deliberately knows nothing of the bus, of runs or of roles, and
-//! it never decides what is worth recording. Metrics are no business of it: a
-//! run's numbers are in its folder, one line a step.
+//! it never decides what is worth recording: what is counted comes from whoever
+//! has an [`endpoint`]. A run's own numbers are in its folder, one line a step.
 //!
 //! Invariants:
 //! - without an endpoint nothing leaves the process and spans cost only what
@@ -15,6 +15,7 @@
 //! - a collector that is slow, wrong or gone never blocks the work: spans are
 //!   batched on a thread of their own and dropped when the queue is full.
 
+pub mod endpoint;
 mod init;
 mod propagation;
 

@@ -54,6 +54,7 @@ pub fn sample_of(task: &Task, sample: u32) -> CandidateRef {
         remeasures: None,
         machine_class: task.machine_class.clone(),
         explorer: task.explores(sample),
+        finalist: false,
     }
 }
 

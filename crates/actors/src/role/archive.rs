@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use flopsmith_archive::{Effect, Sqd};
 use flopsmith_bus::DeadLetter;
+use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     Candidate, CandidateId, CandidateRef, InfrastructureCause, Outcome, Purpose, StageChanged,
     Task, Verdict, subjects,
@@ -19,9 +20,11 @@ use tracing::Instrument;
 
 use super::Role;
 use crate::course::{Course, Job};
-use crate::dead::Work;
+use crate::dead::{Work, unreadable};
 use crate::error::Error;
-use crate::node::{Context, Decided};
+use crate::host::Decided;
+use crate::node::Context;
+use crate::office::{Head, Office};
 use crate::steps::Steps;
 use crate::trace::candidate_span;
 
@@ -74,6 +77,8 @@ impl Archive {
 struct Working {
     saved: Saved,
     steps: Steps,
+    /// Held by the only archive of the run.
+    office: Office,
     checkpoints: Checkpoints,
     /// Candidates whose measurement is being repeated.
     repeated: BTreeSet<CandidateId>,
@@ -103,18 +108,23 @@ impl Working {
 impl Role for Archive {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
-        let mut work = self.restore().await?;
+        let Some(office) = Office::of(&context, "archive", &stop).await? else {
+            return Ok(());
+        };
+        let mut work = self.restore(office).await?;
         self.elapsed.send_replace(work.elapsed());
         let mut log = context
+            .host
             .bus
             .log::<Outcome>(&subjects::outcome(&context.run), work.saved.sequence)
             .await?;
-        let mut dead = context.bus.dead_letters(0).await?;
+        let mut dead = context.host.bus.dead_letters(0).await?;
         let mut clock = tokio::time::interval(Duration::from_millis(500));
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
+                error = work.office.lost() => return Err(error),
                 next = log.next() => {
                     let (sequence, outcome) = next?;
                     let span = log.continue_trace(candidate_span!("archive", &outcome.candidate));
@@ -133,7 +143,7 @@ impl Role for Archive {
                 }
             }
         }
-        Ok(())
+        work.office.leave().await
     }
 }
 
@@ -233,6 +243,7 @@ impl Archive {
                         reason,
                     };
                     self.context
+                        .host
                         .bus
                         .publish(&subjects::stage(&self.context.run), &changed)
                         .await?;
@@ -251,14 +262,16 @@ impl Archive {
 
     async fn measure_again(&self, work: &mut Working, again: Candidate) -> Result<(), Error> {
         work.repeated.insert(again.candidate.id.clone());
-        let compile = subjects::compile("cpu");
-        self.context.bus.publish(&compile, &again).await?;
+        let compile = Queue::compile(&again.candidate.machine_class).of(&again.candidate.run);
+        self.context.host.bus.publish(&compile, &again).await?;
         Ok(())
     }
 
     async fn on_clock(&self, work: &mut Working) -> Result<(), Error> {
         if work.saved.course.finished() {
-            let waited = work.last_news.at.elapsed() > LAST_MEASUREMENTS;
+            // On a farm they may stand behind the work of others.
+            let waited = work.last_news.at.elapsed() > LAST_MEASUREMENTS
+                && self.left_elsewhere().await? == 0;
             if (work.repeated.is_empty() || waited) && !self.finished.is_cancelled() {
                 let bytes = rmp_serde::to_vec_named(&work.saved).map_err(|e| Error::Saved {
                     role: "archive",
@@ -266,7 +279,8 @@ impl Archive {
                 })?;
                 let meta =
                     serde_json::json!({ "elapsed_seconds": work.elapsed(), "finished": true });
-                work.checkpoints
+                let checkpoint = work
+                    .checkpoints
                     .save(
                         &self.context.run,
                         u64::MAX,
@@ -274,6 +288,7 @@ impl Archive {
                         meta,
                     )
                     .await?;
+                work.office.commit(Head { checkpoint }).await?;
                 self.finished.cancel();
             }
             return Ok(());
@@ -281,29 +296,52 @@ impl Archive {
         // A role that has a core is at work on what is missed, however long it takes.
         let idle = self
             .context
+            .host
             .cores
             .idle()
             .saturating_sub(work.last_news.idle);
         if idle.as_secs_f64() > self.context.settings.lost_after_seconds {
+            let left = self.left_elsewhere().await?;
+            if left > 0 {
+                tracing::warn!(
+                    left,
+                    "work of this run waits in the queues: is there a worker of its machine class?"
+                );
+                work.last_news = self.news();
+                return Ok(());
+            }
             self.give_up_lost(work).await?;
         }
         Ok(())
     }
 
+    /// Messages that other nodes have or may take. On a bus of its own a run has none: what its roles have not taken by then, they never will.
+    async fn left_elsewhere(&self) -> Result<u64, Error> {
+        if self.context.settings.nats.is_empty() {
+            return Ok(0);
+        }
+        Ok(self.context.host.bus.queued(&self.context.run).await?)
+    }
+
     fn news(&self) -> News {
         News {
             at: Instant::now(),
-            idle: self.context.cores.idle(),
+            idle: self.context.host.cores.idle(),
         }
     }
 
     /// Work that left its queue undone gets an outcome at once: the infrastructure's fault, never a reward.
     async fn on_dead_letter(&self, work: &Working, letter: &DeadLetter) -> Result<(), Error> {
-        let Some(dead) = Work::of(letter).filter(|dead| *dead.run() == self.context.run) else {
-            return Ok(());
+        let run = &self.context.run;
+        let (cause, samples) = match Work::of(letter) {
+            Some(dead) if dead.run() == run => (dead.cause(), dead.samples()),
+            Some(_) => return Ok(()),
+            None => (
+                InfrastructureCause::Bus,
+                unreadable(letter, run, &work.saved.tasks),
+            ),
         };
-        let cause = dead.cause();
-        for lost in dead.samples() {
+        for lost in samples {
             let candidate = &lost.candidate;
             let awaited = match candidate.purpose {
                 Purpose::Certify => work.repeated.contains(&candidate.id),
@@ -327,8 +365,10 @@ impl Archive {
                 vector_bits: lost.vector_bits,
                 verdict,
                 stage_seconds: lost.stage_seconds,
+                object: None,
+                key: lost.key.as_ref(),
             };
-            self.context.publish_outcome(decided).await?;
+            self.context.host.publish_outcome(decided).await?;
         }
         Ok(())
     }
@@ -357,8 +397,10 @@ impl Archive {
                     vector_bits: None,
                     verdict,
                     stage_seconds: [0.0; 3],
+                    object: None,
+                    key: None,
                 };
-                self.context.publish_outcome(decided).await?;
+                self.context.host.publish_outcome(decided).await?;
             }
         }
         Ok(())

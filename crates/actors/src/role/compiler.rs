@@ -1,6 +1,5 @@
 //! Compiler: candidate → compiled, or an outcome.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,19 +7,23 @@ use async_trait::async_trait;
 use flopsmith_bench::{Built, Failure};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_problem::Problem;
+use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateFault, Compiled, Digest, Outcome, TechniqueSet, Verdict, subjects,
+    Candidate, CandidateFault, CandidateId, Compiled, Digest, TechniqueSet, Verdict,
 };
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::error::Error;
+use crate::host::{Decided, Host};
 use crate::mishap::Mishap;
-use crate::node::{Context, Decided};
-use crate::results::{BuiltBefore, Known, Lookup, Results};
+use crate::node::Context;
+use crate::results::{BuiltBefore, Known, Lookup};
+use crate::runs::{Only, Runs};
 use crate::trace::candidate_span;
 
 /// What compiles: [`flopsmith_bench::Compiler`], and in tests what fails as they need it.
@@ -45,86 +48,82 @@ impl Stage for flopsmith_bench::Compiler {
     }
 }
 
+/// What candidates of one run are compiled with.
+pub struct Desk {
+    /// The run.
+    pub context: Arc<Context>,
+    /// What compiles.
+    pub stage: Arc<dyn Stage>,
+}
+
 /// Compiles candidates, one per core at a time.
 pub struct Compiler {
-    context: Arc<Context>,
-    stage: Arc<dyn Stage>,
-    results: Results,
+    host: Host,
+    desks: Arc<dyn Runs<Desk>>,
 }
 
 impl Compiler {
-    /// A compiler for the node's problem.
+    /// A compiler for one run.
     pub fn new<S: Stage>(context: Arc<Context>, stage: Arc<S>) -> Self {
-        Self {
-            context,
-            stage,
-            results: Results::default(),
-        }
+        let (host, run) = (context.host.clone(), context.run.clone());
+        let desk = Desk { context, stage };
+        Self::for_runs(host, Arc::new(Only::new(run, desk)))
+    }
+
+    /// A compiler for whatever runs have work for this node.
+    pub fn for_runs(host: Host, desks: Arc<dyn Runs<Desk>>) -> Self {
+        Self { host, desks }
     }
 }
 
-/// Twins of a program that is under way wait here for its outcome.
-type Parked = HashMap<Digest, Vec<(Instant, Delivery<Candidate>)>>;
+/// So many twins of programs that are under way wait here for their outcomes.
+const TWINS: usize = 64;
 
 /// A twin waits this long for the outcome of the program it equals.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn overdue(parked: &Parked) -> Vec<Digest> {
-    let late = |(since, _): &(Instant, _)| since.elapsed() > PATIENCE;
-    parked
-        .iter()
-        .filter(|(_, twins)| twins.iter().any(late))
-        .map(|(key, _)| key.clone())
-        .collect()
+/// A candidate and what is needed for it.
+struct Job {
+    delivery: Delivery<Candidate>,
+    desk: Arc<Desk>,
+    key: Digest,
 }
+
+type Running = FuturesUnordered<BoxFuture<'static, Result<(), Error>>>;
+/// Twins that wait, and for whom one did so for too long.
+type Parked = FuturesUnordered<BoxFuture<'static, (Job, Option<CandidateId>)>>;
 
 #[async_trait]
 impl Role for Compiler {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
-        let context = Arc::clone(&self.context);
-        let slots = context.cores.total() as usize * 2;
+        let slots = self.host.cores.total() as usize * 2;
         // Twins keep a slot each while they wait, so more are asked for than can run.
-        let mut worker: Worker<Candidate> = context
-            .worker(&subjects::compile("cpu"), slots + 64)
+        let mut worker: Worker<Candidate> = self
+            .host
+            .worker(
+                &Queue::compile(&self.host.machine_class).all(),
+                slots + TWINS,
+            )
             .await?;
-        let mut outcomes = context
-            .bus
-            .log::<Outcome>(&subjects::outcome(&context.run), 0)
-            .await?;
-        let mut patience = tokio::time::interval(Duration::from_secs(5));
+        let mut running = Running::new();
         let mut parked = Parked::new();
-        let mut running = FuturesUnordered::new();
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                outcome = outcomes.next() => {
-                    let (_, outcome) = outcome?;
-                    let key = context.key(&outcome.source, &outcome.candidate);
-                    self.results.note(&key, &outcome);
-                    for (_, twin) in parked.remove(&key).unwrap_or_default() {
-                        // What an outcome says of one does not always hold for its twin: look it up again.
-                        self.take(twin, &mut parked, &mut running).await?;
-                    }
-                }
-                // An outcome that never comes (its node is gone for good) must not hold its twins for ever.
-                _ = patience.tick(), if !parked.is_empty() => {
-                    for key in overdue(&parked) {
-                        self.results.give_up(&key);
-                        for (_, twin) in parked.remove(&key).unwrap_or_default() {
-                            self.take(twin, &mut parked, &mut running).await?;
-                        }
-                    }
-                }
                 Some(result) = running.next(), if !running.is_empty() => { let () = result?; }
+                Some((job, instead)) = parked.next(), if !parked.is_empty() => {
+                    // What an outcome says of one does not always hold for its twin: look it up again.
+                    self.look_up(job, instead.as_ref(), &stop, &mut running, &mut parked).await?;
+                }
                 delivery = worker.next(), if running.len() < slots => {
                     let Some(delivery) = delivery else { break };
-                    self.take(delivery, &mut parked, &mut running).await?;
+                    self.take(delivery, &stop, &mut running, &mut parked).await?;
                 }
             }
         }
-        for (_, twin) in parked.into_values().flatten() {
-            twin.retry(ErrorClass::Shutdown).await?;
+        while let Some((job, _)) = parked.next().await {
+            job.delivery.retry(ErrorClass::Shutdown).await?;
         }
         while let Some(result) = running.next().await {
             let () = result?;
@@ -133,17 +132,16 @@ impl Role for Compiler {
     }
 }
 
-type Running = FuturesUnordered<futures::future::BoxFuture<'static, Result<(), Error>>>;
-
 impl Compiler {
     async fn take(
         &self,
         delivery: Delivery<Candidate>,
-        parked: &mut Parked,
+        stop: &CancellationToken,
         running: &mut Running,
+        parked: &mut Parked,
     ) -> Result<(), Error> {
-        let candidate = &delivery.message().candidate;
-        if delivery.message().source.trim().is_empty() {
+        let message = delivery.message();
+        if message.source.trim().is_empty() {
             let verdict = Verdict::Rejected {
                 fault: CandidateFault::Format,
                 detail: "no program was found in the answer".into(),
@@ -153,36 +151,87 @@ impl Compiler {
                 vector_bits: None,
                 verdict,
             };
-            let span = span_of(&delivery);
-            return decide(&self.context, delivery, known)
-                .instrument(span)
-                .await;
+            return self.decide(delivery, known).await;
         }
-        let key = self.context.key(&delivery.message().source, candidate);
-        match self.results.look_up(&key, candidate) {
-            Lookup::Known(known) => {
+        match self.desks.of(&message.candidate.run).await {
+            Ok(desk) => {
+                let key = desk.context.key(&message.source, &message.candidate);
+                let job = Job {
+                    delivery,
+                    desk,
+                    key,
+                };
+                self.look_up(job, None, stop, running, parked).await
+            }
+            Err(mishap) => {
                 let span = span_of(&delivery);
-                decide(&self.context, delivery, *known)
+                let message = message.clone();
+                let decided = |verdict| undone(&message, verdict, None, 0.0);
+                self.host
+                    .give_up_or_retry("compile", delivery, mishap, decided)
                     .instrument(span)
                     .await
             }
-            Lookup::UnderWay => {
-                parked
-                    .entry(key)
-                    .or_default()
-                    .push((Instant::now(), delivery));
+        }
+    }
+
+    async fn look_up(
+        &self,
+        job: Job,
+        instead: Option<&CandidateId>,
+        stop: &CancellationToken,
+        running: &mut Running,
+        parked: &mut Parked,
+    ) -> Result<(), Error> {
+        let candidate = &job.delivery.message().candidate;
+        let results = &self.host.results;
+        let found = results.look_up(&job.key, candidate, instead).await;
+        let found = found.unwrap_or_else(|error| {
+            // At worst it is evaluated twice.
+            let error = crate::supervisor::words(&error);
+            tracing::warn!(candidate = %candidate.id, error, "what is known of the program cannot be read");
+            Lookup::New(None)
+        });
+        match found {
+            Lookup::Known(known) => self.decide(job.delivery, *known).await,
+            Lookup::UnderWay(holder) => {
+                let (results, stop) = (results.clone(), stop.clone());
+                parked.push(Box::pin(async move {
+                    let run = &job.desk.context.run;
+                    let deadline = tokio::time::Instant::now() + PATIENCE;
+                    let settled = tokio::select! {
+                        biased;
+                        () = stop.cancelled() => true,
+                        // What cannot be read is looked up anew, and dealt with there.
+                        settled = results.settled(run, &job.key, deadline) => settled.unwrap_or(true),
+                    };
+                    (job, (!settled).then_some(holder))
+                }));
                 Ok(())
             }
-            Lookup::New => {
-                let context = Arc::clone(&self.context);
-                let stage = Arc::clone(&self.stage);
-                let results = self.results.clone();
-                let span = span_of(&delivery);
-                let work = compile(context, stage, results, delivery, key);
+            Lookup::New(built) => {
+                let span = span_of(&job.delivery);
+                let work = compile(self.host.clone(), job, built);
                 running.push(Box::pin(work.instrument(span)));
                 Ok(())
             }
         }
+    }
+
+    /// Publishes what is known of a program without compiling it.
+    async fn decide(&self, delivery: Delivery<Candidate>, known: Known) -> Result<(), Error> {
+        let span = span_of(&delivery);
+        let message = delivery.message();
+        let decided = Decided {
+            techniques: known.techniques,
+            vector_bits: known.vector_bits,
+            ..undone(message, known.verdict, None, 0.0)
+        };
+        self.host
+            .publish_outcome(decided)
+            .instrument(span.clone())
+            .await?;
+        Ok(delivery.done().instrument(span).await?)
     }
 }
 
@@ -193,76 +242,59 @@ fn span_of(delivery: &Delivery<Candidate>) -> Span {
     delivery.continue_trace(span)
 }
 
-/// Publishes what is known of a program without compiling it.
-async fn decide(
-    context: &Context,
-    delivery: Delivery<Candidate>,
-    known: Known,
-) -> Result<(), Error> {
-    let message = delivery.message();
-    let decided = Decided {
+/// The outcome of a program that was not compiled.
+fn undone<'a>(
+    message: &'a Candidate,
+    verdict: Verdict,
+    key: Option<&'a Digest>,
+    seconds: f32,
+) -> Decided<'a> {
+    Decided {
         candidate: &message.candidate,
         source: &message.source,
-        techniques: known.techniques,
-        vector_bits: known.vector_bits,
-        verdict: known.verdict,
-        stage_seconds: [0.0; 3],
-    };
-    context.publish_outcome(decided).await?;
-    Ok(delivery.done().await?)
+        techniques: None,
+        vector_bits: None,
+        verdict,
+        stage_seconds: [seconds, 0.0, 0.0],
+        object: None,
+        key,
+    }
 }
 
-async fn compile(
-    context: Arc<Context>,
-    stage: Arc<dyn Stage>,
-    results: Results,
-    delivery: Delivery<Candidate>,
-    key: Digest,
-) -> Result<(), Error> {
+async fn compile(host: Host, job: Job, built: Option<BuiltBefore>) -> Result<(), Error> {
+    let Job {
+        delivery,
+        desk,
+        key,
+    } = job;
+    if let Some(before) = built {
+        return pass_on(&desk.context, delivery, before, key, 0.0).await;
+    }
     let mut took = 0.0;
     let message = delivery.message().clone();
-    if let Some(before) = results.built(&key, &message.candidate) {
-        return pass_on(&context, delivery, before, 0.0).await;
-    }
-    match build(&context, stage, &message, &mut took).await {
-        Ok((built, seconds)) => {
-            results.note_built(&key, built.clone());
-            pass_on(&context, delivery, built, seconds).await?;
-        }
-        Err(mishap) if mishap.try_again(delivery.failures() + 1, context.attempts) => {
-            tracing::warn!(verdict = ?mishap.verdict, candidate = %message.candidate.id, "compile stage failed; trying again");
-            results.give_up(&key);
-            delivery.retry(mishap.class).await?;
-        }
+    match build(&desk, &message, &mut took).await {
+        Ok((built, seconds)) => pass_on(&desk.context, delivery, built, key, seconds).await,
         Err(mishap) => {
-            let decided = Decided {
-                candidate: &message.candidate,
-                source: &message.source,
-                techniques: None,
-                vector_bits: None,
-                verdict: mishap.verdict,
-                stage_seconds: [took, 0.0, 0.0],
-            };
             Span::current().record("seconds", f64::from(took));
-            context.publish_outcome(decided).await?;
-            delivery.done().await?;
+            let decided = |verdict| undone(&message, verdict, Some(&key), took);
+            host.give_up_or_retry("compile", delivery, mishap, decided)
+                .await
         }
     }
-    Ok(())
 }
 
 /// Compiles on a thread for blocking work and stores the object. Gives the seconds of the stage as well; what it took with
 /// everything but waiting for a core is in `took` however it ends.
 async fn build(
-    context: &Context,
-    stage: Arc<dyn Stage>,
+    desk: &Desk,
     message: &Candidate,
     took: &mut f32,
 ) -> Result<(BuiltBefore, f32), Mishap> {
-    let lease = context.cores.one("compile").await;
+    let context = &desk.context;
+    let lease = context.host.cores.one("compile").await;
     let began = Instant::now();
     let work = {
-        let problem = Arc::clone(&context.problem);
+        let (stage, problem) = (Arc::clone(&desk.stage), Arc::clone(&context.problem));
         let (source, permitted) = (message.source.clone(), message.candidate.permitted);
         tokio::task::spawn_blocking(move || stage.compile(&problem, &source, permitted))
     };
@@ -271,7 +303,7 @@ async fn build(
     drop(lease);
     let built = built??;
     let stored = BuiltBefore {
-        object: context.store.put(built.object).await?,
+        object: context.host.store.put(built.object).await?,
         techniques: built.techniques,
         vector_bits: built.vector_bits,
     };
@@ -283,6 +315,7 @@ async fn pass_on(
     context: &Context,
     delivery: Delivery<Candidate>,
     built: BuiltBefore,
+    key: Digest,
     compile_seconds: f32,
 ) -> Result<(), Error> {
     let span = Span::current();
@@ -296,11 +329,12 @@ async fn pass_on(
         techniques: built.techniques,
         vector_bits: built.vector_bits,
         toolchain: context.toolchain.clone(),
+        key: Some(key),
         compile_seconds,
     };
-    context
-        .bus
-        .publish(&subjects::verify("cpu"), &compiled)
-        .await?;
+    let host = &context.host;
+    let candidate = &compiled.candidate;
+    let subject = Queue::verify(&candidate.machine_class).of(&candidate.run);
+    host.bus.publish(&subject, &compiled).await?;
     Ok(delivery.done().await?)
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
+use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     Candidate, CandidateId, CandidateRef, Digest, Outcome, PolicyPublished, PolicyVersion, Purpose,
     Rollout, Task, subjects,
@@ -44,10 +45,12 @@ impl Role for Generator {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
         let mut versions = context
+            .host
             .bus
             .log::<PolicyPublished>(&subjects::policy(&context.run), 0)
             .await?;
         let mut outcomes = context
+            .host
             .bus
             .log::<Outcome>(&subjects::outcome(&context.run), 0)
             .await?;
@@ -68,7 +71,8 @@ impl Role for Generator {
             newest = Some(self.take_up(last).await?);
         }
         let mut worker: Worker<Task> = context
-            .worker(&subjects::generate(self.policy), BATCH)
+            .host
+            .own_worker(&Queue::generate(self.policy).of(&context.run), BATCH)
             .await?;
         let mut held: Vec<Delivery<Task>> = Vec::new();
         loop {
@@ -145,7 +149,7 @@ impl Generator {
                 Err(error) => return Err(error),
             };
             // Read anew: a reader that stands in the middle does not know how far the log goes by now.
-            let mut versions = context.bus.log::<PolicyPublished>(&subject, 0).await?;
+            let mut versions = context.host.bus.log::<PolicyPublished>(&subject, 0).await?;
             let later = versions.replay().await?.into_iter().map(|(_, later)| later);
             match later.max_by_key(|later| later.version) {
                 Some(later) if later.version > published.version => published = later,
@@ -166,7 +170,7 @@ impl Generator {
     async fn answer(&mut self, deliveries: Vec<Delivery<Task>>) -> Result<(), Error> {
         let tasks: Vec<Task> = deliveries.iter().map(|d| d.message().clone()).collect();
         let spans: Vec<Span> = deliveries.iter().map(span_of).collect();
-        let lease = self.context.cores.all("generate").await;
+        let lease = self.context.host.cores.all("generate").await;
         let started = Instant::now();
         let answers = self.source.answer(&self.context.problem, &tasks).await?;
         // The tasks of a batch are answered together, so each took as long as all.
@@ -211,12 +215,17 @@ impl Generator {
         }
         // The rollout goes first: an outcome never waits for tokens that were lost.
         self.context
+            .host
             .bus
             .publish_many(&subjects::rollout(&task.run), &rollouts)
             .await?;
         self.context
+            .host
             .bus
-            .publish_many(&subjects::compile("cpu"), &candidates)
+            .publish_many(
+                &Queue::compile(&task.machine_class).of(&task.run),
+                &candidates,
+            )
             .await?;
         Ok(delivery.done().await?)
     }
@@ -249,5 +258,6 @@ pub(crate) fn candidate_ref(
         remeasures: None,
         machine_class: task.machine_class.clone(),
         explorer: task.explores(sample),
+        finalist: false,
     }
 }

@@ -19,6 +19,7 @@ use crate::credit::{StageBests, credit};
 use crate::error::Error;
 use crate::hall::Hall;
 use crate::node::Context;
+use crate::office::{Head, Office};
 use crate::settings::Settings;
 use crate::versions::{Told, Versions};
 
@@ -41,6 +42,8 @@ struct Working {
     /// The first step that was not trained before this start.
     first: u64,
     versions: Versions,
+    /// Held by the only learner of the run.
+    office: Office,
     checkpoints: Checkpoints,
     stage_bests: StageBests,
     hall: Hall,
@@ -65,12 +68,16 @@ impl Working {
 #[async_trait]
 impl Role for Learner {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
-        let mut work = self.restore().await?;
+        let Some(office) = Office::of(&self.context, "learner", &stop).await? else {
+            return Ok(());
+        };
+        let mut work = self.restore(office).await?;
         let mut batches = Batches::open(&self.context, work.first, SILENCE).await?;
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
+                error = work.office.lost() => return Err(error),
                 batch = batches.next() => {
                     let batch = batch?;
                     let span = tracing::info_span!(
@@ -81,18 +88,19 @@ impl Role for Learner {
                 }
             }
         }
-        Ok(())
+        work.office.leave().await
     }
 }
 
 impl Learner {
-    async fn restore(&self) -> Result<Working, Error> {
+    async fn restore(&self, office: Office) -> Result<Working, Error> {
         let context = &self.context;
-        let checkpoints = Checkpoints::new(context.store.clone(), "learner");
+        let checkpoints =
+            Checkpoints::new(context.host.store.clone(), "learner").in_term(office.term());
         let folder = context.settings.generator.model.clone();
         let config = config(&context.settings)?;
         let seed = context.settings.seed;
-        let latest = checkpoints.latest(&context.run).await?;
+        let latest = office.latest(&checkpoints, &context.run).await?;
         let mut files = Vec::new();
         let mut version = PolicyVersion(0);
         let mut done = None;
@@ -139,6 +147,7 @@ impl Learner {
             version,
             first: done.map_or(0, |s| s + 1),
             versions: Versions::open(context).await?,
+            office,
             checkpoints,
             stage_bests,
             hall,
@@ -185,7 +194,7 @@ impl Learner {
                 temperature: settings.generator.temperature,
             })
             .collect();
-        let lease = self.context.cores.all("learn").await;
+        let lease = self.context.host.cores.all("learn").await;
         let progress = work.seconds() / settings.budget_seconds.max(1e-3);
         let mut stage = work.stage.take().ok_or(Error::Thread("learner"))?;
         let (stage, report) = tokio::task::spawn_blocking(move || {
@@ -257,9 +266,11 @@ impl Learner {
             (StageBests::KEY): work.stage_bests,
             (Told::KEY): told,
         });
-        work.checkpoints
+        let checkpoint = work
+            .checkpoints
             .save(&self.context.run, step, files, meta)
             .await?;
+        work.office.commit(Head { checkpoint }).await?;
         work.checkpoints.keep(&self.context.run, 2).await?;
         Ok(())
     }

@@ -76,7 +76,7 @@ struct Logs {
 
 impl Logs {
     async fn open(context: &Context, from: &Places) -> Result<Self, Error> {
-        let (bus, run) = (&context.bus, &context.run);
+        let (bus, run) = (&context.host.bus, &context.run);
         Ok(Self {
             outcomes: bus.log(&subjects::outcome(run), from.outcomes).await?,
             versions: bus.log(&subjects::policy(run), from.versions).await?,

@@ -6,20 +6,24 @@
 //! samples are given up for lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use flopsmith_bench::{Failure, Limits, Purpose as Measure, State, Timed, environment};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{InfrastructureCause, Measurement, Purpose, Verdict, Verified, subjects};
+use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{InfrastructureCause, Measurement, Purpose, RunId, Verdict, Verified};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::error::Error;
+use crate::host::{Decided, Host};
 use crate::mishap::Mishap;
-use crate::node::{Context, Decided};
+use crate::node::Context;
+use crate::runs::{Only, Runs};
 use crate::settings::Standard;
 use crate::trace::candidate_span;
 
@@ -105,27 +109,50 @@ pub trait Layouts: Send + Sync + 'static {
     fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure>;
 }
 
-/// Times verified candidates, one after the other.
-pub struct Timer {
+/// What candidates of one run are timed with.
+pub struct Desk {
     context: Arc<Context>,
     stage: Arc<Mutex<dyn Stage>>,
     layouts: Option<Arc<dyn Layouts>>,
+    /// How long programs of this run have waited for a quiet machine.
+    waited: Mutex<Duration>,
 }
 
-impl Timer {
-    /// A timer with a running baseline.
+impl Desk {
+    /// A desk with a running baseline.
     pub fn new<S: Stage>(context: Arc<Context>, stage: Arc<Mutex<S>>) -> Self {
         Self {
             context,
             stage,
             layouts: None,
+            waited: Mutex::default(),
         }
     }
 
     /// Lets it certify, for which programs are built at several places.
+    #[must_use]
     pub fn with_layouts(mut self, layouts: Arc<dyn Layouts>) -> Self {
         self.layouts = Some(layouts);
         self
+    }
+}
+
+/// Times verified candidates, one after the other.
+pub struct Timer {
+    host: Host,
+    desks: Arc<dyn Runs<Desk>>,
+}
+
+impl Timer {
+    /// A timer for one run.
+    pub fn new(desk: Desk) -> Self {
+        let (host, run) = (desk.context.host.clone(), desk.context.run.clone());
+        Self::for_runs(host, Arc::new(Only::new(run, desk)))
+    }
+
+    /// A timer for whatever runs have work for this node.
+    pub fn for_runs(host: Host, desks: Arc<dyn Runs<Desk>>) -> Self {
+        Self { host, desks }
     }
 }
 
@@ -140,8 +167,8 @@ fn purpose(standard: Standard) -> Measure {
 #[async_trait]
 impl Role for Timer {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
-        let subject = subjects::time(&self.context.machine_class);
-        let mut worker: Worker<Verified> = self.context.worker(&subject, BATCH).await?;
+        let subject = Queue::time(&self.host.machine_class).all();
+        let mut worker: Worker<Verified> = self.host.worker(&subject, BATCH).await?;
         let mut batch: Vec<Delivery<Verified>> = Vec::new();
         loop {
             tokio::select! {
@@ -152,7 +179,7 @@ impl Role for Timer {
                     batch.push(delivery);
                 }
                 // With work in hand: begin once nobody compiles any more, or after a while.
-                () = self.context.cores.quiet(Duration::from_millis(15), Duration::from_secs(4)), if !batch.is_empty() => {
+                () = self.host.cores.quiet(Duration::from_millis(15), Duration::from_secs(4)), if !batch.is_empty() => {
                     self.time(std::mem::take(&mut batch), &stop).await?;
                 }
             }
@@ -164,39 +191,61 @@ impl Role for Timer {
     }
 }
 
+/// A program that is about to be timed: what it is timed with and its object, or why there is none.
+struct Held {
+    delivery: Delivery<Verified>,
+    desk: Result<Arc<Desk>, Mishap>,
+    object: Result<Bytes, Mishap>,
+}
+
 impl Timer {
+    /// Finds what the programs of a batch are timed with. Those of one run stand together: each has a baseline of its own.
+    async fn prepare(&self, mut batch: Vec<Delivery<Verified>>) -> Vec<Held> {
+        batch.sort_by(|a, b| run_of(a).cmp(run_of(b)));
+        let mut held = Vec::with_capacity(batch.len());
+        for delivery in batch {
+            let desk = self.desks.of(run_of(&delivery)).await;
+            let object = &delivery.message().compiled.object;
+            let object = self.host.store.get(object).await;
+            held.push(Held {
+                delivery,
+                desk,
+                object: object.map_err(Mishap::from),
+            });
+        }
+        held
+    }
+
     async fn time(
         &mut self,
         batch: Vec<Delivery<Verified>>,
         stop: &CancellationToken,
     ) -> Result<(), Error> {
-        let mut objects = Vec::with_capacity(batch.len());
-        for delivery in &batch {
-            let object = &delivery.message().compiled.object;
-            objects.push(self.context.store.get(object).await);
-        }
-        let mut lease = self.context.cores.all("time").await;
+        let held = self.prepare(batch).await;
+        let mut lease = self.host.cores.all("time").await;
         if !stop.is_cancelled() {
-            self.look(objects.len()).await;
+            look(&held).await;
         }
-        let mut rest = batch.into_iter().zip(objects);
-        while let Some((delivery, object)) = rest.next() {
-            if self.is_to_wait() && !stop.is_cancelled() {
+        let mut rest = held.into_iter();
+        while let Some(next) = rest.next() {
+            if let Ok(desk) = &next.desk
+                && desk.is_to_wait()
+                && !stop.is_cancelled()
+            {
                 drop(lease);
-                self.wait_until_quiet(stop).await;
-                lease = self.context.cores.all("time").await;
+                desk.wait_until_quiet(stop).await;
+                lease = self.host.cores.all("time").await;
             }
             if stop.is_cancelled() {
-                delivery.retry(ErrorClass::Shutdown).await?;
+                next.delivery.retry(ErrorClass::Shutdown).await?;
                 continue;
             }
-            let span = span_of(&delivery);
-            let object = object.map_err(Mishap::from);
-            let decided = self.decide(delivery, object).instrument(span).await;
+            let span = span_of(&next.delivery);
+            let decided = self.decide(next).instrument(span).await;
             if let Err(error) = decided {
                 // The role ends with it; the others are somebody else's at once.
-                for (delivery, _) in rest {
-                    delivery.retry(ErrorClass::Shutdown).await?;
+                for held in rest {
+                    held.delivery.retry(ErrorClass::Shutdown).await?;
                 }
                 return Err(error);
             }
@@ -205,20 +254,76 @@ impl Timer {
         Ok(())
     }
 
-    /// Counts and notes in the log what else goes on on the machine before a batch is timed. Our own roles have no core then, so whoever is at
-    /// work is a stranger. Nothing waits for it: floors forgive most of it, and what they do not is the quarantine's matter.
-    async fn look(&self, programs: usize) {
-        let stage = Arc::clone(&self.stage);
-        let looked = tokio::task::spawn_blocking(move || unharmed(&stage).look());
-        match looked.await {
-            Ok(Some(why)) => {
-                self.context.note_disturbed(programs);
-                tracing::warn!(programs, %why, "the machine is busy; numbers will be less certain");
+    /// Times one program and says what came of it; the cores are leased.
+    async fn decide(&self, held: Held) -> Result<(), Error> {
+        let Held {
+            delivery,
+            desk,
+            object,
+        } = held;
+        let message = delivery.message().clone();
+        let compiled = &message.compiled;
+        let started = Instant::now();
+        let measured = match (desk, object) {
+            (Ok(desk), Ok(object)) => desk.measure(&message, object).await,
+            (Err(mishap), _) | (_, Err(mishap)) => Err(mishap),
+        };
+        let seconds = started.elapsed().as_secs_f32();
+        Span::current().record("seconds", f64::from(seconds));
+        let decided = |verdict| Decided {
+            candidate: &compiled.candidate,
+            source: &compiled.source,
+            techniques: Some(compiled.techniques),
+            vector_bits: compiled.vector_bits,
+            verdict,
+            stage_seconds: [compiled.compile_seconds, message.verify_seconds, seconds],
+            object: Some(&compiled.object),
+            key: compiled.key.as_ref(),
+        };
+        match measured {
+            Ok(measurement) => {
+                let verdict = Verdict::Measured { measurement };
+                self.host.publish_outcome(decided(verdict)).await?;
+                Ok(delivery.done().await?)
             }
-            Ok(None) => tracing::info!(programs, "nobody else is at work on the timed cores"),
-            // The programs meet the same, and there it is dealt with.
-            Err(panic) => tracing::warn!(programs, %panic, "the machine could not be looked at"),
+            Err(mishap) => {
+                self.host
+                    .give_up_or_retry("time", delivery, mishap, decided)
+                    .await
+            }
         }
+    }
+}
+
+fn run_of(delivery: &Delivery<Verified>) -> &RunId {
+    &delivery.message().compiled.candidate.run
+}
+
+/// Counts and notes in the log what else goes on on the machine before a batch is timed. Our own roles have no core then, so whoever is at
+/// work is a stranger. Nothing waits for it: floors forgive most of it, and what they do not is the quarantine's matter.
+async fn look(batch: &[Held]) {
+    let desks: Vec<&Arc<Desk>> = batch.iter().flat_map(|held| &held.desk).collect();
+    // All look at the same cores.
+    let Some(first) = desks.first() else { return };
+    let programs = desks.len();
+    let stage = Arc::clone(&first.stage);
+    let looked = tokio::task::spawn_blocking(move || unharmed(&stage).look());
+    match looked.await {
+        Ok(Some(why)) => {
+            for desk in desks {
+                desk.context.note_disturbed(1);
+            }
+            tracing::warn!(programs, %why, "the machine is busy; numbers will be less certain");
+        }
+        Ok(None) => tracing::info!(programs, "nobody else is at work on the timed cores"),
+        // The programs meet the same, and there it is dealt with.
+        Err(panic) => tracing::warn!(programs, %panic, "the machine could not be looked at"),
+    }
+}
+
+impl Desk {
+    fn waited(&self) -> MutexGuard<'_, Duration> {
+        self.waited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_to_wait(&self) -> bool {
@@ -228,17 +333,21 @@ impl Timer {
 
     /// Waits for the end of a quarantine, but not for ever.
     async fn wait_until_quiet(&self, stop: &CancellationToken) {
-        let cores = &self.context.cores;
+        let cores = &self.context.host.cores;
         let _lease = cores.all(QUARANTINE).await;
         let limit = self.context.settings.evaluate.quarantine_limit_seconds;
         let limit = Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX);
+        let before = *self.waited();
+        let began = Instant::now();
         if let Some(why) = unharmed(&self.stage).standing().why() {
             tracing::warn!(%why, "the machine is not quiet; waiting until it is");
         }
         loop {
-            let left = limit.saturating_sub(cores.spent(QUARANTINE));
+            let waited = before + began.elapsed();
+            *self.waited() = waited;
+            let left = limit.saturating_sub(waited);
             if left.is_zero() {
-                let waited = cores.spent(QUARANTINE).as_secs_f64();
+                let waited = waited.as_secs_f64();
                 tracing::warn!(
                     waited,
                     "the machine does not become quiet; timing on it all the same"
@@ -269,56 +378,17 @@ impl Timer {
         }
     }
 
-    /// Times one program and says what came of it; the cores are leased.
-    async fn decide(
-        &self,
-        delivery: Delivery<Verified>,
-        object: Result<impl AsRef<[u8]> + Send + 'static, Mishap>,
-    ) -> Result<(), Error> {
-        let message = delivery.message();
-        let compiled = &message.compiled;
-        let started = std::time::Instant::now();
-        let measured = match object {
-            Ok(object) => self.measure(message, object).await,
-            Err(mishap) => Err(mishap),
-        };
-        let seconds = started.elapsed().as_secs_f32();
-        Span::current().record("seconds", f64::from(seconds));
-        let verdict = match measured {
-            Ok(measurement) => Verdict::Measured { measurement },
-            Err(mishap) if mishap.try_again(delivery.failures() + 1, self.context.attempts) => {
-                tracing::warn!(verdict = ?mishap.verdict, candidate = %compiled.candidate.id, "timing failed; trying again");
-                return Ok(delivery.retry(mishap.class).await?);
-            }
-            Err(mishap) => mishap.verdict,
-        };
-        let decided = Decided {
-            candidate: &compiled.candidate,
-            source: &compiled.source,
-            techniques: Some(compiled.techniques),
-            vector_bits: compiled.vector_bits,
-            verdict,
-            stage_seconds: [compiled.compile_seconds, message.verify_seconds, seconds],
-        };
-        self.context.publish_outcome(decided).await?;
-        Ok(delivery.done().await?)
-    }
-
     /// Measures on a thread for blocking work and keeps the raw samples.
-    async fn measure(
-        &self,
-        message: &Verified,
-        object: impl AsRef<[u8]> + Send + 'static,
-    ) -> Result<Measurement, Mishap> {
+    async fn measure(&self, message: &Verified, object: Bytes) -> Result<Measurement, Mishap> {
         let compiled = &message.compiled;
         let stage = Arc::clone(&self.stage);
         let certify = compiled.candidate.purpose == Purpose::Certify;
         let evaluate = &self.context.settings.evaluate;
-        let standard = purpose(if certify {
-            evaluate.again
-        } else {
-            evaluate.purpose
-        });
+        let standard = match (compiled.candidate.finalist, certify) {
+            (true, _) => Measure::Certify,
+            (false, true) => purpose(evaluate.again),
+            (false, false) => purpose(evaluate.purpose),
+        };
         let best = self.context.best_known();
         let seed = seed_of(&compiled.object.digest);
         let job = Job {
@@ -330,10 +400,10 @@ impl Timer {
             seed,
             best,
         };
-        let work = tokio::task::spawn_blocking(move || job.time(&stage, object.as_ref()));
+        let work = tokio::task::spawn_blocking(move || job.time(&stage, &object));
         let timed = work.await??;
         let mut measurement = timed.measurement;
-        measurement.samples = Some(self.context.store.put(timed.raw).await?);
+        measurement.samples = Some(self.context.host.store.put(timed.raw).await?);
         self.context.note_best(measurement.gflops);
         Ok(measurement)
     }

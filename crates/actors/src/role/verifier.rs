@@ -4,13 +4,14 @@
 //! is the last stage that may run beside others, and a slow one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
 use flopsmith_bench::{Checked, Failure, Report, Thoroughness};
 use flopsmith_bus::{Delivery, Worker};
-use flopsmith_protocol::{CandidateRef, Compiled, Purpose, Technique, Verified, subjects};
+use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{CandidateRef, Compiled, Purpose, Technique, Verified};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
@@ -18,8 +19,10 @@ use tracing::{Instrument, Span};
 
 use super::Role;
 use crate::error::Error;
+use crate::host::{Decided, Host};
 use crate::mishap::Mishap;
-use crate::node::{Context, Decided};
+use crate::node::Context;
+use crate::runs::{Only, Runs};
 use crate::trace::candidate_span;
 
 /// What verifies: [`flopsmith_bench::Verifier`], and in tests what fails as they need it.
@@ -57,36 +60,98 @@ impl LastLook for flopsmith_bench::Sanitizers {
     }
 }
 
-type Stages = Arc<Mutex<Vec<Box<dyn Stage>>>>;
-
-/// Verifies compiled candidates, one per core at a time.
-pub struct Verifier {
+/// What candidates of one run are verified with.
+pub struct Desk {
     context: Arc<Context>,
-    stages: Stages,
-    slots: usize,
+    /// Those that are at work are not among them.
+    stages: Mutex<Vec<Box<dyn Stage>>>,
+    /// One has come back.
+    back: Condvar,
     last_look: Option<Arc<dyn LastLook>>,
 }
 
-impl Verifier {
-    /// A verifier that runs as many jobs at once as it has stages.
+impl Desk {
+    /// A desk with these stages, each of which serves one job at a time: as many as the node has cores, or as its verifier has slots.
     pub fn new<S: Stage>(context: Arc<Context>, stages: Vec<S>) -> Self {
-        let slots = stages.len();
-        let stages: Vec<Box<dyn Stage>> = stages
-            .into_iter()
-            .map(|stage| Box::new(stage) as Box<dyn Stage>)
-            .collect();
+        let stages = stages.into_iter().map(|stage| Box::new(stage) as _);
         Self {
             context,
-            stages: Arc::new(Mutex::new(stages)),
-            slots,
+            stages: Mutex::new(stages.collect()),
+            back: Condvar::new(),
             last_look: None,
         }
     }
 
     /// Has programs that are about to become elites looked at once more.
+    #[must_use]
     pub fn with_last_look(mut self, last_look: Arc<dyn LastLook>) -> Self {
         self.last_look = Some(last_look);
         self
+    }
+
+    fn stages(&self) -> MutexGuard<'_, Vec<Box<dyn Stage>>> {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A stage that is free. There are as many as slots, but a role that failed may have left some at work.
+    fn take(&self) -> Box<dyn Stage> {
+        let mut stages = self.stages();
+        loop {
+            match stages.pop() {
+                Some(stage) => return stage,
+                None => {
+                    stages = self
+                        .back
+                        .wait(stages)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+
+    fn verify(
+        &self,
+        object: &[u8],
+        seed: u64,
+        thoroughness: Thoroughness,
+    ) -> Result<Report, Failure> {
+        let mut stage = self.take();
+        // A stage that panicked serves the next candidate as well: each has a process of its own, and the cases are only read.
+        let report = catch_unwind(AssertUnwindSafe(|| {
+            stage.verify(object, seed, thoroughness)
+        }));
+        self.stages().push(stage);
+        self.back.notify_one();
+        report.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+/// Verifies compiled candidates, one per core at a time.
+pub struct Verifier {
+    host: Host,
+    desks: Arc<dyn Runs<Desk>>,
+    slots: usize,
+}
+
+impl Verifier {
+    /// A verifier for one run, which runs as many jobs at once as its desk has stages.
+    pub fn new(desk: Desk) -> Self {
+        let (host, run) = (desk.context.host.clone(), desk.context.run.clone());
+        let slots = desk.stages().len();
+        Self {
+            slots,
+            host,
+            desks: Arc::new(Only::new(run, desk)),
+        }
+    }
+
+    /// A verifier for whatever runs have work for this node. Each desk has as many stages as the node has cores.
+    pub fn for_runs(host: Host, desks: Arc<dyn Runs<Desk>>) -> Self {
+        Self {
+            slots: host.cores.total() as usize,
+            host,
+            desks,
+        }
     }
 }
 
@@ -106,10 +171,8 @@ fn thoroughness(candidate: &CandidateRef) -> Thoroughness {
 #[async_trait]
 impl Role for Verifier {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
-        let mut worker: Worker<Compiled> = self
-            .context
-            .worker(&subjects::verify("cpu"), self.slots)
-            .await?;
+        let subject = Queue::verify(&self.host.machine_class).all();
+        let mut worker: Worker<Compiled> = self.host.worker(&subject, self.slots).await?;
         let mut running = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -119,12 +182,7 @@ impl Role for Verifier {
                 delivery = worker.next(), if running.len() < self.slots => {
                     let Some(delivery) = delivery else { break };
                     let span = span_of(&delivery);
-                    let last_look = self
-                        .last_look
-                        .clone()
-                        .filter(|_| is_about_to_be_elite(&delivery.message().candidate));
-                    let (context, stages) = (Arc::clone(&self.context), Arc::clone(&self.stages));
-                    let work = verify(context, stages, last_look, delivery);
+                    let work = verify(self.host.clone(), Arc::clone(&self.desks), delivery);
                     running.push(work.instrument(span));
                 }
             }
@@ -143,84 +201,67 @@ fn span_of(delivery: &Delivery<Compiled>) -> Span {
 }
 
 async fn verify(
-    context: Arc<Context>,
-    stages: Stages,
-    last_look: Option<Arc<dyn LastLook>>,
+    host: Host,
+    desks: Arc<dyn Runs<Desk>>,
     delivery: Delivery<Compiled>,
 ) -> Result<(), Error> {
     let message = delivery.message().clone();
     let mut seconds = 0.0;
-    match judge(&context, stages, last_look, &message, &mut seconds).await {
+    let judged = match desks.of(&message.candidate.run).await {
+        Ok(desk) => judge(desk, &message, &mut seconds).await,
+        Err(mishap) => Err(mishap),
+    };
+    match judged {
         Ok(report) => {
             Span::current().record("seconds", report.seconds);
             let verified = Verified {
                 worst_error_share: report.worst_error_share,
                 cases: report.cases,
                 verify_seconds: report.seconds as f32,
-                node: context.node.clone(),
+                node: host.node.clone(),
                 compiled: message,
             };
-            let class = &verified.compiled.candidate.machine_class;
-            context
-                .bus
-                .publish(&subjects::time(class), &verified)
-                .await?;
-            delivery.done().await?;
-        }
-        Err(mishap) if mishap.try_again(delivery.failures() + 1, context.attempts) => {
-            tracing::warn!(verdict = ?mishap.verdict, candidate = %message.candidate.id, "verify stage failed; trying again");
-            delivery.retry(mishap.class).await?;
+            let candidate = &verified.compiled.candidate;
+            let subject = Queue::time(&candidate.machine_class).of(&candidate.run);
+            host.bus.publish(&subject, &verified).await?;
+            Ok(delivery.done().await?)
         }
         Err(mishap) => {
-            let decided = Decided {
+            let decided = |verdict| Decided {
                 candidate: &message.candidate,
                 source: &message.source,
                 techniques: Some(message.techniques),
                 vector_bits: message.vector_bits,
-                verdict: mishap.verdict,
+                verdict,
                 stage_seconds: [message.compile_seconds, seconds, 0.0],
+                object: Some(&message.object),
+                key: message.key.as_ref(),
             };
-            context.publish_outcome(decided).await?;
-            delivery.done().await?;
+            host.give_up_or_retry("verify", delivery, mishap, decided)
+                .await
         }
     }
-    Ok(())
 }
 
 /// Reads the object and verifies it on a thread for blocking work; where that is wanted, the last look comes after it. What
 /// it took is in `seconds` however it ends.
-async fn judge(
-    context: &Context,
-    stages: Stages,
-    last_look: Option<Arc<dyn LastLook>>,
-    message: &Compiled,
-    seconds: &mut f32,
-) -> Result<Report, Mishap> {
-    let object = context.store.get(&message.object).await?;
-    let _lease = context.cores.one("verify").await;
+async fn judge(desk: Arc<Desk>, message: &Compiled, seconds: &mut f32) -> Result<Report, Mishap> {
+    let host = &desk.context.host;
+    let object = host.store.get(&message.object).await?;
+    let _lease = host.cores.one("verify").await;
     let seed = rand_seed();
     let thoroughness = thoroughness(&message.candidate);
     let began = Instant::now();
-    let work = tokio::task::spawn_blocking(move || {
-        let taken = stages
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .pop();
-        let mut stage = taken.expect("as many stages as slots");
-        // A stage that panicked serves the next candidate as well: each has a process of its own, and the cases are only read.
-        let report = catch_unwind(AssertUnwindSafe(|| {
-            stage.verify(&object, seed, thoroughness)
-        }));
-        stages
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .push(stage);
-        report.unwrap_or_else(|panic| resume_unwind(panic))
-    });
+    let work = {
+        let desk = Arc::clone(&desk);
+        tokio::task::spawn_blocking(move || desk.verify(&object, seed, thoroughness))
+    };
     let report = work.await;
     *seconds = began.elapsed().as_secs_f32();
     let mut report = report??;
-    if let Some(last_look) = last_look {
+    if is_about_to_be_elite(&message.candidate)
+        && let Some(last_look) = desk.last_look.clone()
+    {
         let source = message.source.clone();
         let openmp = message.techniques.contains(Technique::Openmp);
         let look = tokio::task::spawn_blocking(move || last_look.check(&source, openmp));

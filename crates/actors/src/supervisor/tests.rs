@@ -79,7 +79,7 @@ async fn who_leaves_last_is_told_to_stop_when_no_other_role_is_left() {
         // Started behind the others: once it runs, they do.
         let runs = Arc::new(AtomicUsize::new(0));
         let specs = specs.chain([spec(&runs, 0, false)]).collect();
-        let all = supervise(specs, quick(), CancellationToken::new())
+        let all = supervise(specs, quick(), never(), CancellationToken::new())
             .await
             .expect("starts");
         reached(&runs, 1).await;
@@ -118,7 +118,7 @@ async fn who_leaves_last_and_fails_while_the_node_stops_is_started_once_more() {
         factory,
     };
     let specs = vec![failing, spec(&runs, 0, false)];
-    let all = supervise(specs, quick(), CancellationToken::new())
+    let all = supervise(specs, quick(), never(), CancellationToken::new())
         .await
         .expect("starts");
     reached(&runs, 1).await;
@@ -131,7 +131,59 @@ fn quick() -> Limits {
         failures: 3,
         window: Duration::from_secs(60),
         backoff: Duration::from_millis(1),
+        outage: Duration::from_millis(1),
     }
+}
+
+/// Whoever fails is to blame.
+fn never() -> Excuse {
+    Arc::new(|| false)
+}
+
+#[tokio::test]
+async fn who_was_replaced_is_not_started_again_and_the_node_ends() {
+    struct Replaced(Arc<AtomicUsize>);
+    #[async_trait]
+    impl Role for Replaced {
+        async fn run(&mut self, _: CancellationToken) -> Result<(), Error> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Err(Error::Replaced)
+        }
+    }
+    let (runs, other) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+    let counted = Arc::clone(&runs);
+    let factory: Factory = Arc::new(move || {
+        let runs = Arc::clone(&counted);
+        Box::pin(async move { Ok(Box::new(Replaced(runs)) as Box<dyn Role>) })
+    });
+    let replaced = Spec {
+        name: "archive",
+        factory,
+    };
+    let specs = vec![spec(&other, 0, false), replaced];
+    let mut all = supervise(specs, quick(), never(), CancellationToken::new())
+        .await
+        .expect("starts");
+    let Standing::Failed(why) = all.wait().await else {
+        panic!("it cannot go on");
+    };
+    assert!(why.contains("the archive was replaced"), "{why}");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn what_fails_while_the_bus_is_away_is_started_again_for_as_long_as_it_takes() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let limits = quick();
+    let seen = Arc::clone(&runs);
+    // It comes back after far more failures than a role may have.
+    let excuse: Excuse = Arc::new(move || seen.load(Ordering::SeqCst) < 40);
+    let specs = vec![spec(&runs, 41, false)];
+    let all = supervise(specs, limits, excuse, CancellationToken::new())
+        .await
+        .expect("starts");
+    reached(&runs, 42).await;
+    assert_eq!(all.close(Duration::from_secs(10)).await, Standing::Drained);
 }
 
 async fn reached(runs: &AtomicUsize, count: usize) {
@@ -151,6 +203,7 @@ async fn a_failed_role_is_started_again_and_drains() {
         let all = supervise(
             vec![spec(&runs, 2, panic)],
             quick(),
+            never(),
             CancellationToken::new(),
         )
         .await
@@ -167,6 +220,7 @@ async fn a_role_that_fails_too_often_ends_the_node_with_its_last_words() {
     let mut all = supervise(
         vec![spec(&runs, usize::MAX, false), spec(&other, 0, false)],
         quick(),
+        never(),
         CancellationToken::new(),
     )
     .await

@@ -7,6 +7,7 @@ use flopsmith_actors::Settings;
 use flopsmith_actors::course::Job;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_bus::{RunSetup, WorkerOptions};
+use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, CandidateRef, Compiled, Digest, InfrastructureCause, Outcome, Purpose,
     RunId, Task, TechniqueSet, Verdict, Verified, subjects,
@@ -65,12 +66,12 @@ async fn each_missing_sample_gets_one_outcome_and_no_known_one_does() {
 async fn nothing_is_lost_while_a_role_is_at_work() {
     let world = World::new().await;
     let context = world.context(impatient());
-    let lease = context.cores.one("generate").await;
+    let lease = context.host.cores.one("generate").await;
     let finished = CancellationToken::new();
     let working = start(Archive::new(context, Job::Search, finished.clone()));
     let mut queue = world
         .bus
-        .worker::<Task>(WorkerOptions::new(subjects::generate("schedule"), 2))
+        .worker::<Task>(WorkerOptions::new(Queue::generate("schedule").all(), 2))
         .await
         .unwrap();
     // Held, as by a generator that takes long.
@@ -139,7 +140,10 @@ async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() 
     );
     let mut queue = world
         .bus
-        .worker::<Candidate>(WorkerOptions::new(subjects::compile("cpu"), 1))
+        .worker::<Candidate>(WorkerOptions::new(
+            Queue::compile(&machine_class()).all(),
+            1,
+        ))
         .await
         .unwrap();
     let again = soon(queue.next()).await.unwrap();
@@ -198,7 +202,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
     let working = start(archive);
     let mut queue = world
         .bus
-        .worker::<Task>(WorkerOptions::new(subjects::generate("schedule"), 2))
+        .worker::<Task>(WorkerOptions::new(Queue::generate("schedule").all(), 2))
         .await
         .unwrap();
     for _ in 0..2 {
@@ -221,7 +225,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
         ..candidate(0, 1, 1, Purpose::Search)
     };
     let programs = [program(foreign), program(of(0))];
-    let compile = subjects::compile("cpu");
+    let compile = Queue::compile(&machine_class());
     world.bury(&compile, &programs, "it kills compilers").await;
     let verified = Verified {
         compiled: Compiled {
@@ -234,6 +238,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
             techniques: TechniqueSet::all(),
             vector_bits: Some(256),
             toolchain: Digest::of(b"gcc"),
+            key: None,
             compile_seconds: 0.5,
         },
         worst_error_share: 0.0,
@@ -241,7 +246,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
         verify_seconds: 0.25,
         node: node_id(),
     };
-    let time = subjects::time(&machine_class());
+    let time = Queue::time(&machine_class());
     world.bury(&time, &[verified], "it kills timers").await;
     // With them the only step is complete, and the run over.
     soon(finished.cancelled()).await;

@@ -8,12 +8,13 @@ use flopsmith_actors::answer::{Answer, Sampled, Source};
 use flopsmith_actors::role::generator::Generator;
 use flopsmith_actors::versions::Versions;
 use flopsmith_problem::Problem;
+use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, InfrastructureCause, Outcome, PolicyPublished, PolicyVersion, Purpose,
     Rollout, Task, subjects,
 };
 use flopsmith_store::Store;
-use flopsmith_test_support::{infrastructure, outcome, run_id, wrong};
+use flopsmith_test_support::{infrastructure, machine_class, outcome, run_id, wrong};
 use tokio::sync::Semaphore;
 
 use crate::{World, candidate, settings, soon, start, task};
@@ -110,7 +111,7 @@ async fn a_generator_that_is_started_again_hears_the_past_and_takes_the_newest_v
         min_policy: PolicyVersion(5),
         ..task(61, 0, Purpose::Train)
     };
-    let queue = subjects::generate("policy");
+    let queue = Queue::generate("policy").of(&run_id());
     world.bus.publish(&queue, &waiting).await.unwrap();
 
     let source = Witness::new(&world.store, 10);
@@ -119,7 +120,7 @@ async fn a_generator_that_is_started_again_hears_the_past_and_takes_the_newest_v
     let mut candidates = world
         .bus
         .worker::<Candidate>(flopsmith_bus::WorkerOptions::new(
-            subjects::compile("cpu"),
+            Queue::compile(&machine_class()).all(),
             2,
         ))
         .await

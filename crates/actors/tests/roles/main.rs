@@ -8,8 +8,10 @@
 mod archive;
 mod generator;
 mod learner;
+mod office;
 mod quarantine;
 mod recorder;
+mod runs;
 mod stages;
 
 use std::path::Path;
@@ -19,12 +21,13 @@ use std::time::Duration;
 use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::Role;
 use flopsmith_actors::settings::GeneratorKind;
-use flopsmith_actors::{Cores, Error, Settings};
+use flopsmith_actors::{Cores, Error, Host, Settings};
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions, WorkerOptions};
 use flopsmith_problem::Problem;
+use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{CandidateRef, Digest, Message, Purpose, Task};
 use flopsmith_store::Store;
-use flopsmith_test_support::{node_id, run_id, sample_of};
+use flopsmith_test_support::{machine_class, node_id, run_id, sample_of};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -67,21 +70,24 @@ impl World {
             run: run_id(),
             settings,
             folder: self.folder.path().to_owned(),
-            node: node_id(),
             problem: Arc::new(Problem::load(&problem).unwrap()),
             toolchain: Digest::of(b"gcc"),
-            bus: self.bus.clone(),
-            store: self.store.clone(),
-            cores: Cores::new(2),
+            host: self.host(),
         })
-        .unwrap()
+    }
+
+    /// A node.
+    fn host(&self) -> Host {
+        let (bus, store) = (self.bus.clone(), self.store.clone());
+        Host::new(node_id(), machine_class(), bus, store, Cores::new(2))
     }
 
     /// Puts messages into a queue, and lets somebody take each who can do nothing with it.
-    async fn bury<M: Message + Send + 'static>(&self, subject: &str, messages: &[M], reason: &str) {
-        let options = WorkerOptions::new(subject, 1);
+    async fn bury<M: Message + Send + 'static>(&self, queue: &Queue, messages: &[M], reason: &str) {
+        let options = WorkerOptions::new(queue.all(), 1);
+        let subject = queue.of(&run_id());
         let mut queue = self.bus.worker::<M>(options).await.unwrap();
-        self.bus.publish_many(subject, messages).await.unwrap();
+        self.bus.publish_many(&subject, messages).await.unwrap();
         for _ in messages {
             let delivery = soon(queue.next()).await.unwrap();
             delivery.dead(reason).await.unwrap();

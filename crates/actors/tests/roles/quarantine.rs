@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flopsmith_actors::Settings;
-use flopsmith_actors::role::timer::{QUARANTINE, Stage, Timer};
+use flopsmith_actors::role::timer::{Desk, QUARANTINE, Stage, Timer};
 use flopsmith_bench::{Failure, Purpose as Measure, State, Timed, Why};
-use flopsmith_protocol::{Compiled, Digest, Purpose, TechniqueSet, Verified, subjects};
-use flopsmith_test_support::{Measured, machine_class, node_id};
+use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{Compiled, Digest, Purpose, TechniqueSet, Verified};
+use flopsmith_test_support::{Measured, machine_class, node_id, run_id};
 
 use crate::stages::verdicts;
 use crate::{World, candidate, settings, start};
@@ -94,6 +95,7 @@ async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>
                 techniques: TechniqueSet::EMPTY,
                 vector_bits: None,
                 toolchain: Digest::of(b"gcc"),
+                key: None,
                 compile_seconds: 0.0,
             },
             worst_error_share: 0.0,
@@ -102,7 +104,7 @@ async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>
             node: node_id(),
         })
         .collect();
-    let subject = subjects::time(&machine_class());
+    let subject = Queue::time(&machine_class()).of(&run_id());
     world.bus.publish_many(&subject, &jobs).await.unwrap();
     let asked = Asked::default();
     let looks = Asked::default();
@@ -113,17 +115,15 @@ async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>
         canaries,
     };
     let context = world.context(settings);
-    let working = start(Timer::new(
-        Arc::clone(&context),
-        Arc::new(Mutex::new(stage)),
-    ));
+    let desk = Desk::new(Arc::clone(&context), Arc::new(Mutex::new(stage)));
+    let working = start(Timer::new(desk));
     let verdicts = verdicts(&world, 3).await;
     assert!(verdicts.values().all(|v| v.kind() == "measured"));
     working.end().await.unwrap();
     assert_eq!(looks.lock().unwrap().first(), Some(&"before"));
     assert_eq!(context.disturbed(), 3);
     let asked = asked.lock().unwrap().clone();
-    (asked, context.cores.spent(QUARANTINE))
+    (asked, context.host.cores.spent(QUARANTINE))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use flopsmith_actors::node::Context;
 use flopsmith_actors::role::recorder::{DeadLine, Progress, Recorder, StepLine, files};
+use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{Candidate, CandidateRef, Outcome, Purpose, RunId, subjects};
-use flopsmith_test_support::{outcome, run_id, wrong};
+use flopsmith_test_support::{machine_class, outcome, run_id, wrong};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
@@ -85,8 +86,8 @@ async fn what_nobody_could_work_off_is_written_once_with_the_reason() {
         candidate,
         source: "int x;".into(),
     });
-    let subject = subjects::compile("cpu");
-    world.bury(&subject, &programs, "it kills compilers").await;
+    let queue = Queue::compile(&machine_class());
+    world.bury(&queue, &programs, "it kills compilers").await;
     for _ in 0..2 {
         let (progress, _) = watch::channel(Progress::default());
         let recorder = Recorder::new(Arc::clone(&context), progress);
@@ -96,7 +97,7 @@ async fn what_nobody_could_work_off_is_written_once_with_the_reason() {
     let expected = DeadLine {
         sequence: 2,
         id: Some("r-s0-g0-c1".into()),
-        subject,
+        subject: queue.of(&run_id()),
         reason: "it kills compilers".into(),
         attempts: 1,
     };

@@ -11,6 +11,7 @@ use flopsmith_actors::settings::Standard;
 use flopsmith_bench::{Built, Checked, Failure, Purpose as Measure, Report, Thoroughness, Timed};
 use flopsmith_bus::WorkerOptions;
 use flopsmith_problem::Problem;
+use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, CandidateFault, Compiled, Digest, InfrastructureCause, Outcome,
     Purpose, TechniqueSet, Verdict, Verified, subjects,
@@ -87,6 +88,7 @@ async fn compiled(world: &World) -> [Compiled; 3] {
         techniques: TechniqueSet::EMPTY,
         vector_bits: None,
         toolchain: Digest::of(b"gcc"),
+        key: None,
         compile_seconds: 0.0,
     })
 }
@@ -125,14 +127,17 @@ async fn all_well(world: &World, working: Working) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_verifier_outlives_objects_that_are_lost_and_programs_it_cannot_digest() {
     let world = World::new().await;
-    let subject = subjects::verify("cpu");
+    let subject = Queue::verify(&machine_class()).of(&run_id());
     let jobs = compiled(&world).await;
     world.bus.publish_many(&subject, &jobs).await.unwrap();
-    let working = start(Verifier::new(world.context(settings()), vec![Fake, Fake]));
+    let working = start(Verifier::new(verifier::Desk::new(
+        world.context(settings()),
+        vec![Fake, Fake],
+    )));
     let verdicts = verdicts(&world, 2).await;
     says(&verdicts["r-s0-g0-c0"], "store", "is not there");
     says(&verdicts["r-s0-g0-c1"], "unknown", "indigestible");
-    let subject = subjects::time(&machine_class());
+    let subject = Queue::time(&machine_class()).of(&run_id());
     let mut queue = world
         .bus
         .worker::<Verified>(WorkerOptions::new(subject, 1))
@@ -147,7 +152,7 @@ async fn a_verifier_outlives_objects_that_are_lost_and_programs_it_cannot_digest
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timer_measures_the_rest_of_a_batch() {
     let world = World::new().await;
-    let subject = subjects::time(&machine_class());
+    let subject = Queue::time(&machine_class()).of(&run_id());
     let jobs = compiled(&world).await.map(|compiled| Verified {
         compiled,
         worst_error_share: 0.0,
@@ -157,7 +162,10 @@ async fn a_timer_measures_the_rest_of_a_batch() {
     });
     world.bus.publish_many(&subject, &jobs).await.unwrap();
     let stage = Arc::new(Mutex::new(Fake));
-    let working = start(Timer::new(world.context(settings()), stage));
+    let working = start(Timer::new(timer::Desk::new(
+        world.context(settings()),
+        stage,
+    )));
     let verdicts = verdicts(&world, 3).await;
     says(&verdicts["r-s0-g0-c0"], "store", "is not there");
     says(&verdicts["r-s0-g0-c1"], "unknown", "indigestible");
@@ -171,7 +179,7 @@ async fn a_compiler_outlives_a_full_store_and_programs_it_cannot_digest() {
     // A file where the artifacts' folder should be: nothing can be put.
     let artifacts = world.folder.path().join("store/artifacts");
     std::fs::write(artifacts, b"").unwrap();
-    let subject = subjects::compile("cpu");
+    let subject = Queue::compile(&machine_class()).of(&run_id());
     let jobs = [(0, "good"), (1, "poison")].map(|(sample, source)| Candidate {
         candidate: candidate(0, 0, sample, Purpose::Search),
         source: source.to_owned(),
@@ -203,11 +211,11 @@ async fn only_what_is_about_to_be_an_elite_is_looked_at_once_more() {
         ..first.clone()
     };
     let id = again.candidate.id.to_string();
-    let subject = subjects::verify("cpu");
+    let subject = Queue::verify(&machine_class()).of(&run_id());
     let jobs = [first, again];
     world.bus.publish_many(&subject, &jobs).await.unwrap();
-    let verifier = Verifier::new(world.context(settings()), vec![Fake]);
-    let working = start(verifier.with_last_look(Arc::new(Suspicious)));
+    let desk = verifier::Desk::new(world.context(settings()), vec![Fake]);
+    let working = start(Verifier::new(desk.with_last_look(Arc::new(Suspicious))));
     let verdicts = verdicts(&world, 1).await;
     assert_eq!(verdicts[&id].kind(), "undefined_behaviour");
     the_first_is_passed_on(&world).await;
@@ -216,7 +224,7 @@ async fn only_what_is_about_to_be_an_elite_is_looked_at_once_more() {
 
 /// What is measured for the first time is passed on to be timed.
 async fn the_first_is_passed_on(world: &World) {
-    let subject = subjects::time(&machine_class());
+    let subject = Queue::time(&machine_class()).of(&run_id());
     let options = WorkerOptions::new(subject, 2);
     let mut queue = world.bus.worker::<Verified>(options).await.unwrap();
     let passed = soon(queue.next()).await.unwrap();
@@ -281,14 +289,14 @@ async fn asked_for(again: Standard) -> Vec<String> {
         verify_seconds: 0.0,
         node: node_id(),
     });
-    let subject = subjects::time(&machine_class());
+    let subject = Queue::time(&machine_class()).of(&run_id());
     world.bus.publish_many(&subject, &jobs).await.unwrap();
     let mut settings = settings();
     settings.evaluate.again = again;
     let asked = Arc::new(Mutex::new(Vec::new()));
     let stage = Arc::new(Mutex::new(Rough(Arc::clone(&asked))));
-    let timer = Timer::new(world.context(settings), stage).with_layouts(Arc::new(Places));
-    let working = start(timer);
+    let desk = timer::Desk::new(world.context(settings), stage);
+    let working = start(Timer::new(desk.with_layouts(Arc::new(Places))));
     let verdicts = verdicts(&world, 2).await;
     assert!(verdicts.values().all(|v| v.kind() == "measured"));
     all_well(&world, working).await;
@@ -332,10 +340,13 @@ async fn what_is_measured_once_more_is_verified_in_full() {
         ..first.clone()
     };
     let id = again.candidate.id.to_string();
-    let subject = subjects::verify("cpu");
+    let subject = Queue::verify(&machine_class()).of(&run_id());
     let jobs = [first, again];
     world.bus.publish_many(&subject, &jobs).await.unwrap();
-    let working = start(Verifier::new(world.context(settings()), vec![Thorough]));
+    let working = start(Verifier::new(verifier::Desk::new(
+        world.context(settings()),
+        vec![Thorough],
+    )));
     let verdicts = verdicts(&world, 1).await;
     assert_eq!(verdicts[&id].kind(), "wrong_result");
     the_first_is_passed_on(&world).await;
@@ -394,12 +405,15 @@ async fn a_stage_that_ran_out_of_something_is_left_alone_for_longer() {
             ..template.clone()
         });
     }
-    let subject = subjects::verify("cpu");
+    let subject = Queue::verify(&machine_class()).of(&run_id());
     world.bus.publish_many(&subject, &jobs).await.unwrap();
     let asked = Arc::new(Mutex::new(Asked::new()));
     let stage = Starved(Arc::clone(&asked));
-    let working = start(Verifier::new(world.context(settings()), vec![stage]));
-    let subject = subjects::time(&machine_class());
+    let working = start(Verifier::new(verifier::Desk::new(
+        world.context(settings()),
+        vec![stage],
+    )));
+    let subject = Queue::time(&machine_class()).of(&run_id());
     let mut queue = world
         .bus
         .worker::<Verified>(WorkerOptions::new(subject, 2))

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 /// No wait in these tests is longer.
 const LIMIT: Duration = Duration::from_secs(20);
 
-const COMPILE: &str = "fs.v1.work.compile.cpu";
+const COMPILE: &str = "fs.v1.work.compile.local";
 const OUTCOME: &str = "fs.v1.outcome.r1";
 
 /// A message of the tests' own, so that they do not change with the protocol.

@@ -11,7 +11,7 @@ Examples:
   flopsmith dead list --run dgemm-2 --format json
   flopsmith dead show 3 --nats nats://bus:4222
   flopsmith dead retry 3 4 7
-  flopsmith dead retry --all --queue fs.v1.work.compile.cpu";
+  flopsmith dead retry --all --queue fs.v1.work.compile.local";
 
 /// `flopsmith dead`.
 #[derive(Debug, Subcommand)]
@@ -71,6 +71,7 @@ pub struct Where {
         long,
         value_name = "URL",
         env = "FLOPSMITH_NATS",
+        hide_env_values = true,
         conflicts_with = "run"
     )]
     pub nats: Option<String>,

@@ -98,7 +98,11 @@ async fn wanted(bus: &Bus, place: &Where) -> Result<Vec<DeadLetter>> {
     let mut all = Vec::new();
     while letters.pending() > 0 {
         let letter = letters.next().await?;
-        if place.queue.as_ref().is_none_or(|q| *q == letter.subject) {
+        if place
+            .queue
+            .as_ref()
+            .is_none_or(|q| is_of(q, &letter.subject))
+        {
             all.push(letter);
         }
     }
@@ -219,4 +223,11 @@ async fn retry(bus: &Bus, place: &Where, numbers: &[u64]) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::from(code))
+}
+
+/// A queue has a subject for each run.
+fn is_of(queue: &str, subject: &str) -> bool {
+    subject
+        .strip_prefix(queue)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::args::{Args, Command};
 
 mod bench;
+mod cluster;
 mod configuration;
 #[cfg(feature = "torch")]
 mod corpus_best;
@@ -22,6 +23,7 @@ mod search;
 #[cfg(feature = "torch")]
 mod sft;
 mod train;
+mod worker;
 
 /// Does what was asked.
 pub fn execute(args: Args) -> Result<ExitCode> {
@@ -36,6 +38,14 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         Command::Bench(a) => {
             let _guard = log.start(None)?;
             bench::run(&a)
+        }
+        Command::Cluster(a) => {
+            let _guard = log.start(None)?;
+            cluster::run(&a)
+        }
+        Command::Worker(a) => {
+            let _guard = log.start(None)?;
+            worker::run(&a)
         }
         Command::Runs(a) => runs::run(&a),
         Command::Report(a) => report::run(&a),

@@ -53,7 +53,9 @@ fn gather(folder: &Path) -> Result<RunReport> {
     let summary = summary::summarise(&name, folder, &facts)?;
     let outcomes = summary::outcomes(folder)?;
     let settings_text = std::fs::read_to_string(folder.join("config.toml")).unwrap_or_default();
-    let settings = config::parse(&settings_text, "config.toml", &[])?;
+    let mut settings = config::parse(&settings_text, "config.toml", &[])?;
+    // A report is passed on.
+    settings.nats = flopsmith_bus::public(&settings.nats);
     let stage_name = |stage: u32| {
         settings
             .sqd
@@ -165,7 +167,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
         attestation: machine
             .and_then(|m| serde_json::from_str(&m.attestation_json).ok())
             .unwrap_or_default(),
-        config_toml: settings_text,
+        config_toml: shown(&settings_text),
         commands: commands(folder, train, &settings),
     })
 }
@@ -211,4 +213,14 @@ fn moment(samples: &Samples) -> Moment {
         mean_gflops_correct: samples.mean_gflops_correct,
         distinct_correct: samples.distinct_correct,
     }
+}
+/// A configuration without what opens the bus.
+fn shown(config: &str) -> String {
+    let Ok(mut table) = config.parse::<toml::Table>() else {
+        return String::new();
+    };
+    if let Some(toml::Value::String(nats)) = table.get_mut("nats") {
+        *nats = flopsmith_bus::public(nats);
+    }
+    table.to_string()
 }

@@ -25,7 +25,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
         None => {
             let settings = settings(args)?;
             let problem = searchable(&settings)?;
-            evaluator::has_cores_for(settings.threads)?;
+            evaluator::has_cores(&settings)?;
             let output = claim(args)?;
             run::check_services(&settings)?;
             let name = format!("{}{}", prefix(&problem), view::stamp());
@@ -45,7 +45,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             let (folder, settings) =
                 folder::resume(args.place.folder(), name, &prefix, Job::Search, budget)?;
             searchable(&settings)?;
-            evaluator::has_cores_for(settings.threads)?;
+            evaluator::has_cores(&settings)?;
             if !folder.facts()?.finished {
                 run::check_services(&settings)?;
             }

@@ -80,7 +80,7 @@ pub fn refuse_with_resume(flags: &[(&str, bool)]) -> Result<()> {
 
 fn check(settings: &Settings) -> Result<()> {
     config::check_training(settings)?;
-    evaluator::has_cores_for(settings.threads)?;
+    evaluator::has_cores(settings)?;
     check_files(settings)
 }
 

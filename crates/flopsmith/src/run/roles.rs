@@ -1,6 +1,5 @@
 //! How each role of a run is made: once when the run starts, and anew whenever it has failed.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
@@ -12,7 +11,7 @@ use flopsmith_actors::role::archive::Archive;
 use flopsmith_actors::role::compiler::Compiler;
 use flopsmith_actors::role::generator::Generator;
 use flopsmith_actors::role::recorder::{Progress, Recorder};
-use flopsmith_actors::role::timer::Timer;
+use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::settings::GeneratorKind;
 use flopsmith_actors::supervisor::{Factory, Spec};
@@ -20,12 +19,12 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::desks::VerifierParts;
 use crate::evaluator::Evaluator;
-use crate::paths;
 use crate::places::Places;
 
 /// A role that `make` makes.
-fn spec<R: Role>(
+pub fn spec<R: Role>(
     name: &'static str,
     make: impl Fn() -> BoxFuture<'static, Result<R, flopsmith_actors::Error>> + Send + Sync + 'static,
 ) -> Spec {
@@ -36,12 +35,11 @@ fn spec<R: Role>(
     Spec { name, factory }
 }
 
-/// The roles of a job on this machine.
+/// The roles of a job on this machine; those that evaluate programs are among them where there is something for them to evaluate with.
 pub(super) fn specs(
     job: Job,
     context: &Arc<Context>,
-    evaluator: &Evaluator,
-    timer: flopsmith_bench::Timer,
+    evaluation: Option<(&Evaluator, flopsmith_bench::Timer)>,
     progress: watch::Sender<Progress>,
     elapsed: watch::Sender<f64>,
     finished: &CancellationToken,
@@ -52,43 +50,9 @@ pub(super) fn specs(
         let (c, progress) = (Arc::clone(&c), progress.clone());
         Box::pin(async move { Ok(Recorder::new(c, progress)) })
     }));
-    let (c, stage) = (Arc::clone(context), Arc::clone(&evaluator.compiler));
-    specs.push(spec("compiler", move || {
-        let (c, stage) = (Arc::clone(&c), Arc::clone(&stage));
-        Box::pin(async move { Ok(Compiler::new(c, stage)) })
-    }));
-    let (c, parts) = (
-        Arc::clone(context),
-        VerifierParts::of(evaluator, context.settings.threads)?,
-    );
-    // One for all that the role is made of: what is known of a program stays known.
-    let sanitizers = evaluator.sanitizers.clone();
-    specs.push(spec("verifier", move || {
-        let (c, parts, sanitizers) = (Arc::clone(&c), parts.clone(), sanitizers.clone());
-        Box::pin(async move {
-            let slots = c.cores.total();
-            let stages = tokio::task::spawn_blocking(move || {
-                (0..slots)
-                    .map(|_| parts.make())
-                    .collect::<Result<Vec<_>, _>>()
-            })
-            .await
-            .map_err(|_| flopsmith_actors::Error::Thread("verifier"))??;
-            let verifier = Verifier::new(c, stages);
-            Ok(match sanitizers {
-                Some(sanitizers) => verifier.with_last_look(sanitizers),
-                None => verifier,
-            })
-        })
-    }));
-    let (c, timer) = (Arc::clone(context), Arc::new(Mutex::new(timer)));
-    let parts = VerifierParts::of(evaluator, context.settings.threads)?;
-    let places = Places::new(Arc::clone(&evaluator.compiler), parts.make()?);
-    let places = Arc::new(places);
-    specs.push(spec("timer", move || {
-        let (c, timer, places) = (Arc::clone(&c), Arc::clone(&timer), Arc::clone(&places));
-        Box::pin(async move { Ok(Timer::new(c, timer).with_layouts(places)) })
-    }));
+    if let Some((evaluator, timer)) = evaluation {
+        specs.extend(evaluating(context, evaluator, timer)?);
+    }
     let (c, finished) = (Arc::clone(context), finished.clone());
     specs.push(spec("archive", move || {
         let (c, finished, elapsed) = (Arc::clone(&c), finished.clone(), elapsed.clone());
@@ -113,6 +77,44 @@ pub(super) fn specs(
     if kind == GeneratorKind::Policy && job == Job::Train {
         specs.push(learner(context)?);
     }
+    Ok(specs)
+}
+
+/// The roles that evaluate programs.
+fn evaluating(
+    context: &Arc<Context>,
+    evaluator: &Evaluator,
+    timer: flopsmith_bench::Timer,
+) -> Result<Vec<Spec>> {
+    let mut specs = Vec::new();
+    let (c, stage) = (Arc::clone(context), Arc::clone(&evaluator.compiler));
+    specs.push(spec("compiler", move || {
+        let (c, stage) = (Arc::clone(&c), Arc::clone(&stage));
+        Box::pin(async move { Ok(Compiler::new(c, stage)) })
+    }));
+    let parts = VerifierParts::of(evaluator, context.settings.threads)?;
+    let c = Arc::clone(context);
+    let verifiers = parts.clone();
+    specs.push(spec("verifier", move || {
+        let (c, parts) = (Arc::clone(&c), verifiers.clone());
+        Box::pin(async move {
+            let slots = c.host.cores.total();
+            let desk = tokio::task::spawn_blocking(move || parts.desk(&c, slots))
+                .await
+                .map_err(|_| flopsmith_actors::Error::Thread("verifier"))??;
+            Ok(Verifier::new(desk))
+        })
+    }));
+    let (c, timer) = (Arc::clone(context), Arc::new(Mutex::new(timer)));
+    let places = Places::new(Arc::clone(&evaluator.compiler), parts.make()?);
+    let places = Arc::new(places);
+    specs.push(spec("timer", move || {
+        let (c, timer, places) = (Arc::clone(&c), Arc::clone(&timer), Arc::clone(&places));
+        Box::pin(async move {
+            let desk = timer::Desk::new(c, timer).with_layouts(places);
+            Ok(Timer::new(desk))
+        })
+    }));
     Ok(specs)
 }
 
@@ -164,7 +166,7 @@ async fn source(
 async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
     use flopsmith_actors::source::policy::PolicySource;
     use flopsmith_policy::{Device, Handle, Kind, Model, Tokenizer};
-    let folder = paths::model(&context.settings.generator.model);
+    let folder = crate::paths::model(&context.settings.generator.model);
     let failed = |e: &dyn std::error::Error| {
         flopsmith_actors::Error::Generator(flopsmith_actors::supervisor::words(e))
     };
@@ -181,7 +183,7 @@ async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsm
     Ok(Box::new(PolicySource::new(
         handle,
         tokenizer,
-        context.store.clone(),
+        context.host.store.clone(),
         context.settings.generator.prompt,
     )))
 }
@@ -191,38 +193,4 @@ async fn policy_source(_: &Arc<Context>) -> Result<Box<dyn Source>, flopsmith_ac
     Err(flopsmith_actors::Error::Generator(
         "this build has no libtorch: build it with the `torch` feature".into(),
     ))
-}
-
-/// What a verifier is made of; made anew when its role is.
-#[derive(Clone)]
-struct VerifierParts {
-    sandbox: Arc<flopsmith_sandbox::Sandbox>,
-    harness: PathBuf,
-    problem: Arc<flopsmith_problem::Problem>,
-    toolchain: flopsmith_bench::toolchain::Toolchain,
-    /// Programs will be timed with so many.
-    threads: u32,
-}
-
-impl VerifierParts {
-    fn of(evaluator: &Evaluator, threads: u32) -> Result<Self> {
-        Ok(Self {
-            sandbox: Arc::clone(&evaluator.sandbox),
-            harness: paths::harness()?,
-            problem: Arc::clone(&evaluator.problem),
-            toolchain: evaluator.toolchain.clone(),
-            threads,
-        })
-    }
-
-    fn make(&self) -> Result<flopsmith_bench::Verifier, flopsmith_bench::Failure> {
-        let verifier = flopsmith_bench::Verifier::new(
-            Arc::clone(&self.sandbox),
-            self.harness.clone(),
-            Arc::clone(&self.problem),
-            &self.toolchain,
-            crate::evaluator::secret(),
-        )?;
-        Ok(verifier.for_threads(self.threads))
-    }
 }

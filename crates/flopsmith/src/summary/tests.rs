@@ -446,7 +446,7 @@ fn dead_letters_are_counted_and_named_where_there_are_any() {
     let line = DeadLine {
         sequence: 3,
         id: None,
-        subject: "fs.v1.work.compile.cpu".into(),
+        subject: "fs.v1.work.compile.local".into(),
         reason: "not a message".into(),
         attempts: 1,
     };

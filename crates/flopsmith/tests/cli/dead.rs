@@ -1,12 +1,13 @@
 //! `flopsmith dead` on the messages of a stopped run.
 
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions, Worker, WorkerOptions};
-use flopsmith_protocol::{Candidate, subjects};
-use flopsmith_test_support::candidate;
+use flopsmith_protocol::Candidate;
+use flopsmith_protocol::subjects::Queue;
+use flopsmith_test_support::{candidate, machine_class};
 
 use super::*;
 
-const QUEUE: &str = "fs.v1.work.compile.cpu";
+const QUEUE: &str = "fs.v1.work.compile.local.r";
 
 /// Leaves a run behind in which nobody could compile these programs.
 async fn run_with_dead_letters(folder: &Path, samples: u32) {
@@ -15,7 +16,7 @@ async fn run_with_dead_letters(folder: &Path, samples: u32) {
     let server = server.await.unwrap();
     let bus = Bus::connect(&server).await.unwrap();
     bus.ensure_streams(&RunSetup::default()).await.unwrap();
-    let options = WorkerOptions::new(subjects::compile("cpu"), 1);
+    let options = WorkerOptions::new(Queue::compile(&machine_class()).all(), 1);
     let mut worker: Worker<Candidate> = bus.worker(options).await.unwrap();
     for sample in 0..samples {
         let message = Candidate {
@@ -77,7 +78,7 @@ fn what_nobody_could_work_off_is_listed_shown_and_given_out_again() {
     let (_, left, _) = dead(&["list", "--format", "json"]);
     let left: Value = serde_json::from_str(&left).unwrap();
     assert_eq!(left.as_array().unwrap().len(), 2);
-    let (code, _, _) = dead(&["retry", "--all", "--queue", "fs.v1.work.verify.cpu"]);
+    let (code, _, _) = dead(&["retry", "--all", "--queue", "fs.v1.work.verify.local"]);
     assert_eq!(code, Some(0));
     let (code, _, _) = dead(&["retry", "--all"]);
     assert_eq!(code, Some(0));

@@ -24,6 +24,7 @@ mod summary;
 mod terminal;
 #[cfg(feature = "torch")]
 mod training;
+mod worker;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -10,16 +10,18 @@ use flopsmith_store::Checkpoints;
 use super::{Archive, Saved, Working};
 use crate::course::Course;
 use crate::error::Error;
+use crate::office::Office;
 use crate::steps::Steps;
 
 impl Archive {
     /// The state to go on from: the one that was saved last, or that of a run that begins.
-    pub(super) async fn restore(&self) -> Result<Working, Error> {
-        let checkpoints = Checkpoints::new(self.context.store.clone(), "archive");
+    pub(super) async fn restore(&self, office: Office) -> Result<Working, Error> {
+        let checkpoints =
+            Checkpoints::new(self.context.host.store.clone(), "archive").in_term(office.term());
         let run = &self.context.run;
         let now = Instant::now();
         let last_news = self.news();
-        let mut work = match checkpoints.latest(run).await? {
+        let mut work = match office.latest(&checkpoints, run).await? {
             Some(checkpoint) => {
                 let bytes = checkpoint.file("archive.msgpack").await?;
                 let saved: Saved = rmp_serde::from_slice(&bytes).map_err(|e| Error::Saved {
@@ -31,6 +33,7 @@ impl Archive {
                 Working {
                     saved,
                     steps: Steps::starting_at(first),
+                    office,
                     checkpoints,
                     repeated: BTreeSet::new(),
                     held: Vec::new(),
@@ -49,6 +52,7 @@ impl Archive {
                     elapsed: 0.0,
                 },
                 steps: Steps::starting_at(0),
+                office,
                 checkpoints,
                 repeated: BTreeSet::new(),
                 held: Vec::new(),
@@ -74,7 +78,7 @@ impl Archive {
             context.settings.sqd.clone(),
             context.run.clone(),
             context.problem.id.clone(),
-            context.machine_class.clone(),
+            context.host.machine_class.clone(),
         )
         .map_err(|e| Error::Settings(format!("[sqd]: {e}")))
     }
@@ -104,6 +108,7 @@ impl Archive {
         let run = &self.context.run;
         let mut outcomes = self
             .context
+            .host
             .bus
             .log::<Outcome>(&subjects::outcome(run), 0)
             .await?;
@@ -112,6 +117,7 @@ impl Archive {
         }
         let mut rollouts = self
             .context
+            .host
             .bus
             .log::<Rollout>(&subjects::rollout(run), 0)
             .await?;

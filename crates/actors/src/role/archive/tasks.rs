@@ -2,12 +2,14 @@
 
 use std::time::Instant;
 
-use flopsmith_protocol::{GroupId, PolicyVersion, Purpose, Sampling, Task, TaskId, subjects};
+use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{GroupId, PolicyVersion, Purpose, Sampling, Task, TaskId};
 use tracing::Instrument;
 
 use super::{Archive, Working};
 use crate::course::Budget;
 use crate::error::Error;
+use crate::office::Head;
 use crate::settings::GeneratorKind;
 use crate::trace::task_span;
 
@@ -33,7 +35,8 @@ impl Archive {
         })?;
         let number = next.map_or(u64::MAX, |n| n.0);
         let meta = serde_json::json!({ "elapsed_seconds": elapsed, "finished": next.is_none() });
-        work.checkpoints
+        let checkpoint = work
+            .checkpoints
             .save(
                 &self.context.run,
                 number,
@@ -41,6 +44,7 @@ impl Archive {
                 meta,
             )
             .await?;
+        work.office.commit(Head { checkpoint }).await?;
         work.checkpoints.keep(&self.context.run, 3).await?;
         for task in &work.saved.tasks {
             self.publish_task(task).await?;
@@ -100,7 +104,7 @@ impl Archive {
                     seed: seed
                         .wrapping_mul(0x2545_f491_4f6c_dd1d)
                         .wrapping_add(u64::from(number)),
-                    machine_class: self.context.machine_class.clone(),
+                    machine_class: self.context.host.machine_class.clone(),
                     min_policy: PolicyVersion(work.saved.course.trained()),
                 }
             })
@@ -114,8 +118,8 @@ impl Archive {
         };
         // The beginning of a trace: all that comes of the task continues it.
         let span = task_span!("task", task);
-        let subject = subjects::generate(policy);
-        let published = self.context.bus.publish(&subject, task);
+        let subject = Queue::generate(policy).of(&task.run);
+        let published = self.context.host.bus.publish(&subject, task);
         Ok(published.instrument(span).await?)
     }
 }

@@ -1,0 +1,175 @@
+//! What the roles of a node have, whatever run they work for.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopsmith_bus::{Bus, Delivery, Worker, WorkerOptions};
+use flopsmith_protocol::{
+    ArtifactRef, CandidateRef, Digest, MachineClass, Message, NodeId, Outcome, TechniqueSet,
+    Verdict, subjects,
+};
+use flopsmith_store::Store;
+
+use crate::cores::Cores;
+use crate::error::Error;
+use crate::metrics::Metrics;
+use crate::mishap::Mishap;
+use crate::node::unix_ms;
+use crate::results::Results;
+use crate::supervisor::Excuse;
+
+/// A node: its place on the bus, its store and its cores. Cheap to clone.
+#[derive(Clone)]
+pub struct Host {
+    /// This node.
+    pub node: NodeId,
+    /// Its machine class.
+    pub machine_class: MachineClass,
+    /// The message bus.
+    pub bus: Bus,
+    /// The artifact store.
+    pub store: Store,
+    /// The processor cores.
+    pub cores: Cores,
+    /// What is known of programs that were tried before.
+    pub results: Results,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Failures of one message before its failure is final.
+    pub attempts: u32,
+    /// Tells this process from all others, also from an earlier one of the same node.
+    pub instance: String,
+}
+
+/// A decision about a candidate, to be published.
+pub struct Decided<'a> {
+    /// Which candidate.
+    pub candidate: &'a CandidateRef,
+    /// Its source.
+    pub source: &'a str,
+    /// Its techniques, once known.
+    pub techniques: Option<TechniqueSet>,
+    /// Width of the widest vector register in its object, once known.
+    pub vector_bits: Option<u32>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Seconds of compile, verify, time.
+    pub stage_seconds: [f32; 3],
+    /// What it was compiled to, once it was.
+    pub object: Option<&'a ArtifactRef>,
+    /// Under which equal programs find the outcome; none where nobody is to find it.
+    pub key: Option<&'a Digest>,
+}
+
+impl Host {
+    /// A node with these parts.
+    pub fn new(
+        node: NodeId,
+        machine_class: MachineClass,
+        bus: Bus,
+        store: Store,
+        cores: Cores,
+    ) -> Self {
+        Self {
+            results: Results::new(bus.clone()),
+            metrics: Metrics::default(),
+            instance: format!("{node}/{:016x}", RandomState::new().build_hasher().finish()),
+            node,
+            machine_class,
+            bus,
+            store,
+            cores,
+            attempts: 3,
+        }
+    }
+
+    /// Says whether the bus is away at a moment: whatever fails then is not to blame.
+    pub fn outage(&self) -> Excuse {
+        let bus = self.bus.clone();
+        Arc::new(move || !bus.is_connected())
+    }
+
+    /// A pull worker with at most `slots` messages in hand. Its queue's consumer has the subject's name: two classes of machines that shared
+    /// one would take each other's work.
+    pub async fn worker<M: Message + Send + Sync + 'static>(
+        &self,
+        subject: &str,
+        slots: usize,
+    ) -> Result<Worker<M>, Error> {
+        let options = WorkerOptions {
+            subject: subject.to_owned(),
+            slots,
+            ack_wait: Duration::from_secs(10),
+            ..WorkerOptions::default()
+        };
+        Ok(self.bus.worker(options).await?)
+    }
+
+    /// The same for work of one run, whose queue's consumer ends some time after it.
+    pub async fn own_worker<M: Message + Send + Sync + 'static>(
+        &self,
+        subject: &str,
+        slots: usize,
+    ) -> Result<Worker<M>, Error> {
+        let options = WorkerOptions {
+            subject: subject.to_owned(),
+            slots,
+            ack_wait: Duration::from_secs(10),
+            forget_after: Some(Duration::from_secs(3600)),
+            ..WorkerOptions::default()
+        };
+        Ok(self.bus.worker(options).await?)
+    }
+
+    /// Publishes an outcome, and notes it in the span of the work that led to it.
+    ///
+    /// Equal programs find it afterwards. Where that cannot be noted they are tried themselves, after a while, so it is no failure.
+    pub async fn publish_outcome(&self, decided: Decided<'_>) -> Result<(), Error> {
+        let span = tracing::Span::current();
+        span.record("verdict", decided.verdict.kind());
+        if let Some(techniques) = decided.techniques {
+            span.record("techniques", tracing::field::display(techniques));
+        }
+        let outcome = Outcome {
+            candidate: decided.candidate.clone(),
+            source: decided.source.to_owned(),
+            techniques: decided.techniques,
+            vector_bits: decided.vector_bits,
+            verdict: decided.verdict,
+            stage_seconds: decided.stage_seconds,
+            node: self.node.clone(),
+            // Whoever decided it, it may enter the cells of the machines that were asked for only.
+            machine_class: decided.candidate.machine_class.clone(),
+            decided_unix_ms: unix_ms(),
+        };
+        self.bus
+            .publish(&subjects::outcome(&outcome.candidate.run), &outcome)
+            .await?;
+        self.metrics
+            .decided(&outcome.verdict, outcome.stage_seconds);
+        if let Some(key) = decided.key {
+            self.results.note(key, &outcome, decided.object).await;
+        }
+        Ok(())
+    }
+
+    /// What becomes of work that met a `mishap`: it is tried again, here or elsewhere, or what `decided` makes of the verdict is its
+    /// outcome. `stage` says whose work it is, for people.
+    pub(crate) async fn give_up_or_retry<'a, M>(
+        &self,
+        stage: &'static str,
+        delivery: Delivery<M>,
+        mishap: Mishap,
+        decided: impl FnOnce(Verdict) -> Decided<'a>,
+    ) -> Result<(), Error> {
+        if mishap.try_again(delivery.failures() + 1, self.attempts) {
+            let decided = decided(mishap.verdict);
+            tracing::warn!(stage, verdict = ?decided.verdict, candidate = %decided.candidate.id, "the stage failed; trying again");
+            self.metrics.retried(stage);
+            return Ok(delivery.retry(mishap.class).await?);
+        }
+        self.publish_outcome(decided(mishap.verdict)).await?;
+        Ok(delivery.done().await?)
+    }
+}

@@ -1,0 +1,112 @@
+//! Notices of runs on the bus: how a node learns what a run is when it meets work of it.
+
+use flopsmith_bus::{Bus, Error as BusError, Kv};
+use flopsmith_protocol::{MachineClass, RunId, RunSpec, decode, encode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+
+/// The bucket of [`RunSpec`]s.
+pub(crate) const RUNS: &str = "fs_runs";
+/// The bucket of what the machines of a class have in common in a run.
+pub(crate) const CLASSES: &str = "fs_classes";
+
+/// The notices on one bus. Cheap to clone.
+#[derive(Clone)]
+pub struct Notices {
+    runs: Kv,
+    classes: Kv,
+    results: Kv,
+}
+
+impl Notices {
+    /// The notices on `bus`.
+    pub async fn open(bus: &Bus) -> Result<Self, Error> {
+        Ok(Self {
+            runs: bus.kv(RUNS).await?,
+            classes: bus.kv(CLASSES).await?,
+            results: bus.kv(crate::results::BUCKET).await?,
+        })
+    }
+
+    /// Tells all nodes what a run is. A later sitting writes over what an earlier one told.
+    pub async fn announce(&self, spec: &RunSpec) -> Result<(), Error> {
+        let bytes = encode(spec).map_err(|e| Error::Settings(e.to_string()))?;
+        self.runs.put(&key(&spec.run), bytes).await?;
+        Ok(())
+    }
+
+    /// What a run is; none where nobody has told, or it is over.
+    ///
+    /// # Errors
+    /// [`Error::Saved`] where what was told cannot be read, as when another version told it.
+    pub async fn find(&self, run: &RunId) -> Result<Option<RunSpec>, Error> {
+        let Some(found) = self.runs.get(&key(run)).await? else {
+            return Ok(None);
+        };
+        let spec = decode(&found.value).map_err(|e| Error::Saved {
+            role: "run",
+            detail: e.to_string(),
+        })?;
+        Ok(Some(spec))
+    }
+
+    /// Tells all nodes of a run that begins.
+    ///
+    /// # Errors
+    /// [`Error::Settings`] where there is a run of that name on the bus.
+    pub async fn announce_new(&self, spec: &RunSpec) -> Result<(), Error> {
+        let bytes = encode(spec).map_err(|e| Error::Settings(e.to_string()))?;
+        match self.runs.create(&key(&spec.run), bytes).await {
+            Ok(_) => Ok(()),
+            Err(BusError::Conflict { .. }) => Err(Error::Settings(format!(
+                "another run on this bus is called {}: start it again, and it gets another name",
+                spec.run
+            ))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The run is over: nodes forget it, and what is known of its programs goes.
+    pub async fn withdraw(&self, run: &RunId) -> Result<(), Error> {
+        self.runs.delete(&key(run)).await?;
+        self.classes.remove_all(&key(run)).await?;
+        Ok(self.results.remove_all(&key(run)).await?)
+    }
+
+    /// What all machines of a class go by in a run: what is there, or else `ours`, which is what the others find from now on.
+    ///
+    /// Machines of a class measure slightly different speeds of a run's reference. Programs are compared across them, so
+    /// all go by the first one's.
+    ///
+    /// # Errors
+    /// [`Error::Saved`] where what is there cannot be read.
+    pub async fn in_common<T: Serialize + DeserializeOwned>(
+        &self,
+        run: &RunId,
+        class: &MachineClass,
+        ours: T,
+    ) -> Result<T, Error> {
+        let damaged = |detail: String| Error::Saved {
+            role: "machine class",
+            detail,
+        };
+        let key = format!("{}.{}", key(run), class.as_str().replace('.', "_"));
+        let bytes = serde_json::to_vec(&ours).map_err(|e| damaged(e.to_string()))?;
+        loop {
+            if let Some(found) = self.classes.get(&key).await? {
+                return serde_json::from_slice(&found.value).map_err(|e| damaged(e.to_string()));
+            }
+            match self.classes.create(&key, bytes.clone()).await {
+                Ok(_) => return Ok(ours),
+                Err(BusError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn key(run: &RunId) -> String {
+    run.as_str().replace('.', "_")
+}

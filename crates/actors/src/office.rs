@@ -1,0 +1,323 @@
+//! Roles of which a run may have one only.
+//!
+//! Of archive and learner a second one may run on another node: it waits, and takes over when the first is gone. The first
+//! may only seem to be gone; a process can be stopped for minutes and go on as if nothing had been. So what counts is one
+//! record in a bucket of the bus, which names the holder and the state to go on from, and which is only ever written at the
+//! revision that the writer knows. Whoever takes over writes it, and from then on nothing the one before writes is accepted:
+//! its state is no longer anybody's, and what it would publish next rests on that state.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopsmith_bus::{Bus, Error as BusError, Kv};
+use flopsmith_protocol::RunId;
+use flopsmith_store::{Checkpoint, Checkpoints};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::error::Error;
+use crate::node::Context;
+
+pub(crate) const BUCKET: &str = "fs_offices";
+
+/// How holders and those who wait reckon with time, each by a clock of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// The holder gives a sign of life this often.
+    pub beat: Duration,
+    /// A holder whose signs did not arrive for so long does nothing more.
+    pub give_up: Duration,
+    /// Who has seen no sign of the holder for so long takes over.
+    pub patience: Duration,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            beat: Duration::from_secs(2),
+            give_up: Duration::from_secs(6),
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The state to go on from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The checkpoint's name among those of the role.
+    pub checkpoint: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    /// Empty when nobody holds it.
+    holder: String,
+    /// Grows with every change of hands.
+    term: u64,
+    /// Grows with every sign of life.
+    beat: u64,
+    head: Option<Head>,
+}
+
+/// An office that is held. Dropped without [`Office::leave`], it is somebody else's after a while.
+pub struct Office {
+    shared: Arc<Shared>,
+    lost: CancellationToken,
+    _renewing: DropGuard,
+    term: u64,
+}
+
+struct Shared {
+    kv: Kv,
+    key: String,
+    /// What was written last, and its revision.
+    written: Mutex<(Record, u64)>,
+}
+
+impl Office {
+    /// Takes the office of `role` in the context's run for this process; see [`Office::take`].
+    pub async fn of(
+        context: &Context,
+        role: &str,
+        stop: &CancellationToken,
+    ) -> Result<Option<Self>, Error> {
+        let host = &context.host;
+        let (run, terms) = (&context.run, Terms::default());
+        Self::take(&host.bus, run, role, &host.instance, terms, stop).await
+    }
+
+    /// The checkpoint to go on from: the one that was made so last, and where it is damaged the newest whole one.
+    pub async fn latest(
+        &self,
+        checkpoints: &Checkpoints,
+        run: &RunId,
+    ) -> Result<Option<Checkpoint>, Error> {
+        if let Some(head) = self.head().await {
+            match checkpoints.named(run, &head.checkpoint).await {
+                Ok(found) => return Ok(Some(found)),
+                Err(error) if error.is_loss() => {
+                    let error = crate::supervisor::words(&error);
+                    tracing::warn!(
+                        checkpoint = head.checkpoint,
+                        error,
+                        "the last state is damaged; an older one is used"
+                    );
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(checkpoints.latest(run).await?)
+    }
+
+    /// Takes the office of `role` in a run as `holder`, as soon as nobody else has it. None when `stop` comes first.
+    ///
+    /// On a private server, which has no other nodes, whoever held it is gone.
+    pub async fn take(
+        bus: &Bus,
+        run: &RunId,
+        role: &str,
+        holder: &str,
+        terms: Terms,
+        stop: &CancellationToken,
+    ) -> Result<Option<Self>, Error> {
+        let kv = bus.kv(BUCKET).await?;
+        let key = format!("{}.{role}", run.as_str().replace('.', "_"));
+        let mut seen: Option<(u64, Instant)> = None;
+        let mut waiting = false;
+        loop {
+            let (record, revision) = read(&kv, &key).await?;
+            let silent = match seen {
+                Some((last, since)) if last == revision => since.elapsed() >= terms.patience,
+                _ => {
+                    seen = Some((revision, Instant::now()));
+                    false
+                }
+            };
+            let free = record.holder.is_empty() || record.holder == holder || bus.is_private();
+            if free || silent {
+                let ours = Record {
+                    holder: holder.to_owned(),
+                    term: record.term + 1,
+                    beat: 0,
+                    head: record.head,
+                };
+                if let Some(revision) = write(&kv, &key, &ours, revision).await? {
+                    if silent && !free {
+                        tracing::warn!(
+                            role,
+                            before = record.holder,
+                            "nothing was heard of the one before: taking over"
+                        );
+                    }
+                    return Ok(Some(Self::held(kv, key, ours, revision, terms)));
+                }
+                continue;
+            }
+            if !waiting {
+                waiting = true;
+                tracing::info!(
+                    role,
+                    holder = record.holder,
+                    "somebody else does this; waiting in case it is needed"
+                );
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(None),
+                () = tokio::time::sleep(terms.beat / 2) => {}
+            }
+        }
+    }
+
+    fn held(kv: Kv, key: String, record: Record, revision: u64, terms: Terms) -> Self {
+        let term = record.term;
+        let shared = Arc::new(Shared {
+            kv,
+            key,
+            written: Mutex::new((record, revision)),
+        });
+        let lost = CancellationToken::new();
+        let ended = CancellationToken::new();
+        let renewing = renew(Arc::clone(&shared), terms, lost.clone());
+        let stop = ended.clone();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it ends with the office, whose guard it watches"
+        )]
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = renewing => {}
+            }
+        });
+        Self {
+            shared,
+            lost,
+            _renewing: ended.drop_guard(),
+            term,
+        }
+    }
+
+    /// How often it has changed hands, this time included: a number that no other holder has.
+    pub fn term(&self) -> u64 {
+        self.term
+    }
+
+    /// Waits until it is known that somebody else has it, or may have.
+    pub async fn lost(&self) -> Error {
+        self.lost.cancelled().await;
+        Error::Replaced
+    }
+
+    /// The state to go on from; none in a run that begins.
+    pub async fn head(&self) -> Option<Head> {
+        self.shared.written.lock().await.0.head.clone()
+    }
+
+    /// Makes a state that was saved the one to go on from. What rests on it may be published afterwards, not before.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`] when somebody else has taken over: this state is nobody's.
+    pub async fn commit(&self, head: Head) -> Result<(), Error> {
+        if self.lost.is_cancelled() {
+            return Err(Error::Replaced);
+        }
+        let done = self.shared.write(|record| record.head = Some(head)).await;
+        if matches!(done, Err(Error::Replaced)) {
+            self.lost.cancel();
+        }
+        done
+    }
+
+    /// Lets somebody else have it at once.
+    pub async fn leave(self) -> Result<(), Error> {
+        match self.shared.write(|record| record.holder.clear()).await {
+            // Then it is somebody else's already.
+            Err(Error::Replaced) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+impl Shared {
+    async fn write(&self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
+        let mut written = self.written.lock().await;
+        let (mut record, revision) = written.clone();
+        change(&mut record);
+        match write(&self.kv, &self.key, &record, revision).await? {
+            Some(revision) => {
+                *written = (record, revision);
+                Ok(())
+            }
+            None => Err(Error::Replaced),
+        }
+    }
+}
+
+/// Gives signs of life until nobody takes them any more.
+async fn renew(shared: Arc<Shared>, terms: Terms, lost: CancellationToken) {
+    let mut heard = Instant::now();
+    let mut tick = tokio::time::interval(terms.beat);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let left = terms.give_up.saturating_sub(heard.elapsed());
+        // What stood still for longer than that may have been replaced meanwhile, whatever its next sign says.
+        if left.is_zero() {
+            tracing::warn!(office = shared.key, "no sign of life arrived for too long");
+            lost.cancel();
+            return;
+        }
+        let sign = tokio::time::timeout(left, shared.write(|record| record.beat += 1)).await;
+        match sign {
+            Ok(Ok(())) => heard = Instant::now(),
+            Ok(Err(Error::Replaced)) => {
+                tracing::warn!(office = shared.key, "somebody else has taken over");
+                lost.cancel();
+                return;
+            }
+            // A broker that is away comes back, or it does not in time.
+            Ok(Err(_)) | Err(_) => {}
+        }
+    }
+}
+
+async fn read(kv: &Kv, key: &str) -> Result<(Record, u64), Error> {
+    match kv.get(key).await? {
+        None => Ok((
+            Record {
+                holder: String::new(),
+                term: 0,
+                beat: 0,
+                head: None,
+            },
+            0,
+        )),
+        Some(found) => {
+            let record = serde_json::from_slice(&found.value).map_err(|e| Error::Saved {
+                role: "office",
+                detail: e.to_string(),
+            })?;
+            Ok((record, found.revision))
+        }
+    }
+}
+
+/// The revision of what was written; none where somebody else wrote first.
+async fn write(kv: &Kv, key: &str, record: &Record, revision: u64) -> Result<Option<u64>, Error> {
+    let bytes = serde_json::to_vec(record).map_err(|e| Error::Saved {
+        role: "office",
+        detail: e.to_string(),
+    })?;
+    let written = match revision {
+        0 => kv.create(key, bytes).await,
+        revision => kv.update(key, bytes, revision).await,
+    };
+    match written {
+        Ok(revision) => Ok(Some(revision)),
+        Err(BusError::Conflict { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,203 @@
+//! The entries of all programs, in a bucket of the bus.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use flopsmith_bus::{Bus, Error as BusError, Kv};
+use flopsmith_protocol::{ArtifactRef, CandidateId, CandidateRef, Digest, Outcome, RunId};
+use tokio::sync::{Notify, OnceCell};
+use tokio::time::Instant;
+
+use super::{Entry, Lookup};
+use crate::error::Error;
+
+/// The bucket.
+pub(crate) const BUCKET: &str = "fs_results";
+/// A program that another node evaluates is looked at so often, then more and more seldom.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What all nodes know of the programs that were tried. Cheap to clone.
+#[derive(Clone)]
+pub struct Results(Arc<Inner>);
+
+struct Inner {
+    bus: Bus,
+    /// Opened when it is first needed: not every node needs it.
+    kv: OnceCell<Kv>,
+    /// Those of this process who wait for a program, so that what is decided here is heard at once.
+    waiting: Mutex<HashMap<String, Arc<Notify>>>,
+}
+
+impl Results {
+    /// The results on this bus.
+    pub fn new(bus: Bus) -> Self {
+        Self(Arc::new(Inner {
+            bus,
+            kv: OnceCell::new(),
+            waiting: Mutex::default(),
+        }))
+    }
+
+    /// What to do with a candidate, whose program has this key. One that waited for a twin for too long comes `instead` of it.
+    pub async fn look_up(
+        &self,
+        key: &Digest,
+        candidate: &CandidateRef,
+        instead: Option<&CandidateId>,
+    ) -> Result<Lookup, Error> {
+        let key = name(&candidate.run, key);
+        let kv = self.kv().await?;
+        loop {
+            let (entry, revision) = read(kv, &key).await?;
+            let (lookup, after) = entry.look_up(candidate, instead);
+            let Some(after) = after else {
+                return Ok(lookup);
+            };
+            if write(kv, &key, &after, revision).await? {
+                return Ok(lookup);
+            }
+        }
+    }
+
+    /// Notes the outcome of a program, for those who wait and those who come. Where that fails they try it themselves.
+    pub(crate) async fn note(&self, key: &Digest, outcome: &Outcome, object: Option<&ArtifactRef>) {
+        let key = name(&outcome.candidate.run, key);
+        if let Err(error) = self.try_note(&key, outcome, object).await {
+            let error = crate::supervisor::words(&error);
+            tracing::warn!(candidate = %outcome.candidate.id, error, "equal programs will not find this outcome");
+        }
+        if let Some(waiting) = self.waiting().remove(&key) {
+            waiting.notify_waiters();
+        }
+    }
+
+    async fn try_note(
+        &self,
+        key: &str,
+        outcome: &Outcome,
+        object: Option<&ArtifactRef>,
+    ) -> Result<(), Error> {
+        let kv = self.kv().await?;
+        loop {
+            let (entry, revision) = read(kv, key).await?;
+            let Some(after) = entry.decided(outcome, object) else {
+                return Ok(());
+            };
+            if write(kv, key, &after, revision).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until nobody is on the way with a program any more, at most until `deadline`. False when that has passed.
+    pub async fn settled(
+        &self,
+        run: &RunId,
+        key: &Digest,
+        deadline: Instant,
+    ) -> Result<bool, Error> {
+        let key = name(run, key);
+        let kv = self.kv().await?;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let here = Waiting::new(self, &key);
+            let heard = here.notify.notified();
+            tokio::pin!(heard);
+            // From here on nothing that is decided in this process is missed.
+            heard.as_mut().enable();
+            if read(kv, &key).await?.0.is_settled() {
+                return Ok(true);
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return Ok(false);
+            }
+            // Nobody else decides anything on a server of one's own.
+            let next = match self.0.bus.is_private() {
+                true => deadline,
+                false => deadline.min(now + pause),
+            };
+            tokio::select! {
+                () = heard => {}
+                () = tokio::time::sleep_until(next) => {}
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn kv(&self) -> Result<&Kv, Error> {
+        let open = || async { Ok(self.0.bus.kv(BUCKET).await?) };
+        self.0.kv.get_or_try_init(open).await
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
+        self.0
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of this process who waits for a program. The last one to leave takes the place out of the list.
+struct Waiting<'a> {
+    results: &'a Results,
+    key: &'a str,
+    notify: Arc<Notify>,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(results: &'a Results, key: &'a str) -> Self {
+        let mut waiting = results.waiting();
+        let notify = Arc::clone(waiting.entry(key.to_owned()).or_default());
+        Self {
+            results,
+            key,
+            notify,
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.results.waiting();
+        let ours = |there: &Arc<Notify>| Arc::ptr_eq(there, &self.notify);
+        // The list's own and this one's.
+        if waiting.get(self.key).is_some_and(ours) && Arc::strong_count(&self.notify) <= 2 {
+            waiting.remove(self.key);
+        }
+    }
+}
+
+/// A run's keys begin with its name, so that they can be removed together.
+fn name(run: &RunId, key: &Digest) -> String {
+    format!("{}.{key}", run.as_str().replace('.', "_"))
+}
+
+/// An entry and its revision; a new one has revision 0.
+async fn read(kv: &Kv, key: &str) -> Result<(Entry, u64), Error> {
+    let Some(found) = kv.get(key).await? else {
+        return Ok((Entry::default(), 0));
+    };
+    // What another version wrote is nothing one can go by; it is written over.
+    let entry = rmp_serde::from_slice(&found.value).unwrap_or_default();
+    Ok((entry, found.revision))
+}
+
+/// False when somebody else was faster.
+async fn write(kv: &Kv, key: &str, entry: &Entry, revision: u64) -> Result<bool, Error> {
+    let bytes = rmp_serde::to_vec_named(entry).map_err(|e| Error::Saved {
+        role: "compiler",
+        detail: e.to_string(),
+    })?;
+    let written = match revision {
+        0 => kv.create(key, bytes).await,
+        revision => kv.update(key, bytes, revision).await,
+    };
+    match written {
+        Ok(_) => Ok(true),
+        Err(BusError::Conflict { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

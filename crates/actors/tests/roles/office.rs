@@ -1,0 +1,144 @@
+//! Who holds an office, and that nobody writes for it who does not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopsmith_actors::course::Job;
+use flopsmith_actors::node::{Context, Parts};
+use flopsmith_actors::office::{Head, Office, Terms};
+use flopsmith_actors::role::archive::Archive;
+use flopsmith_actors::{Cores, Error, Host};
+use flopsmith_bus::{Bus, Options};
+use flopsmith_protocol::{Outcome, Purpose, subjects};
+use flopsmith_test_support::{machine_class, node_id, outcome, run_id, wrong};
+use tokio_util::sync::CancellationToken;
+
+use crate::{World, candidate, settings, soon, start};
+
+const SHORT: Terms = Terms {
+    beat: Duration::from_millis(50),
+    give_up: Duration::from_millis(200),
+    patience: Duration::from_millis(500),
+};
+
+/// As a process that was stopped: it gives no sign of life and does not know that it has stood still.
+const STOPPED: Terms = Terms {
+    beat: Duration::from_secs(3600),
+    give_up: Duration::from_secs(7200),
+    patience: Duration::from_millis(500),
+};
+
+/// A connection to the server as one that others share.
+async fn shared(world: &World) -> Bus {
+    let known = world._server.connect_options();
+    let mut options = Options::new(known.url);
+    options.auth = known.auth;
+    Bus::connect(options).await.unwrap()
+}
+
+async fn take(bus: &Bus, who: &str, terms: Terms) -> Office {
+    let stop = CancellationToken::new();
+    let office = soon(Office::take(bus, &run_id(), "archive", who, terms, &stop)).await;
+    office.unwrap().unwrap()
+}
+
+fn head(name: &str) -> Head {
+    Head {
+        checkpoint: name.into(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_holds_it_and_the_next_goes_on_where_it_left() {
+    let world = World::new().await;
+    let bus = shared(&world).await;
+    let first = take(&bus, "a", SHORT).await;
+    assert_eq!(first.head().await, None);
+    first.commit(head("1")).await.unwrap();
+    let waits = {
+        let bus = bus.clone();
+        tokio::spawn(async move { take(&bus, "b", SHORT).await })
+    };
+    // Longer than anybody's patience: signs of life are what keeps it.
+    tokio::time::sleep(3 * SHORT.patience).await;
+    assert!(!waits.is_finished());
+    first.commit(head("2")).await.unwrap();
+    let term = first.term();
+    first.leave().await.unwrap();
+    let second = soon(waits).await.unwrap();
+    assert_eq!(second.head().await, Some(head("2")));
+    assert!(second.term() > term);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_replaced_while_it_stood_still_writes_nothing_more() {
+    let world = World::new().await;
+    let bus = shared(&world).await;
+    let stopped = take(&bus, "a", STOPPED).await;
+    stopped.commit(head("1")).await.unwrap();
+    let second = take(&bus, "b", SHORT).await;
+    assert_eq!(second.head().await, Some(head("1")));
+    second.commit(head("2 of b")).await.unwrap();
+    let late = stopped.commit(head("2 of a")).await;
+    assert!(matches!(late, Err(Error::Replaced)), "{late:?}");
+    assert!(matches!(soon(stopped.lost()).await, Error::Replaced));
+    // Nor does it take away what it has no more.
+    stopped.leave().await.unwrap();
+    assert_eq!(second.head().await, Some(head("2 of b")));
+    second.commit(head("3 of b")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_asked_to_stop_while_it_waits_does() {
+    let world = World::new().await;
+    let bus = shared(&world).await;
+    let _first = take(&bus, "a", SHORT).await;
+    let stop = CancellationToken::new();
+    let run = run_id();
+    let waiting = Office::take(&bus, &run, "archive", "b", SHORT, &stop);
+    let (waited, ()) = tokio::join!(waiting, async { stop.cancel() });
+    assert!(waited.unwrap().is_none());
+    // The same process has it again at once, as after a failure of the role.
+    take(&bus, "a", SHORT).await;
+}
+
+/// A node of its own, of a cluster.
+async fn node(world: &World) -> Arc<Context> {
+    let ours = world.context(settings());
+    let bus = shared(world).await;
+    let store = world.store.clone();
+    Context::new(Parts {
+        run: run_id(),
+        settings: settings(),
+        folder: world.folder.path().to_owned(),
+        problem: Arc::clone(&ours.problem),
+        toolchain: ours.toolchain.clone(),
+        host: Host::new(node_id(), machine_class(), bus, store, Cores::new(2)),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_archive_takes_over_when_the_first_is_gone() {
+    let world = World::new().await;
+    let finished = [(); 2].map(|()| CancellationToken::new());
+    let first = Archive::new(node(&world).await, Job::Search, finished[0].clone());
+    let first = start(first);
+    // It has begun once its first tasks are out.
+    soon(async {
+        while world.bus.queued(&run_id()).await.unwrap() < 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let second = Archive::new(node(&world).await, Job::Search, finished[1].clone());
+    let second = start(second);
+    first.ended.abort();
+    let step: Vec<Outcome> = [(0, 0), (0, 1), (1, 0), (1, 1)]
+        .map(|(task, sample)| outcome(candidate(0, task, sample, Purpose::Search), wrong()))
+        .into();
+    let subject = subjects::outcome(&run_id());
+    world.bus.publish_many(&subject, &step).await.unwrap();
+    soon(finished[1].cancelled()).await;
+    assert!(!finished[0].is_cancelled());
+    second.end().await.unwrap();
+}

@@ -1,0 +1,54 @@
+//! `flopsmith worker`: evaluates programs for the runs of a cluster.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use flopsmith_protocol::{MachineClass, NodeId};
+
+use crate::args::Worker;
+use crate::config;
+use crate::exit::{self, usage};
+use crate::worker::{self, Plan};
+
+/// Works until it is told to stop.
+pub fn run(args: &Worker) -> Result<ExitCode> {
+    let class = MachineClass::new(&args.class).map_err(|e| usage(e.to_string()))?;
+    let node = match &args.node {
+        Some(name) => NodeId::new(name).map_err(|e| usage(e.to_string()))?,
+        None => own_name()?,
+    };
+    let grace = config::time(&args.grace).context("--grace (or FLOPSMITH_GRACE) cannot be read")?;
+    let in_order = worker::execute(Plan {
+        duties: args.roles.clone(),
+        nats: args.nats.clone(),
+        store: args.store.clone(),
+        class,
+        node,
+        grace,
+        listen: args.listen,
+        allow_weaker_jail: args.allow_weaker_jail,
+    })?;
+    Ok(ExitCode::from(if in_order {
+        exit::OK
+    } else {
+        exit::INFRASTRUCTURE
+    }))
+}
+
+/// Two workers of one machine are two nodes.
+fn own_name() -> Result<NodeId> {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host: String = host
+        .trim()
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .take(80)
+        .collect();
+    Ok(NodeId::new(format!("{host}-{}", std::process::id()))?)
+}

@@ -1,0 +1,81 @@
+//! What the roles that evaluate programs are made of.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use flopsmith_actors::node::Context;
+use flopsmith_actors::role::{compiler, timer, verifier};
+use flopsmith_bench::{Failure, Timer};
+
+use crate::evaluator::Evaluator;
+use crate::paths;
+use crate::places::Places;
+
+/// What programs of a run are compiled with.
+pub fn compiler(context: &Arc<Context>, evaluator: &Evaluator) -> compiler::Desk {
+    let stage: Arc<flopsmith_bench::Compiler> = Arc::clone(&evaluator.compiler);
+    compiler::Desk {
+        context: Arc::clone(context),
+        stage,
+    }
+}
+
+/// What programs of a run are timed with, certified ones at several places.
+pub fn timer(
+    context: &Arc<Context>,
+    evaluator: &Evaluator,
+    timer: Arc<Mutex<Timer>>,
+    verifiers: &VerifierParts,
+) -> Result<timer::Desk, Failure> {
+    let places = Places::new(Arc::clone(&evaluator.compiler), verifiers.make()?);
+    Ok(timer::Desk::new(Arc::clone(context), timer).with_layouts(Arc::new(places)))
+}
+
+/// What a verifier is made of; made anew when its role is.
+#[derive(Clone)]
+pub struct VerifierParts {
+    sandbox: Arc<flopsmith_sandbox::Sandbox>,
+    harness: PathBuf,
+    problem: Arc<flopsmith_problem::Problem>,
+    toolchain: flopsmith_bench::toolchain::Toolchain,
+    sanitizers: Option<Arc<flopsmith_bench::Sanitizers>>,
+    /// Programs will be timed with so many.
+    threads: u32,
+}
+
+impl VerifierParts {
+    /// The parts of a run whose programs are timed with so many threads.
+    pub fn of(evaluator: &Evaluator, threads: u32) -> anyhow::Result<Self> {
+        Ok(Self {
+            sandbox: Arc::clone(&evaluator.sandbox),
+            harness: paths::harness()?,
+            problem: Arc::clone(&evaluator.problem),
+            toolchain: evaluator.toolchain.clone(),
+            sanitizers: evaluator.sanitizers.clone(),
+            threads,
+        })
+    }
+
+    /// One verifier with secrets of its own.
+    pub fn make(&self) -> Result<flopsmith_bench::Verifier, Failure> {
+        let verifier = flopsmith_bench::Verifier::new(
+            Arc::clone(&self.sandbox),
+            self.harness.clone(),
+            Arc::clone(&self.problem),
+            &self.toolchain,
+            crate::evaluator::secret(),
+        )?;
+        Ok(verifier.for_threads(self.threads))
+    }
+
+    /// What programs of the context's run are verified with, so many at a time. Takes a moment.
+    pub fn desk(&self, context: &Arc<Context>, slots: u32) -> Result<verifier::Desk, Failure> {
+        let stages: Result<Vec<_>, _> = (0..slots).map(|_| self.make()).collect();
+        let desk = verifier::Desk::new(Arc::clone(context), stages?);
+        Ok(match &self.sanitizers {
+            // One for all desks of a run: what is known of a program stays known.
+            Some(sanitizers) => desk.with_last_look(Arc::clone(sanitizers) as _),
+            None => desk,
+        })
+    }
+}

@@ -1,0 +1,249 @@
+//! Runs whose programs the workers of a cluster evaluate: what is measured after the end is asked of them as well.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use flopsmith_actors::node::unix_ms;
+use flopsmith_actors::role::recorder::note_machine;
+use flopsmith_actors::settings::Settings;
+use flopsmith_bus::Bus;
+use flopsmith_protocol::subjects::{self, Queue};
+use flopsmith_protocol::{
+    Candidate, CandidateId, CandidateRef, MachineFacts, Measurement, Outcome, Purpose, Verdict,
+};
+use flopsmith_store::Store;
+use tokio_util::sync::CancellationToken;
+
+use crate::exit::say;
+use crate::folder::Folder;
+use crate::record;
+use crate::summary::{Certified, Facts, finalists, outcomes};
+
+/// A program whose failure is not its own is asked for so often.
+const ATTEMPTS: u32 = 2;
+/// Somebody who waits is told so often that nobody answers.
+const SILENCE: Duration = Duration::from_secs(120);
+
+/// Has the fastest programs of a finished run certified by the workers. False where it was stopped before it came to an end; then,
+/// and after an error, the run stays as it was and can be concluded later.
+pub async fn conclude(
+    bus: &Bus,
+    store: &Store,
+    settings: &Settings,
+    folder: &Folder,
+    facts: &mut Facts,
+    stopped: &CancellationToken,
+) -> Result<bool> {
+    let all = outcomes(&folder.path)?;
+    let fastest = finalists(&all, settings.evaluate.finalists as usize);
+    let mut certified = Vec::new();
+    let mut refused = Vec::new();
+    if !fastest.is_empty() {
+        say("finishing: the workers measure the fastest programs once more…");
+    }
+    let mut asked = Asked::new(bus, &fastest).await?;
+    while let Some((first, outcome)) = asked.next(stopped).await? {
+        match outcome.verdict {
+            Verdict::Measured { measurement } => {
+                let record = keep(bus, store, folder, &first, &measurement).await?;
+                certified.push(Certified {
+                    candidate: first.candidate.id.clone(),
+                    measurement,
+                    record,
+                    machine_busy: None,
+                });
+            }
+            verdict => {
+                say(&format!(
+                    "warning: {} was among the fastest programs and is refused now ({}): it does not count",
+                    first.candidate.id,
+                    verdict.kind()
+                ));
+                refused.push(first.candidate.id.clone());
+            }
+        }
+    }
+    if stopped.is_cancelled() {
+        return Ok(false);
+    }
+    facts.certified = certified;
+    facts.refused = refused;
+    facts.concluded = true;
+    folder.write_facts(facts)?;
+    Ok(true)
+}
+
+/// Programs that the workers are asked to measure once more.
+struct Asked<'a> {
+    bus: &'a Bus,
+    log: Option<flopsmith_bus::LogReader<Outcome>>,
+    /// A number that no earlier one had.
+    began: u32,
+    /// What earlier ones were told.
+    said: Vec<Outcome>,
+    /// Those without an outcome, by the id under which each was asked for, and how often in this sitting.
+    waiting: BTreeMap<CandidateId, (&'a Outcome, u32)>,
+    /// Those that an earlier sitting had asked for, and that have one.
+    done: Vec<(Outcome, Outcome)>,
+}
+
+impl<'a> Asked<'a> {
+    async fn new(bus: &'a Bus, programs: &[&'a Outcome]) -> Result<Self> {
+        let mut asked = Self {
+            bus,
+            log: None,
+            // Seconds since 1970.
+            began: u32::try_from(unix_ms() / 1000).unwrap_or(u32::MAX),
+            said: Vec::new(),
+            waiting: BTreeMap::new(),
+            done: Vec::new(),
+        };
+        let Some(first) = programs.first() else {
+            return Ok(asked);
+        };
+        let subject = subjects::outcome(&first.candidate.run);
+        let mut log = bus.log::<Outcome>(&subject, 0).await?;
+        for (_, outcome) in log.replay().await? {
+            if outcome.candidate.finalist {
+                asked.said.push(outcome);
+            }
+        }
+        asked.log = Some(log);
+        for program in programs {
+            asked.ask(program, 1).await?;
+        }
+        Ok(asked)
+    }
+
+    /// Asks, unless there is an outcome that says something of the program. Each time under an id of its own: the bus takes none twice.
+    async fn ask(&mut self, program: &'a Outcome, attempt: u32) -> Result<()> {
+        let first = &program.candidate;
+        let of = |said: &&Outcome| said.candidate.remeasures.as_ref() == Some(&first.id);
+        let known = self.said.iter().filter(of).find(|o| o.verdict.counts());
+        if let Some(outcome) = known {
+            self.done.push((program.clone(), outcome.clone()));
+            return Ok(());
+        }
+        let number = self.began.saturating_add(attempt);
+        let id = first.id.final_one().remeasured(number);
+        let message = Candidate {
+            candidate: CandidateRef {
+                id: id.clone(),
+                purpose: Purpose::Certify,
+                remeasures: Some(first.id.clone()),
+                finalist: true,
+                ..first.clone()
+            },
+            source: program.source.clone(),
+        };
+        let queue = Queue::compile(&first.machine_class).of(&first.run);
+        self.bus.publish(&queue, &message).await?;
+        self.waiting.insert(id, (program, attempt));
+        Ok(())
+    }
+
+    /// The next program and what became of it; none when all are done or somebody asks to stop.
+    async fn next(&mut self, stopped: &CancellationToken) -> Result<Option<(Outcome, Outcome)>> {
+        loop {
+            if let Some(done) = self.done.pop() {
+                return Ok(Some(done));
+            }
+            let Some(log) = self.log.as_mut().filter(|_| !self.waiting.is_empty()) else {
+                return Ok(None);
+            };
+            let outcome = tokio::select! {
+                biased;
+                () = stopped.cancelled() => return Ok(None),
+                next = tokio::time::timeout(SILENCE, log.next()) => match next {
+                    Ok(next) => next?.1,
+                    Err(_) => {
+                        self.still_there().await?;
+                        continue;
+                    }
+                },
+            };
+            let Some((program, attempt)) = self.waiting.remove(&outcome.candidate.id) else {
+                continue;
+            };
+            if outcome.verdict.counts() {
+                return Ok(Some((program.clone(), outcome)));
+            }
+            let detail = match &outcome.verdict {
+                Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail, .. } => detail,
+                Verdict::Measured { .. } | Verdict::Rejected { .. } => "",
+            };
+            anyhow::ensure!(
+                attempt < ATTEMPTS,
+                "{}, one of the fastest programs, could not be measured once more ({}: {detail}): --resume tries it again",
+                program.candidate.id,
+                outcome.verdict.kind(),
+            );
+            self.ask(program, attempt + 1).await?;
+        }
+    }
+
+    /// Nothing came for a while: is what was asked for still in a queue, or in somebody's hands?
+    async fn still_there(&self) -> Result<()> {
+        let Some((program, _)) = self.waiting.values().next() else {
+            return Ok(());
+        };
+        let queued = self.bus.queued(&program.candidate.run).await?;
+        anyhow::ensure!(
+            queued > 0,
+            "{}, one of the fastest programs, was not measured once more: nobody could work it off (`flopsmith dead list`); --resume tries it again",
+            program.candidate.id
+        );
+        say(&format!(
+            "still waiting for {} measurements: are there workers of the run's machine class?",
+            self.waiting.len()
+        ));
+        Ok(())
+    }
+}
+
+/// Writes down what a number rests on: the samples from the store, the attestation from whoever measured.
+async fn keep(
+    bus: &Bus,
+    store: &Store,
+    folder: &Folder,
+    program: &Outcome,
+    measurement: &Measurement,
+) -> Result<Option<String>> {
+    let Some(samples) = &measurement.samples else {
+        return Ok(None);
+    };
+    let raw = store.get(samples).await?;
+    let machine = machine(bus, &folder.path, program, measurement).await?;
+    let json = record::json(
+        &program.source,
+        measurement,
+        &raw,
+        &machine.attestation_json,
+    )?;
+    let id = program.candidate.id.as_str();
+    Ok(Some(record::keep(&folder.path, id, &json)?))
+}
+
+/// The machine that attested a measurement, noted among those of the run.
+async fn machine(
+    bus: &Bus,
+    folder: &Path,
+    program: &Outcome,
+    measurement: &Measurement,
+) -> Result<MachineFacts> {
+    let subject = subjects::machine(&program.candidate.run);
+    let mut log = bus.log::<MachineFacts>(&subject, 0).await?;
+    let mut said = log.replay().await?.into_iter().map(|(_, facts)| facts);
+    let machine = said
+        .rfind(|facts| facts.attestation == measurement.attestation)
+        .with_context(|| {
+            format!(
+                "no machine attested the measurement of {}",
+                program.candidate.id
+            )
+        })?;
+    note_machine(folder, &machine)?;
+    Ok(machine)
+}

@@ -1,0 +1,221 @@
+//! A node of a cluster: it compiles, verifies and times programs of whatever runs have work for its machine class.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use flopsmith_actors::cores::Cores;
+use flopsmith_actors::host::Host;
+use flopsmith_actors::notice::Notices;
+use flopsmith_actors::role::compiler::Compiler;
+use flopsmith_actors::role::timer::Timer;
+use flopsmith_actors::role::verifier::Verifier;
+use flopsmith_actors::supervisor::{Limits, Spec, Standing, supervise};
+use flopsmith_bus::{Bus, Options};
+use flopsmith_protocol::{MachineClass, NodeId};
+use flopsmith_sandbox::Sandbox;
+use flopsmith_store::Store;
+use flopsmith_telemetry::endpoint::{Endpoint, Status};
+use tokio_util::sync::CancellationToken;
+
+use crate::exit::say;
+use crate::interrupt::Watch;
+use crate::run::roles::spec;
+use crate::{machine, neighbour, paths};
+
+mod benches;
+
+use benches::Benches;
+
+/// What a worker does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Duty {
+    /// Compile.
+    Compiler,
+    /// Verify.
+    Verifier,
+    /// Time; the node's cores are then its own.
+    Timer,
+}
+
+/// What is started.
+pub struct Plan {
+    /// What it does.
+    pub duties: Vec<Duty>,
+    /// The bus.
+    pub nats: String,
+    /// The artifact store, that of the runs.
+    pub store: String,
+    /// Its machine class.
+    pub class: MachineClass,
+    /// Its name.
+    pub node: NodeId,
+    /// How long it may finish what it has in hand once it is told to stop.
+    pub grace: Duration,
+    /// Where it can be asked how it is.
+    pub listen: Option<SocketAddr>,
+    /// Run untrusted programs even where the jail gives less than its full protection.
+    pub allow_weaker_jail: bool,
+}
+
+/// Works until it is told to stop. True when it stopped in order.
+pub fn execute(plan: Plan) -> Result<bool> {
+    let watch = Watch::start()?;
+    // What every program needs is looked at before the first one is taken.
+    paths::harness()?;
+    let options = flopsmith_sandbox::Options {
+        allow_weaker: plan.allow_weaker_jail,
+        bwrap: None,
+    };
+    Sandbox::new(options).context("untrusted programs cannot be run safely here")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")?;
+    let worked = runtime.block_on(work(plan, &watch));
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    worked
+}
+
+async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
+    let mut options = Options::new(plan.nats.clone());
+    options.name = format!("worker {}", plan.node);
+    options.drain_limit = plan.grace;
+    let bus = Bus::connect(options).await?;
+    bus.check_streams().await?;
+    let store = Store::open(&plan.store)?;
+    // Better now than with the first program.
+    store.probe().await.context("the store cannot be used")?;
+    let cores = Cores::new(machine::cores());
+    let class = plan.class.clone();
+    let host = Host::new(plan.node.clone(), class, bus.clone(), store, cores);
+    let notices = Notices::open(&bus).await?;
+    if plan.duties.contains(&Duty::Timer) {
+        neighbour::announce(&format!("worker {}", plan.node));
+    }
+    let stop = CancellationToken::new();
+    let _answering = answering(plan.listen, &host, &stop).await?;
+    let benches = Arc::new(Benches::new(host.clone(), notices, plan.allow_weaker_jail));
+    let specs = specs(&plan.duties, &host, &benches);
+    let mut supervised = supervise(specs, Limits::default(), host.outage(), stop.clone()).await?;
+    say(&format!(
+        "{} works for machine class {} ({})",
+        plan.node,
+        plan.class,
+        plan.duties
+            .iter()
+            .map(|duty| format!("{duty:?}").to_lowercase())
+            .collect::<Vec<_>>()
+            .join(", ")
+    ));
+    let failed = tokio::select! {
+        () = watch.asked().cancelled() => None,
+        standing = supervised.wait() => match standing {
+            Standing::Failed(words) => Some(words),
+            _ => None,
+        },
+    };
+    if failed.is_none() {
+        say(
+            "stopping: finishing what is in hand, giving back the rest (once more to leave at once)…",
+        );
+    }
+    stop.cancel();
+    let closed = supervised.close(plan.grace).await;
+    let drained = bus.drain().await;
+    if let Some(words) = failed {
+        anyhow::bail!("{words}");
+    }
+    if let Standing::Failed(words) = closed {
+        say(&format!(
+            "warning: {words}; what it had in hand is given out again"
+        ));
+        return Ok(false);
+    }
+    drained?;
+    Ok(true)
+}
+
+/// How a worker is, for whoever asks.
+struct Asked {
+    host: Host,
+    stop: CancellationToken,
+}
+
+impl Status for Asked {
+    fn metrics(&self) -> String {
+        self.host.metrics.text(&self.host)
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if self.stop.is_cancelled() {
+            return Err("it is stopping".into());
+        }
+        if !self.host.bus.is_connected() {
+            return Err("the bus is away".into());
+        }
+        Ok(())
+    }
+}
+
+/// Answers at an address, if one is given, until the guard is dropped.
+async fn answering(
+    listen: Option<SocketAddr>,
+    host: &Host,
+    stop: &CancellationToken,
+) -> Result<Option<AbortOnDrop>> {
+    let Some(address) = listen else {
+        return Ok(None);
+    };
+    let endpoint = Endpoint::bind(address).await.with_context(|| {
+        format!("cannot listen at {address}: is it taken? --listen names another")
+    })?;
+    say(&format!("answers at http://{}", endpoint.address()?));
+    let asked = Asked {
+        host: host.clone(),
+        stop: stop.clone(),
+    };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it only answers, and is aborted with the guard"
+    )]
+    let task = tokio::spawn(endpoint.serve(Arc::new(asked)));
+    Ok(Some(AbortOnDrop(task)))
+}
+
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn specs(duties: &[Duty], host: &Host, benches: &Arc<Benches>) -> Vec<Spec> {
+    let mut specs = Vec::new();
+    let parts = || (host.clone(), Arc::clone(benches));
+    if duties.contains(&Duty::Compiler) {
+        let (host, desks) = parts();
+        specs.push(spec("compiler", move || {
+            let role = Compiler::for_runs(host.clone(), Arc::clone(&desks) as _);
+            Box::pin(async move { Ok(role) })
+        }));
+    }
+    if duties.contains(&Duty::Verifier) {
+        let (host, desks) = parts();
+        specs.push(spec("verifier", move || {
+            let role = Verifier::for_runs(host.clone(), Arc::clone(&desks) as _);
+            Box::pin(async move { Ok(role) })
+        }));
+    }
+    if duties.contains(&Duty::Timer) {
+        let (host, desks) = parts();
+        specs.push(spec("timer", move || {
+            let role = Timer::for_runs(host.clone(), Arc::clone(&desks) as _);
+            Box::pin(async move { Ok(role) })
+        }));
+    }
+    specs
+}

@@ -1,0 +1,232 @@
+//! What a node has for each run that it works for: made when the first program of a run comes, kept for the last few runs.
+#![expect(
+    clippy::result_large_err,
+    reason = "a mishap is large because a verdict is, and comes once in a while"
+)]
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use flopsmith_actors::host::Host;
+use flopsmith_actors::mishap::Mishap;
+use flopsmith_actors::node::{Context, Parts};
+use flopsmith_actors::notice::Notices;
+use flopsmith_actors::results::version;
+use flopsmith_actors::role::{compiler, timer, verifier};
+use flopsmith_actors::runs::Runs;
+use flopsmith_actors::settings::Settings;
+use flopsmith_actors::supervisor::words;
+use flopsmith_bench::{Failure, Limits, Purpose};
+use flopsmith_problem::{Problem, flags};
+use flopsmith_protocol::{InfrastructureCause, MachineFacts, RunId, RunSpec, subjects};
+use tokio::sync::OnceCell;
+
+use crate::desks::{self, VerifierParts};
+use crate::evaluator::{self, Evaluator};
+
+/// A bench has processes and buffers of its own; more runs than these are seldom worked for in turn.
+const KEPT: usize = 4;
+
+/// The benches of a node, the one that was used last in front.
+pub struct Benches {
+    host: Host,
+    notices: Notices,
+    allow_weaker_jail: bool,
+    known: tokio::sync::Mutex<VecDeque<Arc<Bench>>>,
+}
+
+/// What programs of one run are compiled, verified and timed with, each part made when it is first needed.
+struct Bench {
+    context: Arc<Context>,
+    evaluator: Evaluator,
+    compiler: OnceCell<Arc<compiler::Desk>>,
+    verifier: OnceCell<Arc<verifier::Desk>>,
+    timer: OnceCell<Arc<timer::Desk>>,
+}
+
+impl Benches {
+    /// The benches of `host`, none of which is made yet.
+    pub fn new(host: Host, notices: Notices, allow_weaker_jail: bool) -> Self {
+        Self {
+            host,
+            notices,
+            allow_weaker_jail,
+            known: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The bench of a run.
+    async fn bench(&self, run: &RunId) -> Result<Arc<Bench>, Mishap> {
+        let mut known = self.known.lock().await;
+        if let Some(place) = known.iter().position(|bench| bench.context.run == *run)
+            && let Some(bench) = known.remove(place)
+        {
+            known.push_front(Arc::clone(&bench));
+            return Ok(bench);
+        }
+        let spec = self.notices.find(run).await.map_err(|e| bus(&e))?;
+        // It is over, or was never begun: whoever has its work decides that, after some tries.
+        let spec = spec.ok_or_else(|| {
+            Mishap::from(Failure::infrastructure(
+                InfrastructureCause::Bus,
+                format!("run {run} is not known on this bus"),
+            ))
+        })?;
+        if spec.version != version() {
+            return Err(unusable(format!(
+                "run {run} measures by Flopsmith {}, this node is {}",
+                spec.version,
+                version()
+            )));
+        }
+        tracing::info!(%run, problem = %spec.problem.id, "working for another run");
+        let (host, allow_weaker) = (self.host.clone(), self.allow_weaker_jail);
+        let made = tokio::task::spawn_blocking(move || make(spec, host, allow_weaker));
+        let bench = made.await.map_err(|e| unusable(e.to_string()))??;
+        let bench = Arc::new(bench);
+        known.push_front(Arc::clone(&bench));
+        known.truncate(KEPT);
+        Ok(bench)
+    }
+
+    /// Measures this machine for a run and tells the run what it is.
+    async fn timer(&self, bench: &Arc<Bench>) -> Result<timer::Desk, Mishap> {
+        let host = &self.host;
+        let run = &bench.context.run;
+        let _lease = host.cores.all("prepare").await;
+        let begun = Arc::clone(bench);
+        let made = tokio::task::spawn_blocking(move || -> Result<_, Mishap> {
+            let settings = &begun.context.settings;
+            evaluator::has_cores_for(settings.threads).map_err(|e| unusable(format!("{e:#}")))?;
+            let mut timer = failing(begun.evaluator.timer(settings.threads))?;
+            timer.set_limits(Purpose::Rank, Limits::SECOND_LOOK);
+            let parts = failing(VerifierParts::of(&begun.evaluator, settings.threads))?;
+            Ok((timer, parts))
+        });
+        let (mut timer, parts) = made.await.map_err(|e| unusable(e.to_string()))??;
+        let chain = self
+            .notices
+            .in_common(run, &host.machine_class, timer.chain());
+        timer.go_on_with(chain.await.map_err(|e| bus(&e))?);
+        let facts = MachineFacts {
+            run: run.clone(),
+            node: host.node.clone(),
+            machine_class: host.machine_class.clone(),
+            peak_gflops: timer.peak_gflops(),
+            reference_gflops: timer.reference_gflops(),
+            openblas_gflops: None,
+            openblas_core: None,
+            attestation: timer.attestation().digest(),
+            attestation_json: timer.attestation().to_json(),
+        };
+        let told = host.bus.publish(&subjects::machine(run), &facts).await;
+        told.map_err(|e| bus(&e))?;
+        for line in timer.attestation().warnings() {
+            tracing::warn!(%run, line, "the machine is not set up for timing");
+        }
+        let timed = Arc::clone(bench);
+        let made = tokio::task::spawn_blocking(move || {
+            let timer = Arc::new(Mutex::new(timer));
+            desks::timer(&timed.context, &timed.evaluator, timer, &parts).map_err(unfit)
+        });
+        made.await.map_err(|e| unusable(e.to_string()))?
+    }
+}
+
+#[async_trait]
+impl Runs<compiler::Desk> for Benches {
+    async fn of(&self, run: &RunId) -> Result<Arc<compiler::Desk>, Mishap> {
+        let bench = self.bench(run).await?;
+        let make = || async { Arc::new(desks::compiler(&bench.context, &bench.evaluator)) };
+        Ok(Arc::clone(bench.compiler.get_or_init(make).await))
+    }
+}
+
+#[async_trait]
+impl Runs<verifier::Desk> for Benches {
+    async fn of(&self, run: &RunId) -> Result<Arc<verifier::Desk>, Mishap> {
+        let bench = self.bench(run).await?;
+        let make = || async {
+            let begun = Arc::clone(&bench);
+            let slots = self.host.cores.total();
+            // It runs the reference, beside whatever is timed for other runs.
+            let _lease = self.host.cores.one("prepare").await;
+            let made = tokio::task::spawn_blocking(move || -> Result<_, Mishap> {
+                let threads = begun.context.settings.threads;
+                let parts = failing(VerifierParts::of(&begun.evaluator, threads))?;
+                parts.desk(&begun.context, slots).map_err(unfit)
+            });
+            let desk = made.await.map_err(|e| unusable(e.to_string()))??;
+            Ok::<_, Mishap>(Arc::new(desk))
+        };
+        Ok(Arc::clone(bench.verifier.get_or_try_init(make).await?))
+    }
+}
+
+#[async_trait]
+impl Runs<timer::Desk> for Benches {
+    async fn of(&self, run: &RunId) -> Result<Arc<timer::Desk>, Mishap> {
+        let bench = self.bench(run).await?;
+        let make = || async { Ok::<_, Mishap>(Arc::new(self.timer(&bench).await?)) };
+        Ok(Arc::clone(bench.timer.get_or_try_init(make).await?))
+    }
+}
+
+/// The stages of a run under this node's jail: a run may not weaken it.
+fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, Mishap> {
+    let settings: Settings = serde_json::from_str(&spec.settings_json).map_err(|e| {
+        unusable(format!(
+            "the settings of run {} cannot be read: {e}",
+            spec.run
+        ))
+    })?;
+    let mut problem = Problem::from_files(spec.problem).map_err(|e| unusable(e.to_string()))?;
+    if !settings.evaluate.flags.trim().is_empty() {
+        let flags = flags::parse(&settings.evaluate.flags).map_err(|e| unusable(e.to_string()))?;
+        problem = problem.with_flags(flags);
+    }
+    let evaluate = &settings.evaluate;
+    let evaluator = Evaluator::new(Arc::new(problem), &evaluate.compiler, allow_weaker_jail);
+    let mut evaluator = failing(evaluator)?;
+    if evaluate.sanitize {
+        evaluator = evaluator.with_sanitizers(settings.threads);
+    }
+    let context = Context::new(Parts {
+        run: spec.run,
+        settings,
+        // Nothing of a run is written on a node that only evaluates.
+        folder: PathBuf::new(),
+        problem: Arc::clone(&evaluator.problem),
+        toolchain: evaluator.toolchain.fingerprint.clone(),
+        host,
+    });
+    Ok(Bench {
+        context,
+        evaluator,
+        compiler: OnceCell::new(),
+        verifier: OnceCell::new(),
+        timer: OnceCell::new(),
+    })
+}
+
+/// What this node lacks, or what it cannot do for a run; another one may.
+fn unusable(detail: impl Into<String>) -> Mishap {
+    Mishap::elsewhere(detail)
+}
+
+/// The problem's own programs fail here.
+fn unfit(failure: Failure) -> Mishap {
+    unusable(failure.to_string())
+}
+
+/// A bus that does not answer says nothing of the program either.
+fn bus(error: &dyn std::error::Error) -> Mishap {
+    Mishap::elsewhere(words(error))
+}
+
+/// What a node cannot do for a run, whatever stands in the way of it.
+fn failing<T>(result: anyhow::Result<T>) -> Result<T, Mishap> {
+    result.map_err(|error| unusable(format!("{error:#}")))
+}

@@ -1,0 +1,322 @@
+//! Workers: nodes that join a bus and evaluate programs of whatever runs are there.
+
+use flopsmith_actors::notice::Notices;
+use flopsmith_actors::results::version;
+use flopsmith_actors::settings::Settings;
+use flopsmith_bus::{Auth, Bus, RunSetup, Server, ServerOptions};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{
+    Candidate, CandidateRef, Outcome, ProblemId, RunId, RunSpec, TechniqueSet, subjects,
+};
+use flopsmith_test_support::{candidate, machine_class};
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::ChildStderr;
+
+use super::*;
+
+/// A worker process, which does not outlive its test.
+struct Worker {
+    child: Child,
+    said: BufReader<ChildStderr>,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Worker {
+    fn start(cluster: &Cluster, name: &str) -> Self {
+        let child = flopsmith()
+            .args([
+                "worker",
+                "--nats",
+                &cluster.url(),
+                "--node",
+                name,
+                "--listen",
+                "127.0.0.1:0",
+                "--store",
+            ])
+            .arg(cluster.store())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        Self { child, said }
+    }
+
+    /// What it answers at a path, once it listens.
+    fn asked(&mut self, path: &str) -> String {
+        let address = loop {
+            let mut line = String::new();
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "it ended");
+            if let Some(address) = line.trim().strip_prefix("answers at http://") {
+                break address.to_owned();
+            }
+        };
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Tells it to stop; its exit code and what it said.
+    fn stop(mut self) -> (Option<i32>, String) {
+        let pid = self.child.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(told.unwrap().success());
+        let mut said = String::new();
+        self.said.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+}
+
+/// A cluster of one broker and one store.
+struct Cluster {
+    server: Server,
+    bus: Bus,
+    folder: tempfile::TempDir,
+}
+
+impl Cluster {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("nats");
+        let server = Server::start(None, &store, ServerOptions::default());
+        let server = server.await.unwrap();
+        let bus = Bus::connect(&server).await.unwrap();
+        Self {
+            server,
+            bus,
+            folder,
+        }
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    fn token(&self) -> String {
+        match self.server.connect_options().auth {
+            Auth::Token(token) => token,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn url(&self) -> String {
+        let url = self.server.connect_options().url;
+        url.replace("://", &format!("://{}@", self.token()))
+    }
+
+    /// Tells what a run is.
+    async fn announce(&self, run: &RunId, problem: &str) {
+        let problem = Problem::load(&root().join("problems").join(problem)).unwrap();
+        let spec = RunSpec {
+            run: run.clone(),
+            version: version(),
+            problem: problem.files(),
+            settings_json: serde_json::to_string(&Settings::default()).unwrap(),
+            machine_class: machine_class(),
+        };
+        let notices = Notices::open(&self.bus).await.unwrap();
+        notices.announce(&spec).await.unwrap();
+    }
+
+    async fn submit(&self, run: &RunId, problem: &str, source: &str) {
+        let candidate = CandidateRef {
+            id: format!("{run}-s0-g0-c0").parse().unwrap(),
+            run: run.clone(),
+            problem: ProblemId::new(problem).unwrap(),
+            permitted: TechniqueSet::all(),
+            ..candidate(0, 0, 0)
+        };
+        let source = source.to_owned();
+        let subject = Queue::compile(&machine_class()).of(run);
+        let message = Candidate { candidate, source };
+        self.bus.publish(&subject, &message).await.unwrap();
+    }
+
+    async fn outcome(&self, run: &RunId) -> Outcome {
+        let mut log = self.bus.log(&subjects::outcome(run), 0).await.unwrap();
+        let next = tokio::time::timeout(Duration::from_secs(120), log.next());
+        next.await.expect("it takes too long").unwrap().1
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
+    let cluster = Cluster::new().await;
+    cluster
+        .bus
+        .ensure_streams(&RunSetup::default())
+        .await
+        .unwrap();
+    let mut worker = Worker::start(&cluster, "w1");
+    let run = |name: &str| RunId::new(name).unwrap();
+    let [products, sums, unknown] = ["products", "sums", "unknown"].map(run);
+    cluster.announce(&products, "dgemm").await;
+    cluster.announce(&sums, "dot").await;
+    let reference = |problem: &str| {
+        let path = root().join("problems").join(problem).join("reference.c");
+        std::fs::read_to_string(path).unwrap()
+    };
+    let wrong = "void dot(int n, const double *x, const double *y, double *result) { result[0] = x[0] + y[n - 1]; }";
+    cluster
+        .submit(&products, "dgemm", &reference("dgemm"))
+        .await;
+    cluster.submit(&sums, "dot", wrong).await;
+    cluster.submit(&unknown, "dot", wrong).await;
+    let outcome = cluster.outcome(&products).await;
+    assert_eq!(outcome.verdict.kind(), "measured", "{:?}", outcome.verdict);
+    assert_eq!(outcome.node.as_str(), "w1");
+    // A program of another run, with another problem, at the same worker.
+    let outcome = cluster.outcome(&sums).await;
+    let verdict = outcome.verdict;
+    assert_eq!(verdict.kind(), "wrong_result", "{verdict:?}");
+    let outcome = cluster.outcome(&unknown).await;
+    let said = format!("{:?}", outcome.verdict);
+    assert!(
+        said.contains("run unknown is not known on this bus"),
+        "{said}"
+    );
+    let counted = worker.asked("/metrics");
+    for line in [
+        "flopsmith_outcomes_total{verdict=\"measured\"} 1",
+        "flopsmith_outcomes_total{verdict=\"wrong_result\"} 1",
+        "flopsmith_connected 1",
+    ] {
+        assert!(counted.lines().any(|l| l == line), "{line}: {counted}");
+    }
+    let (code, said) = worker.stop();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("w1 works for machine class local"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_cannot_work_says_why_and_ends() {
+    let place = tempfile::tempdir().unwrap();
+    let store = place.path().join("store");
+    let start = |nats: &str, more: &[&str]| {
+        let store = store.to_str().unwrap();
+        let mut arguments = vec!["worker", "--nats", nats, "--store", store];
+        arguments.extend(more);
+        let output = run(&arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    let (code, said) = start("nats://127.0.0.1:1", &[]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("no NATS server can be reached"), "{said}");
+    let (code, said) = start("nats://127.0.0.1:1", &["--class", "a b"]);
+    assert_eq!(code, Some(2), "{said}");
+    let (code, said) = start("nats://127.0.0.1:1", &["--roles", "cook"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("compiler, verifier, timer"), "{said}");
+    let cluster = Cluster::new().await;
+    let (code, said) = start(&cluster.url(), &[]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("no stream WORK"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_goes_on_with_another_worker_where_one_is_killed() {
+    let cluster = Cluster::new().await;
+    cluster
+        .bus
+        .ensure_streams(&RunSetup::default())
+        .await
+        .unwrap();
+    let first = Worker::start(&cluster, "w1");
+    let runs = cluster.folder.path().join("runs");
+    let set = |key: &str, value: &str| ["--set".to_owned(), format!("{key}={value}")];
+    let settings = [
+        set("nats", &cluster.url()),
+        set("store", cluster.store().to_str().unwrap()),
+        set("evaluate.workers", "true"),
+        set("evaluate.finalists", "1"),
+        set("evaluate.quarantine", "false"),
+    ];
+    let mut search = flopsmith()
+        .args(["search", "--problem", "dgemm", "--evaluations", "32"])
+        .args(["--budget", "10m", "--format", "json", "--runs"])
+        .arg(&runs)
+        .args(settings.concat())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let found = || only_run(&runs).map_or(0, |run| outcomes(&run).len());
+    let limit = Duration::from_secs(240);
+    wait_for(&mut search, limit, "an outcome", || found() > 0);
+    // What it has in hand is given out again.
+    drop(first);
+    let second = Worker::start(&cluster, "w2");
+    let ended = tokio::task::spawn_blocking(|| search.wait_with_output());
+    let ended = tokio::time::timeout(limit, ended).await;
+    let ended = ended.expect("it takes too long").unwrap().unwrap();
+    let summary = last_object(&ended);
+    assert_eq!(ended.status.code(), Some(0), "{summary}");
+    let run = only_run(&runs).unwrap();
+    let all = objects(&run.join("outcomes.jsonl"));
+    let fresh = |outcome: &&Value| outcome["candidate"]["purpose"] == "search";
+    assert_eq!(all.iter().filter(fresh).count(), 32);
+    assert!(outcomes(&run).values().all(|times| *times == 1));
+    let of = |name: &str| all.iter().filter(|o| o["node"] == name).count();
+    assert!(of("w1") + of("w2") == all.len() && of("w2") > 0, "{all:?}");
+    // What is reported was certified by a worker, and all that it rests on is here.
+    let record = run.join(summary["best"]["samples"].as_str().unwrap());
+    let record: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
+    assert_traceable(&record);
+    // The page can be passed on.
+    let page = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("nats://") && !page.contains(&cluster.token()));
+    let places = record["measurement"]["certificate"]["layout_ratios"].as_array();
+    assert_eq!(places.map(Vec::len), Some(5));
+    let (code, said) = second.stop();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bus_is_set_up_and_looked_at() {
+    let cluster = Cluster::new().await;
+    let url = cluster.url();
+    let store = cluster.store();
+    let store = store.to_str().unwrap();
+    let cluster_command = |more: &[&str]| {
+        let mut arguments = vec!["cluster", more[0], "--nats", &url];
+        arguments.extend(&more[1..]);
+        let output = run(&arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output, said)
+    };
+    let (output, said) = cluster_command(&["check"]);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("no stream WORK, OUTCOME"), "{said}");
+    // More copies than there are servers.
+    let (output, said) = cluster_command(&["init", "--copies", "3"]);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("stream WORK cannot be set up"), "{said}");
+    for _ in 0..2 {
+        let (output, said) = cluster_command(&["init", "--keep-logs", "30d"]);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+    }
+    let (output, said) = cluster_command(&["check", "--store", store, "--format", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let found = last_object(&output);
+    let streams = found["streams"].as_array().unwrap();
+    assert_eq!(streams.len(), 5);
+    assert!(
+        streams
+            .iter()
+            .all(|s| s["copies"] == 1 && s["messages"] == 0)
+    );
+    assert_eq!(found["store"]["conditional_create"], true);
+    let (_, said) = cluster_command(&["check", "--store", "/proc/nowhere"]);
+    assert!(said.contains("/proc/nowhere"), "{said}");
+}

@@ -114,11 +114,7 @@ impl Results {
             if now >= deadline {
                 return Ok(false);
             }
-            // Nobody else decides anything on a server of one's own.
-            let next = match self.0.bus.is_private() {
-                true => deadline,
-                false => deadline.min(now + pause),
-            };
+            let next = deadline.min(now + pause);
             tokio::select! {
                 () = heard => {}
                 () = tokio::time::sleep_until(next) => {}

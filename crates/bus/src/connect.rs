@@ -1,6 +1,6 @@
 //! The connection, and how it ends.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::backoff::{doubled, jittered};
 use crate::error::{Error, Result};
 use crate::failures::Failures;
+use crate::key::Key;
 use crate::server::Server;
 
 /// The oldest server with `filter_subjects` and dependable key-value buckets.
@@ -38,6 +39,8 @@ pub enum Auth {
     User(String, String),
     /// A NATS credentials file.
     Credentials(PathBuf),
+    /// A file with the seed of an NKEY ([`crate::Key`]).
+    NKey(PathBuf),
 }
 
 // Secrets do not belong into logs.
@@ -48,8 +51,18 @@ impl std::fmt::Debug for Auth {
             Auth::Token(_) => f.write_str("Token(…)"),
             Auth::User(user, _) => write!(f, "User({user}, …)"),
             Auth::Credentials(path) => write!(f, "Credentials({})", path.display()),
+            Auth::NKey(path) => write!(f, "NKey({})", path.display()),
         }
     }
+}
+
+/// What a connection under TLS rests on (`tls://host:port`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// A file with the certificates of who vouches for servers; none: those that this machine trusts.
+    pub roots: Option<PathBuf>,
+    /// Files with a certificate of one's own and its key, where servers ask for one.
+    pub own: Option<(PathBuf, PathBuf)>,
 }
 
 /// Where the bus is and how to use it.
@@ -59,6 +72,8 @@ pub struct Options {
     pub url: String,
     /// How to prove who one is.
     pub auth: Auth,
+    /// What TLS rests on.
+    pub tls: Tls,
     /// What the server calls this connection in its own reports.
     pub name: String,
     /// How long to look for the server at the start.
@@ -81,6 +96,7 @@ impl Options {
         Self {
             url,
             auth,
+            tls: Tls::default(),
             name: "flopsmith".to_owned(),
             connect_limit: Duration::from_secs(10),
             publish_limit: Duration::from_secs(30),
@@ -303,6 +319,8 @@ impl Bus {
 }
 
 async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<Client> {
+    // The store's client brings a second one along, and with two to choose from TLS would panic. Where one was chosen already that stays.
+    let _chosen = rustls::crypto::ring::default_provider().install_default();
     let lost = Arc::new(AtomicBool::new(false));
     let base = ConnectOptions::new()
         .name(&options.name)
@@ -345,11 +363,25 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
         Auth::Credentials(path) => {
             base.credentials_file(path)
                 .await
-                .map_err(|source| Error::Unauthorized {
-                    url: options.shown(),
+                .map_err(|source| Error::KeyFile {
+                    path: path.clone(),
                     source: source.into(),
                 })?
         }
+        Auth::NKey(path) => {
+            let key = Key::read(path)?;
+            base.nkey(key.seed()?).custom_inbox_prefix(key.inbox())
+        }
+    };
+    let base = match &options.tls.roots {
+        Some(roots) => base.add_root_certificates(readable(roots)?),
+        None => base,
+    };
+    let base = match &options.tls.own {
+        Some((certificate, key)) => {
+            base.add_client_certificate(readable(certificate)?, readable(key)?)
+        }
+        None => base,
     };
     let servers: Vec<&str> = options.url.split(',').map(str::trim).collect();
     let deadline = tokio::time::Instant::now() + options.connect_limit;
@@ -388,6 +420,17 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
             });
         }
         tokio::time::sleep(wait).await;
+    }
+}
+
+/// A file that can be opened. The client would only say that there is no connection.
+fn readable(path: &Path) -> Result<PathBuf> {
+    match std::fs::File::open(path) {
+        Ok(_) => Ok(path.to_owned()),
+        Err(source) => Err(Error::KeyFile {
+            path: path.to_owned(),
+            source: source.into(),
+        }),
     }
 }
 

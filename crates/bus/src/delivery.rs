@@ -11,7 +11,6 @@ use bytes::Bytes;
 use flopsmith_telemetry::TraceContext;
 use tokio::time::Instant;
 
-use crate::acknowledge::acknowledge;
 use crate::backoff::ErrorClass;
 use crate::dead::Corpse;
 use crate::error::{Error, Result};
@@ -122,7 +121,12 @@ impl<M> Delivery<M> {
     /// # Errors
     /// [`Error::Acknowledge`] when the server is there and does not answer.
     pub async fn done(mut self) -> Result<()> {
-        let known = !self.is_stale() && acknowledge(&self.shared, &self.ticket.reply).await;
+        let known = !self.is_stale()
+            && self
+                .shared
+                .acknowledger
+                .acknowledge(&self.ticket.reply)
+                .await;
         let result = match known {
             true => Ok(()),
             false => self.settle(b"+ACK").await,

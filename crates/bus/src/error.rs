@@ -20,6 +20,15 @@ pub enum Error {
         #[source]
         source: Cause,
     },
+    /// A file that is to prove who one is cannot be used.
+    #[error("{} cannot be used to prove who this is", path.display())]
+    KeyFile {
+        /// Which file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: Cause,
+    },
     /// The credentials are not accepted.
     #[error("the NATS server at {url} refuses these credentials")]
     Unauthorized {

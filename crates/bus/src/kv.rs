@@ -3,6 +3,8 @@
 use async_nats::jetstream;
 use async_nats::jetstream::kv::{self, CreateErrorKind, Operation, UpdateErrorKind};
 use bytes::Bytes;
+use futures::StreamExt;
+use tokio::sync::watch;
 
 use crate::connect::Bus;
 use crate::error::{Cause, Error, Result};
@@ -21,7 +23,50 @@ pub struct Entry {
 pub struct Kv {
     bucket: String,
     jetstream: jetstream::Context,
+    epoch: watch::Receiver<u64>,
     store: kv::Store,
+}
+
+/// What happened to a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It has this value.
+    Put(String, Entry),
+    /// It has none any more.
+    Gone(String),
+}
+
+/// What is in a bucket, and then each change of it.
+pub struct Watch {
+    kv: Kv,
+    changes: kv::Watch,
+    epoch: watch::Receiver<u64>,
+}
+
+impl Watch {
+    /// The next change. Cancelling it loses nothing.
+    ///
+    /// # Errors
+    /// After one no more is told; another watch begins anew with all that is there.
+    pub async fn next(&mut self) -> Result<Change> {
+        let lost = |source: Cause| self.kv.failed("", source);
+        let entry = tokio::select! {
+            biased;
+            entry = self.changes.next() => entry,
+            // What changed meanwhile may have gone past it.
+            _ = self.epoch.changed() => return Err(lost("the connection was lost".into())),
+        };
+        let entry = entry
+            .ok_or_else(|| lost("the server tells no more".into()))?
+            .map_err(|source| lost(source.into()))?;
+        Ok(match entry.operation {
+            Operation::Put => {
+                let (value, revision) = (entry.value, entry.revision);
+                Change::Put(entry.key, Entry { value, revision })
+            }
+            _ => Change::Gone(entry.key),
+        })
+    }
 }
 
 impl Bus {
@@ -66,6 +111,7 @@ impl Bus {
         Ok(Kv {
             bucket: bucket.to_owned(),
             jetstream: self.jetstream().clone(),
+            epoch: self.epoch(),
             store,
         })
     }
@@ -133,6 +179,37 @@ impl Kv {
                     .await
             }
         }
+    }
+
+    /// Writes a value if the key still has `revision`, or is still missing where that is 0. Its new revision; none when somebody
+    /// else was faster.
+    pub async fn replace(
+        &self,
+        key: &str,
+        value: impl Into<Bytes>,
+        revision: u64,
+    ) -> Result<Option<u64>> {
+        let written = match revision {
+            0 => self.create(key, value).await,
+            revision => self.update(key, value, revision).await,
+        };
+        match written {
+            Ok(revision) => Ok(Some(revision)),
+            Err(Error::Conflict { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tells all that is there, and from then on each change.
+    pub async fn watch(&self) -> Result<Watch> {
+        let mut epoch = self.epoch.clone();
+        epoch.mark_unchanged();
+        let changes = self.store.watch_with_history(">").await;
+        Ok(Watch {
+            kv: self.clone(),
+            changes: changes.map_err(|source| self.failed("", source.into()))?,
+            epoch,
+        })
     }
 
     /// Removes a key.

@@ -169,6 +169,19 @@ impl Bus {
         Ok(counts.into_iter().map(|(_, count)| count as u64).sum())
     }
 
+    /// Drops what is in the work queues of a run, and says how many messages that were.
+    ///
+    /// # Errors
+    /// [`Error::Stream`] when the server does not answer.
+    pub async fn drop_queued(&self, run: &RunId) -> Result<u64> {
+        let name = stream::WORK;
+        let failed = |source| Error::Stream { name, source };
+        let work = self.jetstream().get_stream(name).await;
+        let work = work.map_err(|e| failed(e.into()))?;
+        let dropped = work.purge().filter(subjects::work_of(run)).await;
+        Ok(dropped.map_err(|e| failed(e.into()))?.purged)
+    }
+
     /// Makes the streams, or changes them to this setup: for whoever sets up a server that others share.
     ///
     /// # Errors

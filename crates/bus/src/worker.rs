@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::acknowledge::Together;
+use crate::acknowledge::Acknowledger;
 use crate::backoff::Backoff;
 use crate::connect::Bus;
 use crate::delivery::Delivery;
@@ -88,24 +88,21 @@ impl WorkerOptions {
         if self.ack_wait < Duration::from_millis(30) {
             return wrong("the acknowledgement time is too short to give signs of life");
         }
-        if self.durable.is_empty() {
-            self.subject
-                .trim_end_matches(".*")
-                .clone_into(&mut self.durable);
-        }
-        self.durable = self
-            .durable
-            .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
-                    c
-                } else {
-                    '-'
-                }
-            })
-            .collect();
+        self.durable = match self.durable.is_empty() {
+            true => durable(&self.subject),
+            false => durable(&self.durable),
+        };
         Ok(self)
     }
+}
+
+/// What the consumer of a work subject is called.
+pub fn durable(subject: &str) -> String {
+    let letter = |c: char| match c {
+        c if c.is_ascii_alphanumeric() || c == '-' || c == '_' => c,
+        _ => '-',
+    };
+    subject.trim_end_matches(".*").chars().map(letter).collect()
 }
 
 /// What worker, deliveries and the two background tasks share.
@@ -119,8 +116,8 @@ pub(crate) struct Shared {
     /// Told when nothing is in hand any more.
     idle: Arc<Notify>,
     all_held: Arc<AtomicUsize>,
-    /// Acknowledgements that are under way.
-    pub together: Together,
+    /// Sends acknowledgements.
+    pub acknowledger: Acknowledger,
 }
 
 struct Held {
@@ -233,7 +230,7 @@ impl Bus {
             naks,
             idle: Arc::new(Notify::new()),
             all_held: self.held_counter(),
-            together: Together::default(),
+            acknowledger: Acknowledger::start(self),
         });
         // Wrong options or a missing stream shall fail here and not in the background.
         ensure_consumer(&shared).await?;

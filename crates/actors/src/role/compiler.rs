@@ -89,9 +89,28 @@ struct Job {
     key: Digest,
 }
 
-type Running = FuturesUnordered<BoxFuture<'static, Result<(), Error>>>;
-/// Twins that wait, and for whom one did so for too long.
-type Parked = FuturesUnordered<BoxFuture<'static, (Job, Option<CandidateId>)>>;
+/// What is to be done with a candidate.
+enum Found {
+    /// Nothing more can be done, or need be: this is its outcome.
+    Decided(Delivery<Candidate>, Box<Known>),
+    /// Its run cannot be worked for here.
+    Unfit(Delivery<Candidate>, Box<Mishap>),
+    /// The twin that is on its way has to be waited for.
+    Twin(Job, CandidateId),
+    /// It is compiled, unless that was done before.
+    New(Job, Option<BuiltBefore>),
+}
+
+/// What is in hand. Nothing of it is waited for alone: one may have what another one waits for.
+#[derive(Default)]
+struct Hand {
+    /// Candidates that are looked up.
+    looking: FuturesUnordered<BoxFuture<'static, Found>>,
+    /// Those that are compiled, and outcomes on their way.
+    running: FuturesUnordered<BoxFuture<'static, Result<(), Error>>>,
+    /// Twins that wait, and for whom one did so for too long.
+    parked: FuturesUnordered<BoxFuture<'static, (Job, Option<CandidateId>)>>,
+}
 
 #[async_trait]
 impl Role for Compiler {
@@ -105,27 +124,37 @@ impl Role for Compiler {
                 slots + TWINS,
             )
             .await?;
-        let mut running = Running::new();
-        let mut parked = Parked::new();
+        let mut hand = Hand::default();
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(result) = running.next(), if !running.is_empty() => { let () = result?; }
-                Some((job, instead)) = parked.next(), if !parked.is_empty() => {
-                    // What an outcome says of one does not always hold for its twin: look it up again.
-                    self.look_up(job, instead.as_ref(), &stop, &mut running, &mut parked).await?;
+                Some(result) = hand.running.next(), if !hand.running.is_empty() => { let () = result?; }
+                Some(found) = hand.looking.next(), if !hand.looking.is_empty() => {
+                    self.go_on(found, &stop, &mut hand);
                 }
-                delivery = worker.next(), if running.len() < slots => {
+                Some((job, instead)) = hand.parked.next(), if !hand.parked.is_empty() => {
+                    // What an outcome says of one does not always hold for its twin: look it up again.
+                    hand.looking.push(Box::pin(look_up(self.host.clone(), job, instead)));
+                }
+                delivery = worker.next(), if hand.running.len() + hand.looking.len() < slots => {
                     let Some(delivery) = delivery else { break };
-                    self.take(delivery, &stop, &mut running, &mut parked).await?;
+                    let (host, desks) = (self.host.clone(), Arc::clone(&self.desks));
+                    hand.looking.push(Box::pin(take(host, desks, delivery)));
                 }
             }
         }
-        while let Some((job, _)) = parked.next().await {
+        while let Some(found) = hand.looking.next().await {
+            let delivery = match found {
+                Found::Twin(job, _) | Found::New(job, _) => job.delivery,
+                Found::Decided(delivery, _) | Found::Unfit(delivery, _) => delivery,
+            };
+            delivery.retry(ErrorClass::Shutdown).await?;
+        }
+        while let Some((job, _)) = hand.parked.next().await {
             job.delivery.retry(ErrorClass::Shutdown).await?;
         }
-        while let Some(result) = running.next().await {
+        while let Some(result) = hand.running.next().await {
             let () = result?;
         }
         Ok(())
@@ -133,70 +162,27 @@ impl Role for Compiler {
 }
 
 impl Compiler {
-    async fn take(
-        &self,
-        delivery: Delivery<Candidate>,
-        stop: &CancellationToken,
-        running: &mut Running,
-        parked: &mut Parked,
-    ) -> Result<(), Error> {
-        let message = delivery.message();
-        if message.source.trim().is_empty() {
-            let verdict = Verdict::Rejected {
-                fault: CandidateFault::Format,
-                detail: "no program was found in the answer".into(),
-            };
-            let known = Known {
-                techniques: None,
-                vector_bits: None,
-                verdict,
-            };
-            return self.decide(delivery, known).await;
-        }
-        match self.desks.of(&message.candidate.run).await {
-            Ok(desk) => {
-                let key = desk.context.key(&message.source, &message.candidate);
-                let job = Job {
-                    delivery,
-                    desk,
-                    key,
-                };
-                self.look_up(job, None, stop, running, parked).await
-            }
-            Err(mishap) => {
-                let span = span_of(&delivery);
-                let message = message.clone();
-                let decided = |verdict| undone(&message, verdict, None, 0.0);
-                self.host
-                    .give_up_or_retry("compile", delivery, mishap, decided)
-                    .instrument(span)
-                    .await
-            }
-        }
-    }
-
-    async fn look_up(
-        &self,
-        job: Job,
-        instead: Option<&CandidateId>,
-        stop: &CancellationToken,
-        running: &mut Running,
-        parked: &mut Parked,
-    ) -> Result<(), Error> {
-        let candidate = &job.delivery.message().candidate;
-        let results = &self.host.results;
-        let found = results.look_up(&job.key, candidate, instead).await;
-        let found = found.unwrap_or_else(|error| {
-            // At worst it is evaluated twice.
-            let error = crate::supervisor::words(&error);
-            tracing::warn!(candidate = %candidate.id, error, "what is known of the program cannot be read");
-            Lookup::New(None)
-        });
+    fn go_on(&self, found: Found, stop: &CancellationToken, hand: &mut Hand) {
+        let host = self.host.clone();
         match found {
-            Lookup::Known(known) => self.decide(job.delivery, *known).await,
-            Lookup::UnderWay(holder) => {
-                let (results, stop) = (results.clone(), stop.clone());
-                parked.push(Box::pin(async move {
+            Found::Decided(delivery, known) => {
+                let span = span_of(&delivery);
+                let work = decide(host, delivery, *known).instrument(span);
+                hand.running.push(Box::pin(work));
+            }
+            Found::Unfit(delivery, mishap) => {
+                let span = span_of(&delivery);
+                let work = async move {
+                    let message = delivery.message().clone();
+                    let decided = |verdict| undone(&message, verdict, None, 0.0);
+                    host.give_up_or_retry("compile", delivery, *mishap, decided)
+                        .await
+                };
+                hand.running.push(Box::pin(work.instrument(span)));
+            }
+            Found::Twin(job, holder) => {
+                let (results, stop) = (host.results, stop.clone());
+                hand.parked.push(Box::pin(async move {
                     let run = &job.desk.context.run;
                     let deadline = tokio::time::Instant::now() + PATIENCE;
                     let settled = tokio::select! {
@@ -207,32 +193,74 @@ impl Compiler {
                     };
                     (job, (!settled).then_some(holder))
                 }));
-                Ok(())
             }
-            Lookup::New(built) => {
+            Found::New(job, built) => {
                 let span = span_of(&job.delivery);
-                let work = compile(self.host.clone(), job, built);
-                running.push(Box::pin(work.instrument(span)));
-                Ok(())
+                let work = compile(host, job, built);
+                hand.running.push(Box::pin(work.instrument(span)));
             }
         }
     }
+}
 
-    /// Publishes what is known of a program without compiling it.
-    async fn decide(&self, delivery: Delivery<Candidate>, known: Known) -> Result<(), Error> {
-        let span = span_of(&delivery);
-        let message = delivery.message();
-        let decided = Decided {
-            techniques: known.techniques,
-            vector_bits: known.vector_bits,
-            ..undone(message, known.verdict, None, 0.0)
+/// Looks at a candidate that was just given out.
+async fn take(host: Host, desks: Arc<dyn Runs<Desk>>, delivery: Delivery<Candidate>) -> Found {
+    let message = delivery.message();
+    if message.source.trim().is_empty() {
+        let verdict = Verdict::Rejected {
+            fault: CandidateFault::Format,
+            detail: "no program was found in the answer".into(),
         };
-        self.host
-            .publish_outcome(decided)
-            .instrument(span.clone())
-            .await?;
-        Ok(delivery.done().instrument(span).await?)
+        let known = Known {
+            techniques: None,
+            vector_bits: None,
+            verdict,
+        };
+        return Found::Decided(delivery, Box::new(known));
     }
+    match desks.of(&message.candidate.run).await {
+        Ok(desk) => {
+            let key = desk.context.key(&message.source, &message.candidate);
+            let job = Job {
+                delivery,
+                desk,
+                key,
+            };
+            look_up(host, job, None).await
+        }
+        Err(mishap) => Found::Unfit(delivery, Box::new(mishap)),
+    }
+}
+
+/// Looks for what is known of a program. One that waited for a twin for too long comes `instead` of it.
+async fn look_up(host: Host, job: Job, instead: Option<CandidateId>) -> Found {
+    let candidate = &job.delivery.message().candidate;
+    let found = host
+        .results
+        .look_up(&job.key, candidate, instead.as_ref())
+        .await;
+    let found = found.unwrap_or_else(|error| {
+        // At worst it is evaluated twice.
+        let error = crate::supervisor::words(&error);
+        tracing::warn!(candidate = %candidate.id, error, "what is known of the program cannot be read");
+        Lookup::New(None)
+    });
+    match found {
+        Lookup::Known(known) => Found::Decided(job.delivery, known),
+        Lookup::UnderWay(holder) => Found::Twin(job, holder),
+        Lookup::New(built) => Found::New(job, built),
+    }
+}
+
+/// Publishes what is known of a program without compiling it.
+async fn decide(host: Host, delivery: Delivery<Candidate>, known: Known) -> Result<(), Error> {
+    let decided = Decided {
+        techniques: known.techniques,
+        vector_bits: known.vector_bits,
+        ..undone(delivery.message(), known.verdict, None, 0.0)
+    };
+    host.publish_outcome(decided).await?;
+    Ok(delivery.done().await?)
 }
 
 /// The span of a compile job. A twin that waits has none until it is its turn.

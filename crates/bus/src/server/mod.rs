@@ -30,8 +30,10 @@ const LOCK_LIMIT: Duration = Duration::from_secs(5);
 /// When stored messages are forced to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sync {
-    /// Every so often. What was confirmed is with the operating system and
-    /// survives the death of any process; a power failure loses at most this much.
+    /// Every so often. What was confirmed is with the operating system; a power
+    /// failure loses at most this much. Which messages are in whose hands is
+    /// written a moment later: a server that is killed has forgotten some of it,
+    /// and messages come again after their ack wait.
     Every(Duration),
     /// Before each confirmation. Survives a power failure, and costs a disk
     /// write per message.

@@ -95,6 +95,22 @@ async fn who_waited_long_in_vain_still_listens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_acknowledgement_that_nobody_waits_for_any_more_holds_up_no_other() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world.bus.worker(quick(2)).await.unwrap();
+    for number in 0..2 {
+        world.bus.publish(COMPILE, &job(number)).await.unwrap();
+    }
+    let first = soon(worker.next()).await.unwrap();
+    let second = soon(worker.next()).await.unwrap();
+    // As in a loop that has some work in hand and waits for other work to end.
+    let mut unpolled = Box::pin(first.done());
+    assert!(futures::poll!(unpolled.as_mut()).is_pending());
+    soon(second.done()).await.unwrap();
+    soon(unpolled).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_worked_on_is_not_given_to_another() {
     let world = World::new().await;
     let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();

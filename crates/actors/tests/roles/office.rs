@@ -60,7 +60,19 @@ async fn one_holds_it_and_the_next_goes_on_where_it_left() {
         tokio::spawn(async move { take(&bus, "b", SHORT).await })
     };
     // Longer than anybody's patience: signs of life are what keeps it.
-    tokio::time::sleep(3 * SHORT.patience).await;
+    let enough = 3 * SHORT.patience.as_millis() / SHORT.beat.as_millis();
+    let kv = bus.kv("fs_offices").await.unwrap();
+    let key = format!("{}.archive", run_id());
+    soon(async {
+        loop {
+            let record = kv.get(&key).await.unwrap().expect("it is held");
+            let record: serde_json::Value = serde_json::from_slice(&record.value).unwrap();
+            if u128::from(record["beat"].as_u64().unwrap()) >= enough {
+                break;
+            }
+        }
+    })
+    .await;
     assert!(!waits.is_finished());
     first.commit(head("2")).await.unwrap();
     let term = first.term();

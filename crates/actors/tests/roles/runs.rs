@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use flopsmith_actors::host::Decided;
@@ -18,6 +17,7 @@ use flopsmith_protocol::{
     Candidate, CandidateRef, Compiled, Outcome, Purpose, RunId, TechniqueSet, Verdict, subjects,
 };
 use flopsmith_test_support::{machine_class, measured, run_id};
+use tokio::sync::watch;
 
 use crate::{World, candidate, settings, soon, start};
 
@@ -58,7 +58,11 @@ fn context(world: &World, run: RunId) -> Arc<Context> {
 }
 
 /// Knows two runs.
-struct Two(HashMap<RunId, Arc<Desk>>);
+struct Two {
+    desks: HashMap<RunId, Arc<Desk>>,
+    /// How often it was asked for another one.
+    unfit: watch::Sender<u32>,
+}
 
 impl Two {
     fn new(world: &World) -> Arc<Self> {
@@ -67,15 +71,21 @@ impl Two {
             let stage = Arc::new(Gcc);
             (run, Arc::new(Desk { context, stage }))
         });
-        Arc::new(Self(desks.into()))
+        Arc::new(Self {
+            desks: desks.into(),
+            unfit: watch::Sender::default(),
+        })
     }
 }
 
 #[async_trait]
 impl Runs<Desk> for Two {
     async fn of(&self, run: &RunId) -> Result<Arc<Desk>, Mishap> {
-        let known = self.0.get(run).cloned();
-        known.ok_or_else(|| Mishap::elsewhere("this node is another version"))
+        let known = self.desks.get(run).cloned();
+        known.ok_or_else(|| {
+            self.unfit.send_modify(|asked| *asked += 1);
+            Mishap::elsewhere("this node is another version")
+        })
     }
 }
 
@@ -109,14 +119,17 @@ async fn a_node_works_for_every_run_it_knows_and_the_outcome_is_the_runs_own() {
         message.candidate.id = format!("{run}-s0-g0-c0").parse().unwrap();
         world.bus.publish(&subject, &message).await.unwrap();
     }
-    let working = start(Compiler::for_runs(world.host(), Two::new(&world)));
+    let two = Two::new(&world);
+    let mut unfit = two.unfit.subscribe();
+    let working = start(Compiler::for_runs(world.host(), two));
     for run in &runs[..2] {
         let outcome = first_outcome(&world, run).await;
         assert_eq!(outcome.candidate.run, *run);
         assert_eq!(outcome.verdict.kind(), "compile_error");
     }
     // What it cannot do is left to others, however often it meets it.
-    tokio::time::sleep(Duration::from_secs(7)).await;
+    let limit = world.host().attempts;
+    soon(unfit.wait_for(|asked| *asked > limit)).await.unwrap();
     let log = world
         .bus
         .log::<Outcome>(&subjects::outcome(&third), 0)

@@ -31,8 +31,26 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a folder, which is made if it is missing, or an object store by its URL.
+    /// Opens a folder, which is made if it is missing, or an object store by its URL. How a cloud is reached, and who one is there, say
+    /// its own environment variables (`AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID`, `GOOGLE_SERVICE_ACCOUNT`, …).
     pub fn open(url_or_path: &str) -> Result<Self, Error> {
+        // Only the clouds' own variables: the client would also take `TOKEN` or `REGION` for its settings.
+        let settings = std::env::vars_os().filter_map(|(k, v)| {
+            let k = k.into_string().ok()?;
+            let ours = ["AWS_", "GOOGLE_", "AZURE_"]
+                .iter()
+                .any(|p| k.starts_with(p));
+            ours.then_some(())?;
+            Some((k, v.into_string().ok()?))
+        });
+        Self::open_with(url_or_path, settings)
+    }
+
+    /// The same with these settings of an object store instead of those in the environment; names as there, in any case.
+    pub fn open_with(
+        url_or_path: &str,
+        settings: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, Error> {
         let url = match Url::parse(url_or_path) {
             // A path with a colon in it is a URL to the parser, one without `//` is none to people.
             Ok(url) if url_or_path.contains("://") => url,
@@ -47,15 +65,6 @@ impl Store {
                 }),
             };
         }
-        // Only the clouds' own variables: the client would also take `TOKEN` or `REGION` for its settings.
-        let settings = std::env::vars_os().filter_map(|(k, v)| {
-            let k = k.into_string().ok()?;
-            let ours = ["AWS_", "GOOGLE_", "AZURE_"]
-                .iter()
-                .any(|p| k.starts_with(p));
-            ours.then_some(())?;
-            Some((k, v.into_string().ok()?))
-        });
         let (objects, prefix) =
             object_store::parse_url_opts(&url, settings).map_err(|source| Error::Url {
                 url: url_or_path.to_owned(),

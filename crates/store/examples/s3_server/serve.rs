@@ -1,0 +1,71 @@
+//! An S3 server over a folder, whose sub-folders are the buckets.
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use s3s::auth::SimpleAuth;
+use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::{Body, HttpRequest, HttpResponse};
+use s3s_fs::FileSystem;
+use tokio::net::TcpListener;
+
+/// Answers 200 while the server is up; where MinIO does so.
+const LIVE: &str = "/minio/health/live";
+
+/// What S3 says of a bucket that is not there.
+const NO_SUCH_BUCKET: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>NoSuchBucket</Code>\
+     <Message>The specified bucket does not exist</Message></Error>";
+
+/// A key and its secret.
+pub type Credentials<'a> = (&'a str, &'a str);
+
+/// Serves `folder` to who has the credentials, until it is dropped.
+pub async fn serve(listener: TcpListener, folder: &Path, (key, secret): Credentials<'_>) {
+    let files = FileSystem::new(folder).expect("the folder can be served");
+    let mut builder = S3ServiceBuilder::new(files);
+    builder.set_auth(SimpleAuth::from_single(key, secret));
+    let service = Arc::new(builder.build());
+    let root: Arc<Path> = folder.into();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
+        let (service, root) = (Arc::clone(&service), Arc::clone(&root));
+        let answer = hyper::service::service_fn(move |request| {
+            let (service, root) = (Arc::clone(&service), Arc::clone(&root));
+            async move { Ok::<_, Infallible>(answer(&service, &root, request).await) }
+        });
+        tokio::spawn(async move {
+            let builder = Builder::new(TokioExecutor::new());
+            // A client that goes away in the middle is its own affair.
+            let _ended = builder.serve_connection(TokioIo::new(stream), answer).await;
+        });
+    }
+}
+
+async fn answer(
+    service: &S3Service,
+    root: &Path,
+    request: hyper::Request<hyper::body::Incoming>,
+) -> HttpResponse {
+    let path = request.uri().path();
+    if path == LIVE {
+        return HttpResponse::new(Body::empty());
+    }
+    // The library would make the folder of a bucket that nobody has made.
+    let bucket = path.split('/').nth(1).unwrap_or_default();
+    if !root.join(bucket).is_dir() {
+        let mut response = HttpResponse::new(Body::from(NO_SUCH_BUCKET.to_owned()));
+        *response.status_mut() = hyper::StatusCode::NOT_FOUND;
+        return response;
+    }
+    let request: HttpRequest = request.map(Body::from);
+    service.call(request).await.unwrap_or_else(|error| {
+        let mut response = HttpResponse::new(Body::from(format!("{error:?}")));
+        *response.status_mut() = hyper::StatusCode::INTERNAL_SERVER_ERROR;
+        response
+    })
+}

@@ -97,13 +97,7 @@ impl Host {
         subject: &str,
         slots: usize,
     ) -> Result<Worker<M>, Error> {
-        let options = WorkerOptions {
-            subject: subject.to_owned(),
-            slots,
-            ack_wait: Duration::from_secs(10),
-            ..WorkerOptions::default()
-        };
-        Ok(self.bus.worker(options).await?)
+        self.worker_that(subject, slots, None).await
     }
 
     /// The same for work of one run, whose queue's consumer ends some time after it.
@@ -112,11 +106,21 @@ impl Host {
         subject: &str,
         slots: usize,
     ) -> Result<Worker<M>, Error> {
+        let forget_after = Some(Duration::from_secs(3600));
+        self.worker_that(subject, slots, forget_after).await
+    }
+
+    async fn worker_that<M: Message + Send + Sync + 'static>(
+        &self,
+        subject: &str,
+        slots: usize,
+        forget_after: Option<Duration>,
+    ) -> Result<Worker<M>, Error> {
         let options = WorkerOptions {
             subject: subject.to_owned(),
             slots,
             ack_wait: Duration::from_secs(10),
-            forget_after: Some(Duration::from_secs(3600)),
+            forget_after,
             ..WorkerOptions::default()
         };
         Ok(self.bus.worker(options).await?)

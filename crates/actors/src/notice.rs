@@ -1,6 +1,6 @@
 //! Notices of runs on the bus: how a node learns what a run is when it meets work of it.
 
-use flopsmith_bus::{Bus, Error as BusError, Kv};
+use flopsmith_bus::{Bus, Change, Error as BusError, Kv, Watch};
 use flopsmith_protocol::{MachineClass, RunId, RunSpec, decode, encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -37,6 +37,11 @@ impl Notices {
         Ok(())
     }
 
+    /// Does a run of this name go on on the bus?
+    pub async fn is_known(&self, run: &RunId) -> Result<bool, Error> {
+        Ok(self.runs.get(&key(run)).await?.is_some())
+    }
+
     /// What a run is; none where nobody has told, or it is over.
     ///
     /// # Errors
@@ -50,6 +55,11 @@ impl Notices {
             detail: e.to_string(),
         })?;
         Ok(Some(spec))
+    }
+
+    /// All runs, and then each that comes, changes or ends.
+    pub async fn watch(&self) -> Result<RunWatch, Error> {
+        Ok(RunWatch(self.runs.watch().await?))
     }
 
     /// Tells all nodes of a run that begins.
@@ -107,6 +117,39 @@ impl Notices {
     }
 }
 
-fn key(run: &RunId) -> String {
+/// What becomes of runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunChange {
+    /// It goes on, and this is what it is.
+    Told(Box<RunSpec>),
+    /// The run of this key is over. Keys are names without dots.
+    Over(String),
+}
+
+/// Hears of runs as they come, change and end.
+pub struct RunWatch(Watch);
+
+impl RunWatch {
+    /// The next change. What another version told is passed over. Cancelling it loses nothing.
+    ///
+    /// # Errors
+    /// After one no more is told; another watch begins anew with all runs that are there.
+    pub async fn next(&mut self) -> Result<RunChange, Error> {
+        loop {
+            match self.0.next().await? {
+                Change::Gone(key) => return Ok(RunChange::Over(key)),
+                Change::Put(key, entry) => match decode(&entry.value) {
+                    Ok(spec) => return Ok(RunChange::Told(Box::new(spec))),
+                    Err(error) => {
+                        tracing::warn!(key, %error, "what was told of a run cannot be read");
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// A run's name as a key.
+pub fn key(run: &RunId) -> String {
     run.as_str().replace('.', "_")
 }

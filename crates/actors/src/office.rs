@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopsmith_bus::{Bus, Error as BusError, Kv};
+use flopsmith_bus::{Bus, Kv};
 use flopsmith_protocol::RunId;
 use flopsmith_store::{Checkpoint, Checkpoints};
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,9 @@ struct Record {
     /// Grows with every sign of life.
     beat: u64,
     head: Option<Head>,
+    /// Nothing is left to do in it.
+    #[serde(default)]
+    over: bool,
 }
 
 /// An office that is held. Dropped without [`Office::leave`], it is somebody else's after a while.
@@ -123,7 +126,7 @@ impl Office {
         stop: &CancellationToken,
     ) -> Result<Option<Self>, Error> {
         let kv = bus.kv(BUCKET).await?;
-        let key = format!("{}.{role}", run.as_str().replace('.', "_"));
+        let key = key(run, role);
         let mut seen: Option<(u64, Instant)> = None;
         let mut waiting = false;
         loop {
@@ -142,6 +145,7 @@ impl Office {
                     term: record.term + 1,
                     beat: 0,
                     head: record.head,
+                    over: record.over,
                 };
                 if let Some(revision) = write(&kv, &key, &ours, revision).await? {
                     if silent && !free {
@@ -221,10 +225,32 @@ impl Office {
     /// # Errors
     /// [`Error::Replaced`] when somebody else has taken over: this state is nobody's.
     pub async fn commit(&self, head: Head) -> Result<(), Error> {
+        self.change(|record| record.head = Some(head)).await
+    }
+
+    /// The same for the last state, after which nothing is left to do: see [`Office::is_over`].
+    ///
+    /// # Errors
+    /// [`Error::Replaced`] when somebody else has taken over.
+    pub async fn conclude(&self, head: Head) -> Result<(), Error> {
+        let last = |record: &mut Record| {
+            record.head = Some(head);
+            record.over = true;
+        };
+        self.change(last).await
+    }
+
+    /// Is nothing left to do in the office of `role` in a run?
+    pub async fn is_over(bus: &Bus, run: &RunId, role: &str) -> Result<bool, Error> {
+        let kv = bus.kv(BUCKET).await?;
+        Ok(read(&kv, &key(run, role)).await?.0.over)
+    }
+
+    async fn change(&self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
         if self.lost.is_cancelled() {
             return Err(Error::Replaced);
         }
-        let done = self.shared.write(|record| record.head = Some(head)).await;
+        let done = self.shared.write(change).await;
         if matches!(done, Err(Error::Replaced)) {
             self.lost.cancel();
         }
@@ -284,6 +310,10 @@ async fn renew(shared: Arc<Shared>, terms: Terms, lost: CancellationToken) {
     }
 }
 
+fn key(run: &RunId, role: &str) -> String {
+    format!("{}.{role}", run.as_str().replace('.', "_"))
+}
+
 async fn read(kv: &Kv, key: &str) -> Result<(Record, u64), Error> {
     match kv.get(key).await? {
         None => Ok((
@@ -292,6 +322,7 @@ async fn read(kv: &Kv, key: &str) -> Result<(Record, u64), Error> {
                 term: 0,
                 beat: 0,
                 head: None,
+                over: false,
             },
             0,
         )),
@@ -311,13 +342,5 @@ async fn write(kv: &Kv, key: &str, record: &Record, revision: u64) -> Result<Opt
         role: "office",
         detail: e.to_string(),
     })?;
-    let written = match revision {
-        0 => kv.create(key, bytes).await,
-        revision => kv.update(key, bytes, revision).await,
-    };
-    match written {
-        Ok(revision) => Ok(Some(revision)),
-        Err(BusError::Conflict { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    Ok(kv.replace(key, bytes, revision).await?)
 }

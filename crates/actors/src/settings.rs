@@ -50,6 +50,24 @@ pub struct Settings {
     pub store: String,
     /// NATS server to join; empty means a private one for this run.
     pub nats: String,
+    /// Roles that nodes of the cluster have (`flopsmith worker --roles archive,learner,generator`) instead of this process, which
+    /// then only follows them and writes the run's folder: the run goes on where it ends. Needs `nats` and `store`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosted: Vec<Hosted>,
+}
+
+/// Roles of which a run has one, and which a node of a cluster can have for it.
+#[derive(
+    Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Hosted {
+    /// Decides what is tried next, keeps the elites and ends the run.
+    Archive,
+    /// Trains.
+    Learner,
+    /// Writes programs.
+    Generator,
 }
 
 impl Default for Settings {
@@ -73,11 +91,17 @@ impl Default for Settings {
             evaluate: Evaluate::default(),
             store: String::new(),
             nats: String::new(),
+            hosted: Vec::new(),
         }
     }
 }
 
 impl Settings {
+    /// Has a node of the cluster this role?
+    pub fn is_hosted(&self, role: Hosted) -> bool {
+        self.hosted.contains(&role)
+    }
+
     /// Explorers in each training group: at least two samples of a group follow the policy. The schedule space needs none.
     pub fn explorers(&self) -> u32 {
         match self.generator.kind {

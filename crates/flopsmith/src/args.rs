@@ -11,12 +11,14 @@ use crate::config;
 mod bench;
 mod cluster;
 mod dead;
+mod join;
 mod parse;
 mod worker;
 
 pub use bench::{Bench, BenchFormat, BenchPurpose, ThreadCount};
-pub use cluster::Cluster;
+pub use cluster::{Cluster, Holder};
 pub use dead::{Dead, Where};
+pub use join::Join;
 pub use worker::Worker;
 
 /// Code models learn to write fast code, with the stopwatch as the teacher.
@@ -168,6 +170,9 @@ pub struct Train {
     /// Override one setting, e.g. --set sqd.enabled=false; may be repeated. Not with --resume.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Which cluster.
+    #[command(flatten)]
+    pub join: Join,
     /// How long the measurements after the end wait for a quiet machine.
     #[command(flatten)]
     pub wait: Waiting,
@@ -204,6 +209,9 @@ pub struct Search {
     /// Override one setting, e.g. --set group_size=4; may be repeated. Not with --resume.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Which cluster.
+    #[command(flatten)]
+    pub join: Join,
     /// How long the measurements after the end wait for a quiet machine.
     #[command(flatten)]
     pub wait: Waiting,

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use flopsmith_actors::Settings;
-use flopsmith_actors::settings::GeneratorKind;
+use flopsmith_actors::course::Job;
+use flopsmith_actors::settings::{GeneratorKind, Hosted};
 use flopsmith_problem::flags;
 use flopsmith_protocol::{MachineClass, Technique};
 
 use crate::exit::{Usage, say, usage};
+use crate::run::roles;
 
 /// Reads a configuration and applies `--set` overrides.
 pub fn load(path: &Path, overrides: &[String]) -> Result<Settings> {
@@ -201,11 +203,6 @@ fn check(settings: &Settings) -> Result<()> {
             )));
         }
     }
-    if settings.evaluate.workers && (settings.nats.is_empty() || settings.store.is_empty()) {
-        return Err(usage(
-            "`evaluate.workers` leaves evaluation to the workers of a cluster: name the bus and the store that they work with (`nats`, `store`)",
-        ));
-    }
     MachineClass::new(&settings.machine_class)
         .map_err(|e| usage(format!("`machine_class`: {e}")))?;
     flags::parse(&settings.evaluate.flags).map_err(|e| usage(format!("`evaluate.flags`: {e}")))?;
@@ -214,6 +211,35 @@ fn check(settings: &Settings) -> Result<()> {
         .check()
         .map_err(|e| usage(format!("[sqd]: {e}")))?;
     settings.reward.check().map_err(|e| usage(e.to_string()))?;
+    Ok(())
+}
+
+/// Who leaves work to a cluster says where it is.
+pub fn check_cluster(settings: &Settings, job: Job) -> Result<()> {
+    let mut hosted = settings.hosted.clone();
+    hosted.sort_unstable();
+    hosted.dedup();
+    if hosted.len() < settings.hosted.len() {
+        return Err(usage("`hosted` names a role twice"));
+    }
+    if !hosted.is_empty() && (settings.nats.is_empty() || settings.store.is_empty()) {
+        return Err(usage(
+            "`hosted` leaves roles to nodes of a cluster: name the bus and the store that they work with (--nats and --store, or `nats` and `store`)",
+        ));
+    }
+    let needed = || roles::needed(job, settings.generator.kind);
+    if settings.is_hosted(Hosted::Archive)
+        && !(settings.evaluate.workers && needed().all(|role| settings.is_hosted(role)))
+    {
+        return Err(usage(
+            "`hosted` leaves the archive to the cluster, whose clock goes on without this process: leave the other roles and the evaluation (`evaluate.workers`) to it as well, as --cluster does",
+        ));
+    }
+    if settings.evaluate.workers && (settings.nats.is_empty() || settings.store.is_empty()) {
+        return Err(usage(
+            "`evaluate.workers` leaves evaluation to the workers of a cluster: name the bus and the store that they work with (--nats and --store, or `nats` and `store`)",
+        ));
+    }
     Ok(())
 }
 

@@ -5,11 +5,33 @@ use std::sync::{Arc, Mutex};
 
 use flopsmith_actors::node::Context;
 use flopsmith_actors::role::{compiler, timer, verifier};
-use flopsmith_bench::{Failure, Timer};
+use flopsmith_bench::{Failure, Timer, openblas};
+use flopsmith_protocol::{MachineClass, MachineFacts, NodeId, RunId};
 
 use crate::evaluator::Evaluator;
 use crate::paths;
 use crate::places::Places;
+
+/// What a timer says of its machine, and OpenBLAS measured beside it where it was.
+pub fn machine_facts(
+    run: &RunId,
+    node: &NodeId,
+    class: &MachineClass,
+    timer: &Timer,
+    openblas: Option<openblas::Best>,
+) -> MachineFacts {
+    MachineFacts {
+        run: run.clone(),
+        node: node.clone(),
+        machine_class: class.clone(),
+        peak_gflops: timer.peak_gflops(),
+        reference_gflops: timer.reference_gflops(),
+        openblas_gflops: openblas.as_ref().map(|o| o.gflops),
+        openblas_core: openblas.and_then(|o| o.core_type),
+        attestation: timer.attestation().digest(),
+        attestation_json: timer.attestation().to_json(),
+    }
+}
 
 /// What programs of a run are compiled with.
 pub fn compiler(context: &Arc<Context>, evaluator: &Evaluator) -> compiler::Desk {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use flopsmith_actors::settings::{GeneratorKind, Settings};
+use flopsmith_protocol::ModelFile;
 use flopsmith_store::{Checkpoints, Store};
 
 use crate::folder::Folder;
@@ -34,6 +35,43 @@ pub async fn model(folder: &Folder, settings: &Settings, store: Store) -> Result
     Ok(Some(target))
 }
 
+/// Puts a model into the store, for nodes that have no such folder.
+///
+/// # Errors
+/// When the folder cannot be read or the store cannot be written.
+pub async fn bundle(model: &Path, store: &Store) -> Result<Vec<ModelFile>> {
+    let unreadable = || format!("cannot read the model in {}", model.display());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(model).with_context(unreadable)? {
+        let entry = entry.with_context(unreadable)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_file() && (is_of_weights(&name) || is_of_the_model(&name)) {
+            let bytes = std::fs::read(entry.path()).with_context(unreadable)?;
+            let content = store.put(bytes).await?;
+            files.push(ModelFile { name, content });
+        }
+    }
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(files)
+}
+
+/// Writes a model of the store into a folder.
+///
+/// # Errors
+/// When a file is missing or damaged, or has a name that would lie elsewhere.
+pub async fn unbundle(files: &[ModelFile], store: &Store, folder: &Path) -> Result<()> {
+    for ModelFile { name, content } in files {
+        anyhow::ensure!(
+            Path::new(name).file_name() == Some(name.as_ref()),
+            "`{name}` is no name of a model's file"
+        );
+        let bytes = store.get(content).await?;
+        std::fs::write(folder.join(name), bytes)
+            .with_context(|| format!("cannot write the model to {}", folder.display()))?;
+    }
+    Ok(())
+}
+
 /// Is there a whole model in this folder?
 pub fn is_whole(model: &Path) -> bool {
     model.join(WEIGHTS).is_file()
@@ -47,8 +85,7 @@ fn write(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
         let name = entry.file_name();
         let text = name.to_string_lossy();
         // Shards and their index are what the new weights replace.
-        let of_weights = text.contains(".safetensors") || text.ends_with(".bin");
-        if entry.path().is_file() && !of_weights && is_of_the_model(&text) {
+        if entry.path().is_file() && !is_of_weights(&text) && is_of_the_model(&text) {
             std::fs::copy(entry.path(), target.join(&name))?;
         }
     }
@@ -56,6 +93,11 @@ fn write(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
     std::fs::write(&part, weights)?;
     std::fs::File::open(&part)?.sync_all()?;
     std::fs::rename(part, target.join(WEIGHTS))
+}
+
+/// Weights, their shards, and what says which is where.
+fn is_of_weights(name: &str) -> bool {
+    name.contains(".safetensors") || name.ends_with(".bin")
 }
 
 /// What describes the model; not how it was made, which is no longer true of it. The fastest program tried of the starter's
@@ -70,6 +112,40 @@ fn is_of_the_model(name: &str) -> bool {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_model_goes_through_the_store_and_no_name_leads_elsewhere() {
+        let place = tempfile::tempdir().unwrap();
+        let [origin, copy] = ["origin", "copy"].map(|name| place.path().join(name));
+        for folder in [&origin, &copy] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        let of_it = ["config.json", "model.safetensors", "tokenizer.json"];
+        for name in of_it.into_iter().chain(["recipe.toml"]) {
+            std::fs::write(origin.join(name), format!("the bytes of {name}")).unwrap();
+        }
+        let store = Store::open(place.path().join("store").to_str().unwrap()).unwrap();
+        let mut files = bundle(&origin, &store).await.unwrap();
+        unbundle(&files, &store, &copy).await.unwrap();
+        let mut names: Vec<String> = std::fs::read_dir(&copy)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, of_it);
+        let read = |folder: &Path, name: &str| std::fs::read(folder.join(name)).unwrap();
+        for name in of_it {
+            assert_eq!(read(&copy, name), read(&origin, name), "{name}");
+        }
+        for name in ["../config.json", "/etc/passwd", "a/b", "..", ""] {
+            files[0].name = name.into();
+            let refused = unbundle(&files, &store, &copy).await.unwrap_err();
+            assert!(
+                refused.to_string().contains("no name"),
+                "{name}: {refused:#}"
+            );
+        }
+    }
 
     #[test]
     fn the_folder_gets_new_weights_and_what_else_a_model_needs() {

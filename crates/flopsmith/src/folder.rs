@@ -118,11 +118,16 @@ impl Folder {
         let text = toml::to_string(settings)?;
         let replace = || {
             let made = path.metadata()?.modified()?;
-            std::fs::write(&part, text)?;
-            File::options()
-                .append(true)
-                .open(&part)?
-                .set_modified(made)?;
+            // It may hold what proves who one is.
+            let mut options = File::options();
+            let mut made_anew = options
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&part)?;
+            made_anew.write_all(text.as_bytes())?;
+            made_anew.set_modified(made)?;
             std::fs::rename(&part, &path)
         };
         replace().with_context(|| format!("cannot write {}", path.display()))

@@ -6,6 +6,7 @@
 use std::process::ExitCode;
 
 mod args;
+mod broker;
 mod command;
 mod config;
 mod desks;
@@ -22,6 +23,7 @@ mod neighbour;
 mod output;
 mod outside;
 mod paths;
+mod permissions;
 mod places;
 mod quiet;
 mod record;

@@ -16,7 +16,7 @@ use crate::exit::say;
 use crate::folder::Folder;
 use crate::quiet::{self, Patience};
 use crate::summary::{Certified, Facts};
-use crate::{paths, record};
+use crate::{desks, paths, record};
 
 /// How often a measurement is tried whose failure is not the program's fault.
 const ATTEMPTS: usize = 2;
@@ -188,17 +188,11 @@ fn attested(
     timer: &Timer,
 ) -> Result<MachineFacts> {
     let openblas = evaluator.openblas(settings.threads);
-    Ok(MachineFacts {
-        run: folder.id.clone(),
-        node: NodeId::new("local")?,
-        machine_class: MachineClass::new(&settings.machine_class)?,
-        peak_gflops: timer.peak_gflops(),
-        reference_gflops: timer.reference_gflops(),
-        openblas_gflops: openblas.as_ref().map(|o| o.gflops),
-        openblas_core: openblas.and_then(|o| o.core_type),
-        attestation: timer.attestation().digest(),
-        attestation_json: timer.attestation().to_json(),
-    })
+    let node = NodeId::new("local")?;
+    let class = MachineClass::new(&settings.machine_class)?;
+    Ok(desks::machine_facts(
+        &folder.id, &node, &class, timer, openblas,
+    ))
 }
 
 /// The fastest program tried of the starter's corpus, measured on this machine; the record of it goes into the run's folder.

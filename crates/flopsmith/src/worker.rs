@@ -1,6 +1,8 @@
-//! A node of a cluster: it compiles, verifies and times programs of whatever runs have work for its machine class.
+//! A node of a cluster: it compiles, verifies and times programs of whatever runs have work for its machine class, and has the
+//! roles of which a run has one for whatever runs leave them to nodes.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,22 +13,28 @@ use flopsmith_actors::notice::Notices;
 use flopsmith_actors::role::compiler::Compiler;
 use flopsmith_actors::role::timer::Timer;
 use flopsmith_actors::role::verifier::Verifier;
+use flopsmith_actors::settings::Hosted;
 use flopsmith_actors::supervisor::{Limits, Spec, Standing, supervise};
-use flopsmith_bus::{Bus, Options};
+use flopsmith_bench::pinning;
+use flopsmith_bus::Bus;
 use flopsmith_protocol::{MachineClass, NodeId};
 use flopsmith_sandbox::Sandbox;
 use flopsmith_store::Store;
 use flopsmith_telemetry::endpoint::{Endpoint, Status};
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::say;
+use crate::exit::{say, usage};
 use crate::interrupt::Watch;
 use crate::run::roles::spec;
-use crate::{machine, neighbour, paths};
+use crate::{broker, machine, neighbour, paths};
 
 mod benches;
+mod claims;
+mod hosted;
 
 use benches::Benches;
+use claims::Claim;
+use hosted::Hosting;
 
 /// What a worker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -37,6 +45,24 @@ pub enum Duty {
     Verifier,
     /// Time; the node's cores are then its own.
     Timer,
+    /// Decide what runs try next.
+    Archive,
+    /// Write programs of runs.
+    Generator,
+    /// Train policies of runs.
+    Learner,
+}
+
+impl Duty {
+    /// Of this a run has one; none where any number of nodes does it for a machine class.
+    fn hosted(self) -> Option<Hosted> {
+        match self {
+            Self::Compiler | Self::Verifier | Self::Timer => None,
+            Self::Archive => Some(Hosted::Archive),
+            Self::Generator => Some(Hosted::Generator),
+            Self::Learner => Some(Hosted::Learner),
+        }
+    }
 }
 
 /// What is started.
@@ -55,20 +81,31 @@ pub struct Plan {
     pub grace: Duration,
     /// Where it can be asked how it is.
     pub listen: Option<SocketAddr>,
+    /// How many cores of its own it claims, and where.
+    pub cores: Option<(usize, PathBuf)>,
     /// Run untrusted programs even where the jail gives less than its full protection.
     pub allow_weaker_jail: bool,
 }
 
 /// Works until it is told to stop. True when it stopped in order.
 pub fn execute(plan: Plan) -> Result<bool> {
+    // Before any thread is made: all have the cores of the one that made them.
+    let _claim = plan.cores.as_ref().map(own_cores).transpose()?;
     let watch = Watch::start()?;
-    // What every program needs is looked at before the first one is taken.
-    paths::harness()?;
-    let options = flopsmith_sandbox::Options {
-        allow_weaker: plan.allow_weaker_jail,
-        bwrap: None,
-    };
-    Sandbox::new(options).context("untrusted programs cannot be run safely here")?;
+    if plan.duties.contains(&Duty::Learner) && !cfg!(feature = "torch") {
+        return Err(usage(
+            "this build has no libtorch and cannot train: leave `learner` to others (--roles), or build it with the `torch` feature (`make build`)",
+        ));
+    }
+    if plan.duties.iter().any(|duty| duty.hosted().is_none()) {
+        // What every program needs is looked at before the first one is taken.
+        paths::harness()?;
+        let options = flopsmith_sandbox::Options {
+            allow_weaker: plan.allow_weaker_jail,
+            bwrap: None,
+        };
+        Sandbox::new(options).context("untrusted programs cannot be run safely here")?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -79,8 +116,28 @@ pub fn execute(plan: Plan) -> Result<bool> {
     worked
 }
 
+/// Has this process run on cores of its own.
+fn own_cores((wanted, folder): &(usize, PathBuf)) -> Result<Claim> {
+    let claim = claims::claim(
+        folder,
+        *wanted,
+        &pinning::allowed_cores(),
+        pinning::siblings,
+    )?;
+    pinning::pin_this_thread(&claim.cores).context("this process cannot be kept on its cores")?;
+    let list: Vec<String> = claim.cores.iter().map(ToString::to_string).collect();
+    let list = list.join(", ");
+    match claim.others {
+        0 => say(&format!("core {list} is this worker's own")),
+        others => say(&format!(
+            "warning: no core is free; core {list} is shared with {others} other workers, and its timings are less certain"
+        )),
+    }
+    Ok(claim)
+}
+
 async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
-    let mut options = Options::new(plan.nats.clone());
+    let mut options = broker::options(&plan.nats);
     options.name = format!("worker {}", plan.node);
     options.drain_limit = plan.grace;
     let bus = Bus::connect(options).await?;
@@ -97,8 +154,22 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     }
     let stop = CancellationToken::new();
     let _answering = answering(plan.listen, &host, &stop).await?;
-    let benches = Arc::new(Benches::new(host.clone(), notices, plan.allow_weaker_jail));
-    let specs = specs(&plan.duties, &host, &benches);
+    let hosted: Vec<Hosted> = plan
+        .duties
+        .iter()
+        .filter_map(|duty| duty.hosted())
+        .collect();
+    let benches = Benches::new(host.clone(), notices.clone(), plan.allow_weaker_jail);
+    let mut specs = specs(&plan.duties, &host, &Arc::new(benches));
+    if !hosted.is_empty() {
+        let host = host.clone();
+        // A little of it is left for what comes after them.
+        let grace = plan.grace.mul_f64(0.9);
+        specs.push(spec("hosting", move || {
+            let role = Hosting::new(host.clone(), notices.clone(), hosted.clone(), grace);
+            Box::pin(async move { Ok(role) })
+        }));
+    }
     let mut supervised = supervise(specs, Limits::default(), host.outage(), stop.clone()).await?;
     say(&format!(
         "{} works for machine class {} ({})",

@@ -36,5 +36,5 @@ pub use outcome::{
     CandidateFault, Certificate, FaultClass, InfrastructureCause, Interval, Measurement, Outcome,
     StopReason, UnknownCause, Verdict,
 };
-pub use run::{ProblemFiles, RunSpec};
+pub use run::{ModelFile, ProblemFiles, RunSpec};
 pub use technique::{Technique, TechniqueSet};

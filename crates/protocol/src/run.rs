@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{MachineClass, ProblemId, RunId};
+use crate::messages::ArtifactRef;
 
 /// A problem as its files say it, so that whoever works for a run has the run's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +21,15 @@ pub struct ProblemFiles {
     pub magnitude: Option<String>,
 }
 
+/// A file of the model that a run begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelFile {
+    /// Its name in the model's folder.
+    pub name: String,
+    /// Its bytes.
+    pub content: ArtifactRef,
+}
+
 /// A run that may have work for a node. It stands on the bus under the run's name as long as the run goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSpec {
@@ -33,4 +43,10 @@ pub struct RunSpec {
     pub settings_json: String,
     /// Machines that shall time its programs.
     pub machine_class: MachineClass,
+    /// Is a policy trained, or only searched?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trains: bool,
+    /// The model it begins with, where nodes need it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model: Vec<ModelFile>,
 }

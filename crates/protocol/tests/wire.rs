@@ -304,20 +304,31 @@ fn golden_bytes_of_every_message() {
             detail: "the stage panicked".into(),
         }),
     );
+    let run_spec = RunSpec {
+        run: example_ref().run,
+        version: "0.1.0 method 7".into(),
+        problem: ProblemFiles {
+            id: example_ref().problem,
+            definition: "title = \"dgemm\"".into(),
+            reference: "void dgemm(void) {}".into(),
+            baseline: None,
+            magnitude: Some("void dgemm_magnitude(void) {}".into()),
+        },
+        settings_json: "{}".into(),
+        machine_class: MachineClass::new("local").unwrap(),
+        trains: false,
+        model: Vec::new(),
+    };
+    golden("run_spec", &run_spec);
     golden(
-        "run_spec",
+        "run_spec_model",
         &RunSpec {
-            run: example_ref().run,
-            version: "0.1.0 method 7".into(),
-            problem: ProblemFiles {
-                id: example_ref().problem,
-                definition: "title = \"dgemm\"".into(),
-                reference: "void dgemm(void) {}".into(),
-                baseline: None,
-                magnitude: Some("void dgemm_magnitude(void) {}".into()),
-            },
-            settings_json: "{}".into(),
-            machine_class: MachineClass::new("local").unwrap(),
+            trains: true,
+            model: vec![ModelFile {
+                name: "config.json".into(),
+                content: artifact("config"),
+            }],
+            ..run_spec
         },
     );
     golden(

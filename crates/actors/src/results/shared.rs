@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flopsmith_bus::{Bus, Error as BusError, Kv};
+use flopsmith_bus::{Bus, Kv};
 use flopsmith_protocol::{ArtifactRef, CandidateId, CandidateRef, Digest, Outcome, RunId};
 use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
@@ -187,13 +187,5 @@ async fn write(kv: &Kv, key: &str, entry: &Entry, revision: u64) -> Result<bool,
         role: "compiler",
         detail: e.to_string(),
     })?;
-    let written = match revision {
-        0 => kv.create(key, bytes).await,
-        revision => kv.update(key, bytes, revision).await,
-    };
-    match written {
-        Ok(_) => Ok(true),
-        Err(BusError::Conflict { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    Ok(kv.replace(key, bytes, revision).await?.is_some())
 }

@@ -288,7 +288,7 @@ impl Archive {
                         meta,
                     )
                     .await?;
-                work.office.commit(Head { checkpoint }).await?;
+                work.office.conclude(Head { checkpoint }).await?;
                 self.finished.cancel();
             }
             return Ok(());
@@ -317,7 +317,7 @@ impl Archive {
 
     /// Messages that other nodes have or may take. On a bus of its own a run has none: what its roles have not taken by then, they never will.
     async fn left_elsewhere(&self) -> Result<u64, Error> {
-        if self.context.settings.nats.is_empty() {
+        if self.context.host.bus.is_private() {
             return Ok(0);
         }
         Ok(self.context.host.bus.queued(&self.context.run).await?)

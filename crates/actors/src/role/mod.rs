@@ -10,6 +10,7 @@ pub mod compiler;
 pub mod generator;
 #[cfg(feature = "torch")]
 pub mod learner;
+pub mod onlooker;
 pub mod recorder;
 pub mod timer;
 pub mod verifier;

@@ -2,6 +2,7 @@
 
 use clap::Args as ClapArgs;
 
+use super::cluster::Where;
 use crate::worker::Duty;
 
 /// Shown under the options.
@@ -9,26 +10,23 @@ pub const EXAMPLES: &str = "\
 Examples:
   flopsmith worker --nats nats://broker:4222 --store s3://flopsmith/artifacts
   flopsmith worker --roles compiler,verifier --nats nats://broker:4222 --store /shared/artifacts
-  flopsmith search --problem dgemm --set nats=nats://broker:4222 --set store=/shared/artifacts
+  flopsmith worker --roles archive,generator,learner --nats nats://broker:4222 --store /shared/artifacts
+  flopsmith train examples/dgemm.toml --cluster --nats nats://broker:4222 --store /shared/artifacts
 
-A worker takes work of all runs on the bus that ask for its machine class. SIGTERM or Ctrl-C lets it finish what it has in hand and
-give back the rest.";
+A worker takes work of all runs on the bus that ask for its machine class. Of archive, generator and learner each run has one: a worker
+with these roles has them for runs that leave them to nodes (`--cluster`, or the setting `hosted`), and where several could, the others
+wait until the first is gone. SIGTERM or Ctrl-C lets it finish what it has in hand and give back the rest.";
 
 /// Arguments of `worker`.
 #[derive(Debug, ClapArgs)]
 pub struct Worker {
-    /// The NATS server, e.g. nats://broker:4222; several separated by commas.
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "FLOPSMITH_NATS",
-        hide_env_values = true
-    )]
-    pub nats: String,
+    /// Which bus.
+    #[command(flatten)]
+    pub bus: Where,
     /// The artifact store of the runs: a folder that all nodes see, or a URL (`s3://bucket/prefix`).
     #[arg(long, value_name = "PLACE", env = "FLOPSMITH_STORE")]
     pub store: String,
-    /// What it does. A timer wants cores that nobody else uses.
+    /// What it does: compiler, verifier, timer, archive, generator, learner. A timer wants cores that nobody else uses.
     #[arg(
         long,
         value_name = "LIST",
@@ -60,6 +58,18 @@ pub struct Worker {
         env = "FLOPSMITH_GRACE"
     )]
     pub grace: String,
+    /// Work on this many cores of its own, where several workers share a machine; all that the process may use when left out. Where
+    /// none is left it shares some and says so.
+    #[arg(long, value_name = "N", env = "FLOPSMITH_CORES", value_parser = clap::value_parser!(u16).range(1..))]
+    pub cores: Option<u16>,
+    /// Folder that all workers of the machine see, in which those with --cores keep note of whose cores are whose.
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/tmp/flopsmith-cores",
+        env = "FLOPSMITH_CLAIMS"
+    )]
+    pub claims: std::path::PathBuf,
     /// Run untrusted programs even where the jail gives less than its full protection; no run can ask for that.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = clap::builder::BoolishValueParser::new())]
     pub allow_weaker_jail: bool,

@@ -1,23 +1,41 @@
 //! `flopsmith cluster`: what nodes share, set up and looked at.
 
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::BUCKETS;
-use flopsmith_bus::{Bus, Options, RunSetup};
+use flopsmith_actors::notice::Notices;
+use flopsmith_bus::{Bus, Key, RunSetup};
+use flopsmith_protocol::{MachineClass, RunId};
 use flopsmith_store::{Honours, Store};
 use serde::Serialize;
 
-use crate::args::{Cluster, Format};
-use crate::config;
-use crate::exit::{self, data, say};
+use crate::args::{Cluster, Format, Holder};
+use crate::exit::{self, data, say, usage};
+use crate::output::unwritable;
+use crate::permissions;
+use crate::{broker, config};
 
 /// Sets up or looks.
 pub fn run(args: &Cluster) -> Result<ExitCode> {
+    if let Cluster::Ready { listen } = args {
+        ready(*listen)?;
+        return Ok(ExitCode::from(exit::OK));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the async runtime")?;
+    if let Cluster::Key { file, roles, class } = args {
+        key(file, roles, class)?;
+        return Ok(ExitCode::from(exit::OK));
+    }
     runtime.block_on(async {
         match args {
             Cluster::Init {
@@ -33,6 +51,9 @@ pub fn run(args: &Cluster) -> Result<ExitCode> {
                 };
                 init(&bus.nats, &setup).await?;
             }
+            Cluster::Stop { run, bus } => Box::pin(stop(&bus.nats, run)).await?,
+            // They need no bus.
+            Cluster::Ready { .. } | Cluster::Key { .. } => {}
             Cluster::Check { bus, store, format } => {
                 check(&bus.nats, store.as_deref(), *format).await?;
             }
@@ -41,8 +62,82 @@ pub fn run(args: &Cluster) -> Result<ExitCode> {
     })
 }
 
+/// How long a worker may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Asks a worker whether it is ready.
+fn ready(mut listen: SocketAddr) -> Result<()> {
+    // One that listens everywhere is here, too.
+    if listen.ip().is_unspecified() {
+        listen.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    let asked = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&listen, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let request = format!("GET /ready HTTP/1.1\r\nHost: {listen}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    let answer = asked().with_context(|| format!("no worker answers at {listen}"))?;
+    let status = answer.split_whitespace().nth(1).unwrap_or_default();
+    let why = answer.split("\r\n\r\n").nth(1).unwrap_or_default().trim();
+    anyhow::ensure!(status == "200", "the worker is not ready: {why}");
+    Ok(())
+}
+
+/// Makes a key, keeps its seed in a file, and prints what the server is to be told of it.
+fn key(file: &Path, roles: &[Holder], class: &str) -> Result<()> {
+    let class = MachineClass::new(class).map_err(|e| usage(e.to_string()))?;
+    let key = Key::generate();
+    let made = || -> std::io::Result<()> {
+        let mut options = File::options();
+        let mut made = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(file)?;
+        writeln!(made, "{}", key.seed().map_err(std::io::Error::other)?)?;
+        made.sync_all()
+    };
+    made().map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => usage(format!(
+            "{} is there already, and keys are not written over: name another file",
+            file.display()
+        )),
+        _ => unwritable(file, error),
+    })?;
+    data(&permissions::of(roles, &class, &key).to_string());
+    say(&format!(
+        "the seed is in {}: keep it secret, and name it in FLOPSMITH_NATS_NKEY where the node runs",
+        file.display()
+    ));
+    Ok(())
+}
+
+/// Forgets a run and what is in the queues for it.
+async fn stop(nats: &str, run: &str) -> Result<()> {
+    let run = RunId::new(run).map_err(|e| usage(e.to_string()))?;
+    let bus = Bus::connect(broker::options(nats)).await?;
+    bus.check_streams().await?;
+    let notices = Notices::open(&bus).await?;
+    if !notices.is_known(&run).await? {
+        return Err(usage(format!(
+            "no run {run} goes on on this bus: it is over, or another bus has it"
+        )));
+    }
+    notices.withdraw(&run).await?;
+    let dropped = bus.drop_queued(&run).await?;
+    say(&format!(
+        "{run} is over; {dropped} messages of its work were dropped"
+    ));
+    bus.drain().await?;
+    Ok(())
+}
+
 async fn init(nats: &str, setup: &RunSetup) -> Result<()> {
-    let bus = Bus::connect(Options::new(nats)).await?;
+    let bus = Bus::connect(broker::options(nats)).await?;
     bus.set_up_streams(setup).await?;
     for bucket in BUCKETS {
         bus.set_up_bucket(bucket, setup.replicas).await?;
@@ -84,7 +179,7 @@ struct Kept {
 }
 
 async fn check(nats: &str, store: Option<&str>, format: Format) -> Result<()> {
-    let bus = Bus::connect(Options::new(nats)).await?;
+    let bus = Bus::connect(broker::options(nats)).await?;
     let streams = bus.stored().await?.into_iter().map(|stored| Stream {
         name: stored.name,
         messages: stored.messages,

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use flopsmith_bus::{Bus, DeadLetter, Options, RunSetup, Server, ServerOptions};
+use flopsmith_bus::{Bus, DeadLetter, RunSetup, Server, ServerOptions};
 use flopsmith_protocol::codec;
 
 use crate::args::{Dead, Format, Where};
 use crate::exit::{self, data, say, usage};
 use crate::folder::Folder;
-use crate::{config, folder, local};
+use crate::{broker, config, folder, local};
 
 /// Bytes of a message that is shown as they are, where it cannot be read.
 const SHOWN: usize = 256;
@@ -46,7 +46,7 @@ struct Open {
 impl Open {
     async fn at(place: &Where) -> Result<Self> {
         if let Some(url) = &place.nats {
-            let bus = Bus::connect(Options::new(url.clone())).await?;
+            let bus = Bus::connect(broker::options(url)).await?;
             return Ok(Self {
                 bus,
                 server: None,
@@ -58,7 +58,7 @@ impl Open {
         let held = Folder::open(&path)?;
         let settings = config::load(&path.join("config.toml"), &[])?;
         if !settings.nats.is_empty() {
-            let bus = Bus::connect(Options::new(settings.nats)).await?;
+            let bus = Bus::connect(broker::options(&settings.nats)).await?;
             return Ok(Self {
                 bus,
                 server: None,

@@ -23,7 +23,8 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     let wait = args.wait.limit()?;
     let (folder, settings, output) = match &args.resume {
         None => {
-            let settings = settings(args)?;
+            let mut settings = settings(args)?;
+            args.join.apply(&mut settings, Job::Search)?;
             let problem = searchable(&settings)?;
             evaluator::has_cores(&settings)?;
             let output = claim(args)?;
@@ -42,8 +43,9 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             let prefix = prefix(&paths::problem(&args.problem)?);
             let budget = args.budget.as_deref().map(config::budget).transpose()?;
             let output = claim(args)?;
-            let (folder, settings) =
+            let (folder, mut settings) =
                 folder::resume(args.place.folder(), name, &prefix, Job::Search, budget)?;
+            args.join.apply_again(&mut settings, Job::Search)?;
             searchable(&settings)?;
             evaluator::has_cores(&settings)?;
             if !folder.facts()?.finished {

@@ -33,6 +33,7 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             let mut settings = config::load_for_training(&args.config, &args.set)?;
             settings.budget_seconds = budget.unwrap_or(settings.budget_seconds);
             settings.seed = args.seed.unwrap_or(settings.seed);
+            args.join.apply(&mut settings, Job::Train)?;
             check(&settings).map_err(|e| config::located(e, &args.config, &args.set))?;
             if settings.budget_seconds < SHORT {
                 say(
@@ -51,8 +52,9 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
                 ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
             ])?;
             let prefix = format!("{stem}-");
-            let (folder, settings) =
+            let (folder, mut settings) =
                 folder::resume(args.place.folder(), name, &prefix, Job::Train, budget)?;
+            args.join.apply_again(&mut settings, Job::Train)?;
             check(&settings)?;
             if !folder.facts()?.finished {
                 run::check_services(&settings)?;

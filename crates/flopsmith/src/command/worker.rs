@@ -20,12 +20,13 @@ pub fn run(args: &Worker) -> Result<ExitCode> {
     let grace = config::time(&args.grace).context("--grace (or FLOPSMITH_GRACE) cannot be read")?;
     let in_order = worker::execute(Plan {
         duties: args.roles.clone(),
-        nats: args.nats.clone(),
+        nats: args.bus.nats.clone(),
         store: args.store.clone(),
         class,
         node,
         grace,
         listen: args.listen,
+        cores: args.cores.map(|n| (usize::from(n), args.claims.clone())),
         allow_weaker_jail: args.allow_weaker_jail,
     })?;
     Ok(ExitCode::from(if in_order {

@@ -6,14 +6,16 @@ use anyhow::Result;
 use flopsmith_actors::answer::Source;
 use flopsmith_actors::course::Job;
 use flopsmith_actors::node::Context;
+use flopsmith_actors::notice::Notices;
 use flopsmith_actors::role::Role;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_actors::role::compiler::Compiler;
 use flopsmith_actors::role::generator::Generator;
+use flopsmith_actors::role::onlooker::Onlooker;
 use flopsmith_actors::role::recorder::{Progress, Recorder};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
-use flopsmith_actors::settings::GeneratorKind;
+use flopsmith_actors::settings::{GeneratorKind, Hosted};
 use flopsmith_actors::supervisor::{Factory, Spec};
 use futures::future::BoxFuture;
 use tokio::sync::watch;
@@ -35,14 +37,26 @@ pub fn spec<R: Role>(
     Spec { name, factory }
 }
 
-/// The roles of a job on this machine; those that evaluate programs are among them where there is something for them to evaluate with.
+/// What the archive of a run tells this process, or what is learned of it where it is elsewhere.
+#[derive(Clone)]
+pub struct Told {
+    /// The run is over.
+    pub finished: CancellationToken,
+    /// Somebody has ended it before its time.
+    pub ended: CancellationToken,
+    /// Seconds of the run.
+    pub elapsed: watch::Sender<f64>,
+}
+
+/// The roles of a job on this machine; those that evaluate programs are among them where there is something for them to evaluate
+/// with, and those of which a run has one where no node of the cluster has them. `before` are the seconds the run has gone on for.
 pub(super) fn specs(
     job: Job,
     context: &Arc<Context>,
     evaluation: Option<(&Evaluator, flopsmith_bench::Timer)>,
     progress: watch::Sender<Progress>,
-    elapsed: watch::Sender<f64>,
-    finished: &CancellationToken,
+    told: &Told,
+    before: f64,
 ) -> Result<Vec<Spec>> {
     let mut specs = Vec::new();
     let c = Arc::clone(context);
@@ -53,31 +67,70 @@ pub(super) fn specs(
     if let Some((evaluator, timer)) = evaluation {
         specs.extend(evaluating(context, evaluator, timer)?);
     }
-    let (c, finished) = (Arc::clone(context), finished.clone());
-    specs.push(spec("archive", move || {
-        let (c, finished, elapsed) = (Arc::clone(&c), finished.clone(), elapsed.clone());
-        Box::pin(async move { Ok(Archive::new(c, job, finished).telling(elapsed)) })
-    }));
-    let c = Arc::clone(context);
-    let kind = context.settings.generator.kind;
-    let policy = match kind {
-        GeneratorKind::Policy => "policy",
-        GeneratorKind::Schedule => "schedule",
-    };
-    specs.push(spec("generator", move || {
-        let c = Arc::clone(&c);
-        Box::pin(async move {
-            Ok(Generator::new(
-                Arc::clone(&c),
-                source(kind, &c).await?,
-                policy,
-            ))
-        })
-    }));
-    if kind == GeneratorKind::Policy && job == Job::Train {
-        specs.push(learner(context)?);
+    for role in needed(job, context.settings.generator.kind) {
+        if !context.settings.is_hosted(role) {
+            specs.push(single(role, job, context, told)?);
+        } else if role == Hosted::Archive {
+            specs.push(onlooker(context, told, before));
+        }
     }
     Ok(specs)
+}
+
+/// The roles of which a job has one.
+pub fn needed(job: Job, kind: GeneratorKind) -> impl Iterator<Item = Hosted> {
+    let trains = kind == GeneratorKind::Policy && job == Job::Train;
+    [Hosted::Archive, Hosted::Generator]
+        .into_iter()
+        .chain(trains.then_some(Hosted::Learner))
+}
+
+/// A role of which a run has one.
+pub fn single(role: Hosted, job: Job, context: &Arc<Context>, told: &Told) -> Result<Spec> {
+    let c = Arc::clone(context);
+    Ok(match role {
+        Hosted::Archive => {
+            let told = told.clone();
+            spec("archive", move || {
+                let (c, told) = (Arc::clone(&c), told.clone());
+                Box::pin(
+                    async move { Ok(Archive::new(c, job, told.finished).telling(told.elapsed)) },
+                )
+            })
+        }
+        Hosted::Generator => {
+            let kind = context.settings.generator.kind;
+            let policy = match kind {
+                GeneratorKind::Policy => "policy",
+                GeneratorKind::Schedule => "schedule",
+            };
+            spec("generator", move || {
+                let c = Arc::clone(&c);
+                Box::pin(async move {
+                    let source = source(kind, &c).await?;
+                    Ok(Generator::new(c, source, policy))
+                })
+            })
+        }
+        Hosted::Learner => learner(context)?,
+    })
+}
+
+/// Learns when a run is over whose archive is elsewhere.
+pub fn onlooker(context: &Arc<Context>, told: &Told, before: f64) -> Spec {
+    let (c, told) = (Arc::clone(context), told.clone());
+    spec("onlooker", move || {
+        let (c, told) = (Arc::clone(&c), told.clone());
+        Box::pin(async move {
+            let notices = Notices::open(&c.host.bus).await?;
+            let Told {
+                finished,
+                ended,
+                elapsed,
+            } = told;
+            Ok(Onlooker::new(c, notices, finished, ended, elapsed, before))
+        })
+    })
 }
 
 /// The roles that evaluate programs.

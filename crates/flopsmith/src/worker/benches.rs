@@ -20,7 +20,7 @@ use flopsmith_actors::settings::Settings;
 use flopsmith_actors::supervisor::words;
 use flopsmith_bench::{Failure, Limits, Purpose};
 use flopsmith_problem::{Problem, flags};
-use flopsmith_protocol::{InfrastructureCause, MachineFacts, RunId, RunSpec, subjects};
+use flopsmith_protocol::{InfrastructureCause, RunId, RunSpec, subjects};
 use tokio::sync::OnceCell;
 
 use crate::desks::{self, VerifierParts};
@@ -110,17 +110,7 @@ impl Benches {
             .notices
             .in_common(run, &host.machine_class, timer.chain());
         timer.go_on_with(chain.await.map_err(|e| bus(&e))?);
-        let facts = MachineFacts {
-            run: run.clone(),
-            node: host.node.clone(),
-            machine_class: host.machine_class.clone(),
-            peak_gflops: timer.peak_gflops(),
-            reference_gflops: timer.reference_gflops(),
-            openblas_gflops: None,
-            openblas_core: None,
-            attestation: timer.attestation().digest(),
-            attestation_json: timer.attestation().to_json(),
-        };
+        let facts = desks::machine_facts(run, &host.node, &host.machine_class, &timer, None);
         let told = host.bus.publish(&subjects::machine(run), &facts).await;
         told.map_err(|e| bus(&e))?;
         for line in timer.attestation().warnings() {

@@ -15,6 +15,7 @@ mod dead;
 mod doctor;
 #[cfg(feature = "torch")]
 mod interrupts;
+mod keys;
 #[cfg(feature = "torch")]
 mod kills;
 #[cfg(feature = "torch")]

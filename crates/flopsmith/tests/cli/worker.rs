@@ -31,6 +31,10 @@ impl Drop for Worker {
 
 impl Worker {
     fn start(cluster: &Cluster, name: &str) -> Self {
+        Self::with_roles(cluster, name, "compiler,verifier,timer")
+    }
+
+    fn with_roles(cluster: &Cluster, name: &str, roles: &str) -> Self {
         let child = flopsmith()
             .args([
                 "worker",
@@ -40,6 +44,8 @@ impl Worker {
                 name,
                 "--listen",
                 "127.0.0.1:0",
+                "--roles",
+                roles,
                 "--store",
             ])
             .arg(cluster.store())
@@ -50,8 +56,8 @@ impl Worker {
         Self { child, said }
     }
 
-    /// What it answers at a path, once it listens.
-    fn asked(&mut self, path: &str) -> String {
+    /// Where it listens, and what it answers at a path.
+    fn asked(&mut self, path: &str) -> (String, String) {
         let address = loop {
             let mut line = String::new();
             assert!(self.said.read_line(&mut line).unwrap() > 0, "it ended");
@@ -59,12 +65,12 @@ impl Worker {
                 break address.to_owned();
             }
         };
-        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        answer
+        (address, answer)
     }
 
     /// Tells it to stop; its exit code and what it said.
@@ -124,6 +130,8 @@ impl Cluster {
             problem: problem.files(),
             settings_json: serde_json::to_string(&Settings::default()).unwrap(),
             machine_class: machine_class(),
+            trains: false,
+            model: Vec::new(),
         };
         let notices = Notices::open(&self.bus).await.unwrap();
         notices.announce(&spec).await.unwrap();
@@ -159,8 +167,8 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
         .await
         .unwrap();
     let mut worker = Worker::start(&cluster, "w1");
-    let run = |name: &str| RunId::new(name).unwrap();
-    let [products, sums, unknown] = ["products", "sums", "unknown"].map(run);
+    let named = |name: &str| RunId::new(name).unwrap();
+    let [products, sums, unknown] = ["products", "sums", "unknown"].map(named);
     cluster.announce(&products, "dgemm").await;
     cluster.announce(&sums, "dot").await;
     let reference = |problem: &str| {
@@ -186,7 +194,11 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
         said.contains("run unknown is not known on this bus"),
         "{said}"
     );
-    let counted = worker.asked("/metrics");
+    let (address, counted) = worker.asked("/metrics");
+    let ready = run(&["cluster", "ready", "--listen", &address]);
+    assert_eq!(ready.status.code(), Some(0), "{ready:?}");
+    let nobody = run(&["cluster", "ready", "--listen", "127.0.0.1:1"]);
+    assert_eq!(nobody.status.code(), Some(3), "{nobody:?}");
     for line in [
         "flopsmith_outcomes_total{verdict=\"measured\"} 1",
         "flopsmith_outcomes_total{verdict=\"wrong_result\"} 1",
@@ -280,6 +292,114 @@ async fn a_run_goes_on_with_another_worker_where_one_is_killed() {
     assert_eq!(places.map(Vec::len), Some(5));
     let (code, said) = second.stop();
     assert_eq!(code, Some(0), "{said}");
+}
+
+/// A search of this many programs that is left to the cluster.
+fn left_to(cluster: &Cluster, evaluations: &str) -> Command {
+    let mut search = flopsmith();
+    search
+        .args(["search", "--problem", "dgemm", "--evaluations", evaluations])
+        .args(["--budget", "10m", "--format", "json", "--cluster"])
+        .args(["--set", "evaluate.finalists=1"])
+        .args(["--set", "evaluate.quarantine=false"])
+        .args(["--nats", &cluster.url(), "--store"])
+        .arg(cluster.store())
+        .arg("--runs")
+        .arg(cluster.folder.path().join("runs"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    search
+}
+
+async fn end_of(child: Child) -> Output {
+    let ended = tokio::task::spawn_blocking(|| child.wait_with_output());
+    let ended = tokio::time::timeout(Duration::from_secs(240), ended).await;
+    ended.expect("it takes too long").unwrap().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_left_to_the_cluster_outlives_its_starter_and_its_archive() {
+    let cluster = Cluster::new().await;
+    cluster
+        .bus
+        .ensure_streams(&RunSetup::default())
+        .await
+        .unwrap();
+    let _bench = Worker::start(&cluster, "bench");
+    let first = Worker::with_roles(&cluster, "keeper1", "archive,generator");
+    let runs = cluster.folder.path().join("runs");
+    let mut starter = left_to(&cluster, "64").spawn().unwrap();
+    let found = || only_run(&runs).map_or(0, |run| outcomes(&run).len());
+    let limit = Duration::from_secs(240);
+    wait_for(&mut starter, limit, "an outcome", || found() > 0);
+    let _second = Worker::with_roles(&cluster, "keeper2", "archive,generator");
+    let told = Command::new("kill")
+        .args(["-INT", &starter.id().to_string()])
+        .status();
+    assert!(told.unwrap().success());
+    let ended = end_of(starter).await;
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    assert!(said.contains("the cluster goes on with the run"), "{said}");
+    drop(first);
+    // Nobody follows it, and its archive is dead; the second one takes over.
+    let before = found();
+    let run = only_run(&runs).unwrap();
+    let mut resumed = flopsmith()
+        .args(["search", "--problem", "dgemm", "--format", "json"])
+        .args(["--resume", "--runs"])
+        .arg(&runs)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for(&mut resumed, limit, "more outcomes", || found() > before);
+    let ended = end_of(resumed).await;
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    let all = objects(&run.join("outcomes.jsonl"));
+    let fresh = |outcome: &&Value| outcome["candidate"]["purpose"] == "search";
+    assert_eq!(all.iter().filter(fresh).count(), 64);
+    assert!(outcomes(&run).values().all(|times| *times == 1));
+    assert_eq!(last_object(&ended)["finished"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_left_to_the_cluster_can_be_ended() {
+    let cluster = Cluster::new().await;
+    cluster
+        .bus
+        .ensure_streams(&RunSetup::default())
+        .await
+        .unwrap();
+    let url = cluster.url();
+    let stop = |name: &str| run(&["cluster", "stop", name, "--nats", &url]);
+    let output = stop("never-begun");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("no run never-begun goes on"), "{said}");
+    let _keeper = Worker::with_roles(&cluster, "keeper", "archive,generator");
+    let mut search = left_to(&cluster, "64").spawn().unwrap();
+    let runs = cluster.folder.path().join("runs");
+    let limit = Duration::from_secs(60);
+    let mut name = String::new();
+    wait_for(&mut search, limit, "a run", || {
+        name = only_run(&runs).map_or_else(String::new, |run| {
+            run.file_name().unwrap().to_str().unwrap().to_owned()
+        });
+        !name.is_empty()
+    });
+    let id = RunId::new(&name).unwrap();
+    let queued = async { while cluster.bus.queued(&id).await.unwrap() == 0 {} };
+    tokio::time::timeout(limit, queued).await.unwrap();
+    let output = stop(&name);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("messages of its work were dropped"), "{said}");
+    let ended = end_of(search).await;
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    assert!(said.contains("was ended by"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

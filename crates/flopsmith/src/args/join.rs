@@ -1,0 +1,77 @@
+//! Flags by which a run joins a cluster.
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use flopsmith_actors::course::Job;
+use flopsmith_actors::settings::Settings;
+
+use crate::config;
+use crate::exit::usage;
+use crate::run::roles;
+
+/// Which cluster a run joins, and what it leaves to it.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct Join {
+    /// Have nodes of a cluster do all the work of the run (settings `evaluate.workers` and `hosted`): this process follows it and writes
+    /// its folder, and where it is stopped the run goes on. Needs --nats and --store.
+    #[arg(long, env = "FLOPSMITH_CLUSTER", value_parser = clap::builder::BoolishValueParser::new())]
+    pub cluster: bool,
+    /// The NATS server of the cluster, e.g. nats://broker:4222; overrides the setting `nats`, also with --resume. With --cluster, and in a run
+    /// that was begun so, FLOPSMITH_NATS says it as well.
+    #[arg(long, value_name = "URL")]
+    pub nats: Option<String>,
+    /// The artifact store of the cluster: a folder that all nodes see, or a URL (`s3://bucket/prefix`); overrides the setting
+    /// `store`, also with --resume. With --cluster, and in a run that was begun so, FLOPSMITH_STORE says it as well.
+    #[arg(long, value_name = "PLACE")]
+    pub store: Option<String>,
+}
+
+impl Join {
+    /// What the flags make of a new run's settings.
+    pub fn apply(&self, settings: &mut Settings, job: Job) -> Result<()> {
+        self.find(settings, self.cluster);
+        if self.cluster {
+            settings.evaluate.workers = true;
+            settings.hosted = roles::needed(job, settings.generator.kind).collect();
+        }
+        if self.nats.is_some() && settings.store.is_empty() {
+            return Err(usage(
+                "--nats without --store: programs and states would lie where no other node sees them",
+            ));
+        }
+        config::check_cluster(settings, job)
+    }
+
+    /// The same for a run that goes on: a cluster may have another address by now, but what is left to it was settled at the
+    /// beginning.
+    pub fn apply_again(&self, settings: &mut Settings, job: Job) -> Result<()> {
+        let hosted = !settings.hosted.is_empty();
+        if self.cluster && !hosted {
+            return Err(usage(
+                "--cluster (or FLOPSMITH_CLUSTER) cannot be given together with --resume for a run that was begun without it: leave it out, or start a new run",
+            ));
+        }
+        let alone = |named: &Option<String>, begun: &str| named.is_some() && begun.is_empty();
+        if alone(&self.nats, &settings.nats) || alone(&self.store, &settings.store) {
+            return Err(usage(
+                "--nats and --store cannot be given together with --resume for a run that was begun with a broker or a store of its own: what it has is there",
+            ));
+        }
+        self.find(settings, hosted);
+        config::check_cluster(settings, job)
+    }
+
+    /// Where the cluster is; what the environment says of that is for runs that are left to one.
+    fn find(&self, settings: &mut Settings, cluster: bool) {
+        let told = |flag: &Option<String>, variable: &str| {
+            let variable = || std::env::var(variable).ok().filter(|_| cluster);
+            flag.clone().or_else(variable).filter(|v| !v.is_empty())
+        };
+        if let Some(nats) = told(&self.nats, "FLOPSMITH_NATS") {
+            settings.nats = nats;
+        }
+        if let Some(store) = told(&self.store, "FLOPSMITH_STORE") {
+            settings.store = store;
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What the holder of a key may say and hear on the bus: no more than its roles need.
+//!
+//! A node that times runs strangers' programs. Should one of them ever get out of its jail, it finds a key that takes timing work of one
+//! class and says what came of it, and that hears no other node's answers.
+
+use std::collections::BTreeSet;
+use std::fmt::{Display, Formatter};
+
+use flopsmith_bus::{Key, stream};
+use flopsmith_protocol::MachineClass;
+use flopsmith_protocol::subjects::{self, Queue};
+
+use crate::args::Holder;
+
+/// What a user of the broker may do.
+pub struct Permissions {
+    key: String,
+    publish: BTreeSet<String>,
+    subscribe: BTreeSet<String>,
+}
+
+/// What roles need, of which those that evaluate do so for one machine class.
+pub fn of(roles: &[Holder], class: &MachineClass, key: &Key) -> Permissions {
+    let mut publish = BTreeSet::new();
+    let mut subscribe = BTreeSet::from([format!("{}.>", key.inbox())]);
+    for role in roles {
+        if *role == Holder::Admin {
+            subscribe.insert(">".to_owned());
+        }
+        publish.extend(may_say(*role, class));
+    }
+    Permissions {
+        key: key.public(),
+        publish,
+        subscribe,
+    }
+}
+
+/// The bucket that says who has the roles of which a run has one, and what they go on from.
+const OFFICES: &str = "fs_offices";
+
+fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
+    match role {
+        Holder::Compiler => {
+            let queue = Queue::compile(class);
+            evaluates(&queue, &[&Queue::verify(class).all()])
+        }
+        Holder::Verifier => {
+            let queue = Queue::verify(class);
+            evaluates(&queue, &[&Queue::time(class).all()])
+        }
+        Holder::Timer => {
+            let queue = Queue::time(class);
+            evaluates(&queue, &["fs.v1.event.*.machine", "$KV.fs_classes.>"])
+        }
+        Holder::Archive => {
+            let mut may = looks(&flopsmith_actors::BUCKETS);
+            may.extend(follows(&[
+                stream::OUTCOME,
+                stream::ROLLOUT,
+                stream::EVENT,
+                stream::DEAD,
+                "KV_fs_runs",
+            ]));
+            may.extend(words(&[
+                "fs.v1.work.generate.*.*",
+                "fs.v1.work.compile.*.*",
+                "fs.v1.event.*.stage",
+                subjects::OUTCOMES,
+                "$KV.fs_offices.>",
+                "$KV.fs_results.>",
+            ]));
+            may
+        }
+        Holder::Generator => {
+            let mut may = looks(&flopsmith_actors::BUCKETS);
+            may.extend(follows(&[stream::OUTCOME, stream::EVENT, "KV_fs_runs"]));
+            // Each run has a queue of its own, whose consumer is called after it.
+            may.extend(words(&[
+                "$JS.API.CONSUMER.CREATE.WORK.*.fs.v1.work.generate.>",
+                "$JS.API.CONSUMER.MSG.NEXT.WORK.*",
+                "$JS.ACK.WORK.>",
+                "$JS.ACK.*.*.WORK.>",
+                subjects::ROLLOUTS,
+                "fs.v1.work.compile.*.*",
+                subjects::DEAD,
+            ]));
+            may
+        }
+        Holder::Learner => {
+            let mut may = looks(&flopsmith_actors::BUCKETS);
+            may.extend(follows(&[
+                stream::OUTCOME,
+                stream::ROLLOUT,
+                stream::EVENT,
+                "KV_fs_runs",
+            ]));
+            may.extend(words(&["fs.v1.event.*.policy", "$KV.fs_offices.>"]));
+            may
+        }
+        Holder::Client => words(&[
+            subjects::ALL,
+            "$KV.>",
+            "$JS.API.INFO",
+            "$JS.API.STREAM.INFO.>",
+            "$JS.API.STREAM.MSG.GET.>",
+            "$JS.API.STREAM.PURGE.>",
+            "$JS.API.DIRECT.GET.>",
+            "$JS.API.CONSUMER.>",
+            "$JS.ACK.>",
+            "$JS.FC.>",
+        ]),
+        Holder::Admin => words(&[">"]),
+    }
+}
+
+fn words(all: &[&str]) -> Vec<String> {
+    all.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Sees that streams and buckets are there, and reads what stands in buckets.
+fn looks(buckets: &[&str]) -> Vec<String> {
+    let mut may = words(&["$JS.API.INFO"]);
+    may.extend(stream::ALL.map(|name| format!("$JS.API.STREAM.INFO.{name}")));
+    for bucket in buckets {
+        may.push(format!("$JS.API.STREAM.INFO.KV_{bucket}"));
+        may.push(format!("$JS.API.STREAM.MSG.GET.KV_{bucket}"));
+        may.push(format!("$JS.API.DIRECT.GET.KV_{bucket}.>"));
+    }
+    may
+}
+
+/// Takes work off one queue and says what came of it.
+fn evaluates(queue: &Queue, more: &[&str]) -> Vec<String> {
+    let durable = flopsmith_bus::durable(&queue.all());
+    let mut buckets = flopsmith_actors::BUCKETS.to_vec();
+    buckets.retain(|bucket| *bucket != OFFICES);
+    let mut may = looks(&buckets);
+    may.extend(words(more));
+    may.extend([
+        format!("$JS.API.CONSUMER.CREATE.WORK.{durable}.{queue}.*"),
+        format!("$JS.API.CONSUMER.MSG.NEXT.WORK.{durable}"),
+        format!("$JS.ACK.WORK.{durable}.>"),
+        format!("$JS.ACK.*.*.WORK.{durable}.>"),
+    ]);
+    may.extend(words(&[
+        subjects::OUTCOMES,
+        subjects::DEAD,
+        "$KV.fs_results.>",
+    ]));
+    may
+}
+
+/// Reads logs from their beginning.
+fn follows(streams: &[&str]) -> Vec<String> {
+    let of = |name: &&str| {
+        [
+            format!("$JS.API.CONSUMER.CREATE.{name}.>"),
+            format!("$JS.API.CONSUMER.CREATE.{name}"),
+            format!("$JS.API.CONSUMER.INFO.{name}.*"),
+            format!("$JS.API.CONSUMER.DELETE.{name}.*"),
+            format!("$JS.API.CONSUMER.MSG.NEXT.{name}.*"),
+            format!("$JS.API.STREAM.MSG.GET.{name}"),
+            format!("$JS.API.DIRECT.GET.{name}"),
+            format!("$JS.API.DIRECT.GET.{name}.>"),
+            format!("$JS.ACK.{name}.>"),
+            format!("$JS.FC.{name}.>"),
+        ]
+    };
+    streams.iter().flat_map(of).collect()
+}
+
+/// As the configuration of a NATS server has it.
+impl Display for Permissions {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let list = |all: &BTreeSet<String>| {
+            let quoted: Vec<String> = all.iter().map(|word| format!("\"{word}\"")).collect();
+            quoted.join(", ")
+        };
+        write!(
+            f,
+            "{{ nkey: {}, permissions: {{ publish: {{ allow: [{}] }}, subscribe: {{ allow: [{}] }} }} }}",
+            self.key,
+            list(&self.publish),
+            list(&self.subscribe)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_may_take_timing_work_of_its_class_and_say_what_came_of_it() {
+        let key = Key::generate();
+        let class = MachineClass::new("zen5").expect("a name");
+        let of = |roles: &[Holder]| of(roles, &class, &key);
+        let timer = of(&[Holder::Timer]);
+        assert!(
+            timer
+                .publish
+                .contains("$JS.API.CONSUMER.MSG.NEXT.WORK.fs-v1-work-time-zen5")
+        );
+        assert!(timer.publish.contains("fs.v1.outcome.*"));
+        for word in &timer.publish {
+            assert!(
+                !word.contains("compile")
+                    && !word.contains("verify")
+                    && !word.contains("offices.>"),
+                "{word}"
+            );
+            assert!(
+                !word.starts_with('>') && !word.contains("STREAM.CREATE"),
+                "{word}"
+            );
+        }
+        assert_eq!(timer.subscribe.len(), 1);
+        let text = timer.to_string();
+        assert!(
+            text.starts_with(&format!("{{ nkey: {}", key.public())),
+            "{text}"
+        );
+        // Who does more may do what each of its roles may.
+        let both = of(&[Holder::Timer, Holder::Compiler]);
+        assert!(both.publish.is_superset(&timer.publish));
+        assert!(of(&[Holder::Admin]).publish.contains(">"));
+    }
+}

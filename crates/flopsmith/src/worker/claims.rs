@@ -1,0 +1,168 @@
+//! Cores of their own for workers that share a machine, as containers do.
+//!
+//! Each core has a file in a folder that all of them see, and who has the core holds a lock on it for as long as its process lives. The
+//! kernel lets a lock go however a process ends. Where no core is left, workers share them: better a slower farm
+//! than one that does not start, and each of them says so.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+/// So many workers share a core at most.
+const MOST: usize = 64;
+
+/// Cores that this process has as long as this lives.
+#[derive(Debug)]
+pub struct Claim {
+    /// Which cores.
+    pub cores: Vec<usize>,
+    /// So many other workers have each of them, too.
+    pub others: usize,
+    _locks: Vec<File>,
+}
+
+/// Claims `wanted` physical cores, none of which another worker has, as long as there are such: all those of the `allowed`
+/// hardware threads that belong to them (`siblings`), since two that share a core slow each other.
+///
+/// # Errors
+/// When the folder cannot be used, or there are not so many cores.
+pub fn claim(
+    folder: &Path,
+    wanted: usize,
+    allowed: &[usize],
+    siblings: impl Fn(usize) -> Vec<usize>,
+) -> Result<Claim> {
+    let mut physical: Vec<Vec<usize>> = Vec::new();
+    for core in allowed {
+        if !physical.iter().flatten().any(|taken| taken == core) {
+            let mut threads = siblings(*core);
+            threads.retain(|thread| allowed.contains(thread) && thread != core);
+            threads.insert(0, *core);
+            physical.push(threads);
+        }
+    }
+    ensure!(
+        wanted > 0 && wanted <= physical.len(),
+        "this worker may run on {} cores, and {wanted} were asked for: --cores takes 1 to {}",
+        physical.len(),
+        physical.len()
+    );
+    let unusable = || format!("the claims of cores in {} cannot be used", folder.display());
+    std::fs::create_dir_all(folder).with_context(unusable)?;
+    // Two that claim at the same time would each get a part of what one needs.
+    let turn = open(folder.join("turn")).with_context(unusable)?;
+    turn.lock().with_context(unusable)?;
+    for others in 0..MOST {
+        let mut cores = Vec::new();
+        let mut locks = Vec::new();
+        let mut claimed = 0;
+        for threads in &physical {
+            let core = threads[0];
+            let file = open(folder.join(format!("core-{core}.{others}"))).with_context(unusable)?;
+            match file.try_lock() {
+                Ok(()) => {
+                    cores.extend(threads);
+                    claimed += 1;
+                    locks.push(file);
+                }
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(error).with_context(unusable),
+            }
+            if claimed == wanted {
+                return Ok(Claim {
+                    cores,
+                    others,
+                    _locks: locks,
+                });
+            }
+        }
+    }
+    anyhow::bail!("{MOST} workers share the cores of this machine already")
+}
+
+fn open(path: PathBuf) -> std::io::Result<File> {
+    File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn alone(core: usize) -> Vec<usize> {
+        vec![core]
+    }
+
+    #[test]
+    fn threads_of_one_core_go_together() {
+        let place = tempfile::tempdir().unwrap();
+        // Threads 0 and 1, 2 and 3 are neighbours; 3 is somebody else's.
+        let pair = |core: usize| vec![core & !1, core | 1];
+        let claim = || claim(place.path(), 1, &[0, 1, 2], pair).unwrap();
+        let (first, second) = (claim(), claim());
+        assert_eq!((&first.cores[..], first.others), (&[0, 1][..], 0));
+        assert_eq!((&second.cores[..], second.others), (&[2][..], 0));
+        assert_eq!(claim().others, 1);
+    }
+
+    #[test]
+    fn workers_have_cores_of_their_own_as_long_as_there_are_some() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("claims");
+        let claim = |wanted| claim(&folder, wanted, &[3, 5, 8], alone).unwrap();
+        let first = claim(2);
+        assert_eq!((&first.cores[..], first.others), (&[3, 5][..], 0));
+        let second = claim(1);
+        assert_eq!((&second.cores[..], second.others), (&[8][..], 0));
+        let third = claim(2);
+        assert_eq!((&third.cores[..], third.others), (&[3, 5][..], 1));
+        drop(first);
+        let fourth = claim(1);
+        assert_eq!((&fourth.cores[..], fourth.others), (&[3][..], 0));
+        // One core is free, two were asked for: it is left to who wants one.
+        let fifth = claim(2);
+        assert_eq!(fifth.others, 2, "{fifth:?}");
+        assert_eq!(claim(1).cores, [5]);
+    }
+
+    #[test]
+    fn more_than_there_are_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        for wanted in [0, 2] {
+            let error = claim(place.path(), wanted, &[0, 1], |_| vec![0, 1]).unwrap_err();
+            assert!(error.to_string().contains("1 to 1"), "{error:#}");
+        }
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = claim(&file, 1, &[0], alone).unwrap_err();
+        assert!(error.to_string().contains("cannot be used"), "{error:#}");
+    }
+
+    proptest! {
+        /// Whoever comes and goes, no core is in two claims of the same round.
+        #[test]
+        fn no_core_is_claimed_twice(moves in proptest::collection::vec((1usize..4, 0usize..6), 1..30)) {
+            let place = tempfile::tempdir().unwrap();
+            let mut claims: Vec<Claim> = Vec::new();
+            for (wanted, leaves) in moves {
+                claims.push(claim(place.path(), wanted, &[0, 1, 2, 3], alone).unwrap());
+                if leaves < claims.len() {
+                    claims.swap_remove(leaves);
+                }
+                let mut seen = std::collections::HashSet::new();
+                for claim in &claims {
+                    for core in &claim.cores {
+                        prop_assert!(seen.insert((*core, claim.others)), "{:?}", claims);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Roles of which a run has one, for all runs that leave them to nodes of the cluster.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use async_trait::async_trait;
+use flopsmith_actors::Error;
+use flopsmith_actors::course::Job;
+use flopsmith_actors::host::Host;
+use flopsmith_actors::node::{Context, Node, Parts};
+use flopsmith_actors::notice::{Notices, RunChange, RunWatch, key};
+use flopsmith_actors::office::Office;
+use flopsmith_actors::results::version;
+use flopsmith_actors::role::Role;
+use flopsmith_actors::settings::{GeneratorKind, Hosted, Settings};
+use flopsmith_actors::supervisor::{Standing, words};
+use flopsmith_problem::{Problem, flags};
+use flopsmith_protocol::RunSpec;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::run::roles::{self, Told};
+use crate::{export, yardstick};
+
+/// Before what failed is tried again: longer than those who wait for an office wait, so that another node gets it.
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// Has certain roles for whatever runs leave them to nodes.
+pub struct Hosting(Arc<House>);
+
+struct House {
+    host: Host,
+    notices: Notices,
+    roles: Vec<Hosted>,
+    /// How long the roles of a run may take to come to rest.
+    grace: Duration,
+}
+
+/// A run whose roles this node has, or waits to have.
+struct Guest {
+    spec: RunSpec,
+    /// What was told of the run meanwhile: with that it goes on.
+    next: Option<RunSpec>,
+    stop: CancellationToken,
+}
+
+type Ends = FuturesUnordered<BoxFuture<'static, String>>;
+
+impl Hosting {
+    /// These roles at `host`; those of a run may take so long to come to rest.
+    pub fn new(host: Host, notices: Notices, roles: Vec<Hosted>, grace: Duration) -> Self {
+        Self(Arc::new(House {
+            host,
+            notices,
+            roles,
+            grace,
+        }))
+    }
+
+    fn hear(
+        &self,
+        change: RunChange,
+        guests: &mut BTreeMap<String, Guest>,
+        ends: &mut Ends,
+        stop: &CancellationToken,
+    ) {
+        match change {
+            RunChange::Over(key) => {
+                if let Some(guest) = guests.get_mut(&key) {
+                    guest.next = None;
+                    guest.stop.cancel();
+                }
+            }
+            RunChange::Told(spec) => match guests.get_mut(&key(&spec.run)) {
+                // One that is on its way out begins anew with it.
+                Some(guest) if guest.spec == *spec => {
+                    guest.next = guest.stop.is_cancelled().then_some(*spec);
+                }
+                Some(guest) => {
+                    guest.next = Some(*spec);
+                    guest.stop.cancel();
+                }
+                None => self.take_in(*spec, guests, ends, stop),
+            },
+        }
+    }
+
+    fn take_in(
+        &self,
+        spec: RunSpec,
+        guests: &mut BTreeMap<String, Guest>,
+        ends: &mut Ends,
+        stop: &CancellationToken,
+    ) {
+        let (key, stop) = (key(&spec.run), stop.child_token());
+        let (house, name) = (Arc::clone(&self.0), key.clone());
+        let (told, asked) = (spec.clone(), stop.clone());
+        ends.push(Box::pin(async move {
+            house.attend(&told, &asked).await;
+            name
+        }));
+        let next = None;
+        guests.insert(key, Guest { spec, next, stop });
+    }
+}
+
+#[async_trait]
+impl Role for Hosting {
+    async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
+        let mut guests = BTreeMap::new();
+        let mut ends = Ends::new();
+        let mut runs: Option<RunWatch> = None;
+        loop {
+            let changes = async {
+                if runs.is_none() {
+                    runs = Some(self.0.notices.watch().await?);
+                }
+                match &mut runs {
+                    Some(runs) => runs.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(key) = ends.next(), if !ends.is_empty() => {
+                    let ended: Option<Guest> = guests.remove(&key);
+                    if let Some(spec) = ended.and_then(|guest| guest.next) {
+                        self.take_in(spec, &mut guests, &mut ends, &stop);
+                    }
+                }
+                change = changes => match change {
+                    Ok(change) => self.hear(change, &mut guests, &mut ends, &stop),
+                    Err(error) => {
+                        tracing::info!(error = words(&error), "hearing of runs anew");
+                        runs = None;
+                        // Roles that are at work meanwhile go on: they are in `ends`, which are looked at again after this.
+                        tokio::select! {
+                            () = stop.cancelled() => break,
+                            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+                        }
+                    }
+                },
+            }
+        }
+        while ends.next().await.is_some() {}
+        Ok(())
+    }
+}
+
+impl House {
+    /// Has the roles of a run until it is over or `stop` is asked for, whatever fails in between.
+    async fn attend(&self, spec: &RunSpec, stop: &CancellationToken) {
+        let run = &spec.run;
+        if spec.version != version() {
+            let (theirs, ours) = (&spec.version, version());
+            tracing::warn!(%run, theirs, ours, "a run of another version is left to others");
+            return;
+        }
+        loop {
+            match Box::pin(self.sit(spec, stop)).await {
+                Ok(()) => return,
+                Err(error) => {
+                    let error = format!("{error:#}");
+                    tracing::error!(%run, error, "the roles of a run failed here; trying again");
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(PAUSE) => {}
+            }
+        }
+    }
+
+    async fn sit(&self, spec: &RunSpec, stop: &CancellationToken) -> Result<()> {
+        let run = &spec.run;
+        let mut settings: Settings = serde_json::from_str(&spec.settings_json)
+            .with_context(|| format!("the settings of run {run} cannot be read"))?;
+        let job = match spec.trains {
+            true => Job::Train,
+            false => Job::Search,
+        };
+        let kind = settings.generator.kind;
+        let roles: Vec<Hosted> = roles::needed(job, kind)
+            .filter(|role| self.roles.contains(role) && settings.is_hosted(*role))
+            .filter(|role| can(*role, kind))
+            .collect();
+        if roles.is_empty() || Office::is_over(&self.host.bus, run, "archive").await? {
+            return Ok(());
+        }
+        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+        let model = |role: &Hosted| *role != Hosted::Archive && kind == GeneratorKind::Policy;
+        if roles.iter().any(model) {
+            export::unbundle(&spec.model, &self.host.store, folder.path()).await?;
+            folder.path().clone_into(&mut settings.generator.model);
+        }
+        let context = self.context(spec, settings, folder.path())?;
+        let told = Told {
+            finished: CancellationToken::new(),
+            ended: CancellationToken::new(),
+            elapsed: watch::Sender::new(0.0),
+        };
+        let mut specs = Vec::new();
+        for role in &roles {
+            specs.push(roles::single(*role, job, &context, &told)?);
+        }
+        if !roles.contains(&Hosted::Archive) {
+            specs.push(roles::onlooker(&context, &told, 0.0));
+        }
+        tracing::info!(%run, ?roles, "this node has roles of a run");
+        let mut node = Node::start(context, specs, CancellationToken::new()).await?;
+        let failed = tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            () = told.finished.cancelled() => None,
+            standing = node.wait() => Some(standing),
+        };
+        let closed = node.close(self.grace).await;
+        match failed.unwrap_or(closed) {
+            Standing::Failed(why) => anyhow::bail!(why),
+            _ => {
+                tracing::info!(%run, "this node has no role of the run any more");
+                Ok(())
+            }
+        }
+    }
+
+    fn context(&self, spec: &RunSpec, settings: Settings, folder: &Path) -> Result<Arc<Context>> {
+        let mut problem = Problem::from_files(spec.problem.clone())?;
+        if !settings.evaluate.flags.trim().is_empty() {
+            problem = problem.with_flags(flags::parse(&settings.evaluate.flags)?);
+        }
+        Ok(Context::new(Parts {
+            run: spec.run.clone(),
+            settings,
+            folder: folder.to_owned(),
+            problem: Arc::new(problem),
+            toolchain: yardstick::workers_toolchain(),
+            // What is asked for is asked of the run's machines, not of this node's.
+            host: Host {
+                machine_class: spec.machine_class.clone(),
+                ..self.host.clone()
+            },
+        }))
+    }
+}
+
+/// A build without libtorch has neither learner nor policy.
+fn can(role: Hosted, kind: GeneratorKind) -> bool {
+    cfg!(feature = "torch") || role == Hosted::Archive || kind != GeneratorKind::Policy
+}

@@ -1,0 +1,232 @@
+//! A broker that speaks TLS and knows each node by its key: what roles may do is enough for them, and no more.
+
+use std::net::TcpListener;
+
+use flopsmith_bus::{Auth, Bus, Options, Server, Tls, WorkerOptions};
+use flopsmith_protocol::{Candidate, Outcome, RunId, Verified, subjects};
+use flopsmith_test_support::{candidate, outcome, wrong};
+
+use super::*;
+
+/// A nats-server of its own, and the keys of those who may use it.
+struct Broker {
+    server: Child,
+    url: String,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+const HOLDERS: [(&str, &str); 5] = [
+    ("admin", "admin"),
+    ("client", "client"),
+    ("bench", "compiler,verifier,timer"),
+    ("keeper", "archive,generator"),
+    ("timer", "timer"),
+];
+
+impl Broker {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path();
+        certificates(place);
+        let mut users = Vec::new();
+        for (name, roles) in HOLDERS {
+            let file = place.join(format!("{name}.nk"));
+            let file = file.to_str().unwrap();
+            let made = run(&["cluster", "key", file, "--roles", roles]);
+            assert_eq!(made.status.code(), Some(0), "{made:?}");
+            users.push(String::from_utf8(made.stdout).unwrap());
+            // A second one would lock its holder out.
+            let again = run(&["cluster", "key", file, "--roles", roles]);
+            assert_eq!(again.status.code(), Some(2), "{again:?}");
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = port.local_addr().unwrap().port();
+        let config = format!(
+            "listen: \"127.0.0.1:{port}\"\n\
+             authorization {{ users: [\n{}] }}\n\
+             tls {{ cert_file: \"{place}/server.pem\", key_file: \"{place}/server.key\" }}\n\
+             jetstream {{ store_dir: \"{place}/nats\" }}\n",
+            users.concat(),
+            place = place.display()
+        );
+        let path = place.join("nats.conf");
+        std::fs::write(&path, config).unwrap();
+        let (binary, _) = Server::installed(None).await.unwrap();
+        let log = std::fs::File::create(place.join("nats.log")).unwrap();
+        let server = Command::new(binary)
+            .arg("-c")
+            .arg(path)
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Self {
+            server,
+            url: format!("tls://127.0.0.1:{port}"),
+            folder,
+        }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn as_holder(&self, name: &str, command: &mut Command) {
+        command
+            .env("FLOPSMITH_NATS", &self.url)
+            .env("FLOPSMITH_NATS_CA", self.file("ca.pem"))
+            .env("FLOPSMITH_NATS_NKEY", self.file(&format!("{name}.nk")))
+            .env("FLOPSMITH_STORE", self.file("store"));
+    }
+
+    fn command(&self, name: &str, arguments: &[&str]) -> Command {
+        let mut command = flopsmith();
+        command.args(arguments);
+        self.as_holder(name, &mut command);
+        command
+    }
+
+    async fn bus(&self, name: &str) -> Bus {
+        let mut options = Options::new(self.url.clone());
+        options.auth = Auth::NKey(self.file(&format!("{name}.nk")));
+        options.tls = Tls {
+            roots: Some(self.file("ca.pem")),
+            own: None,
+        };
+        options.publish_limit = Duration::from_secs(1);
+        Bus::connect(options).await.unwrap()
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.file("nats.log")).unwrap()
+    }
+}
+
+/// An authority of the test's own, and a certificate of the server's.
+fn certificates(place: &Path) {
+    let openssl = |arguments: &str| {
+        let done = Command::new("openssl")
+            .args(arguments.split_whitespace())
+            .current_dir(place)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
+    openssl(&format!(
+        "req -x509 {key} -keyout ca.key -out ca.pem -subj /CN=authority -days 2"
+    ));
+    openssl(&format!(
+        "req {key} -keyout server.key -out server.csr -subj /CN=broker"
+    ));
+    std::fs::write(place.join("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
+    openssl(
+        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 -extfile names",
+    );
+}
+
+/// A process that does not outlive its test.
+struct Node(Child);
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
+    if Command::new("openssl").arg("version").output().is_err() {
+        flopsmith_test_support::skipped("keys and TLS: no openssl to make certificates with");
+        return;
+    }
+    let broker = Broker::start().await;
+    let set_up = broker.command("admin", &["cluster", "init"]).output();
+    let set_up = set_up.unwrap();
+    assert_eq!(set_up.status.code(), Some(0), "{set_up:?}");
+
+    // The whole of a run, each part under its own key.
+    let worker = |name: &str, roles: &str| {
+        let arguments = ["worker", "--node", name, "--roles", roles];
+        let child = broker.command(name, &arguments).spawn();
+        Node(child.unwrap())
+    };
+    let _bench = worker("bench", "compiler,verifier,timer");
+    let _keeper = worker("keeper", "archive,generator");
+    let runs = broker.file("runs");
+    let search = [
+        "search",
+        "--problem",
+        "dgemm",
+        "--evaluations",
+        "32",
+        "--budget",
+        "10m",
+        "--format",
+        "json",
+        "--cluster",
+        "--set",
+        "evaluate.finalists=1",
+        "--set",
+        "evaluate.quarantine=false",
+        "--runs",
+        runs.to_str().unwrap(),
+    ];
+    let mut search = broker.command("client", &search);
+    let ended = tokio::task::spawn_blocking(move || search.output());
+    let ended = tokio::time::timeout(Duration::from_secs(240), ended).await;
+    let ended = ended.expect("it takes too long").unwrap().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(0), "{said}{}", broker.said());
+    assert!(outcomes(&only_run(&runs).unwrap()).len() >= 32);
+    // Nobody wanted more than it may.
+    let refused = broker.said();
+    assert!(!refused.contains("Violation"), "{refused}");
+
+    // What a timer that was taken over could try.
+    let bus = broker.bus("timer").await;
+    let run = RunId::new("someone").unwrap();
+    let class = flopsmith_test_support::machine_class();
+    let queue = subjects::Queue::compile(&class);
+    let options = WorkerOptions::new(queue.all(), 1);
+    assert!(bus.worker::<Candidate>(options).await.is_err());
+    let options = WorkerOptions::new(subjects::Queue::time(&class).all(), 1);
+    assert!(bus.worker::<Verified>(options).await.is_ok());
+    let message = Candidate {
+        candidate: candidate(0, 0, 0),
+        source: String::new(),
+    };
+    assert!(bus.publish(&queue.of(&run), &message).await.is_err());
+    let decided = outcome(candidate(0, 0, 0), wrong());
+    bus.publish(&subjects::outcome(&run), &decided)
+        .await
+        .unwrap();
+    assert!(
+        bus.log::<Outcome>(&subjects::outcome(&run), 0)
+            .await
+            .is_err()
+    );
+    assert!(broker.said().contains("Violation"));
+    // And who has no key at all.
+    let mut stranger = flopsmith();
+    stranger.args(["cluster", "check", "--nats", &broker.url]);
+    stranger.env("FLOPSMITH_NATS_CA", broker.file("ca.pem"));
+    let refused = stranger.output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert!(said.contains("refuses these credentials"), "{said}");
+    let unknown = broker
+        .command("client", &["cluster", "check"])
+        .env("FLOPSMITH_NATS_NKEY", broker.file("nowhere.nk"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(said.contains("nowhere.nk"), "{said}");
+}

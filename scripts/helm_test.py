@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Tests the chart in helm/flopsmith: renders it with each file of examples/, holds what comes out against golden/ and against
+Kubernetes' schemas, and looks whether values that contradict each other are refused with a sentence.
+
+  scripts/helm_test.py --helm helm            hold against the golden files
+  scripts/helm_test.py --helm helm --bless    write them anew
+
+Needs helm (or what takes its arguments), and from PyPI kubernetes-validate and PyYAML."""
+
+import argparse
+import difflib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+CHART = pathlib.Path(__file__).resolve().parent.parent / "helm" / "flopsmith"
+# The oldest and the newest that the chart is held against.
+VERSIONS = ["1.31", "1.34"]
+# Of other projects, which Kubernetes' own schemas do not have.
+FOREIGN = {"keda.sh/v1alpha1", "monitoring.coreos.com/v1"}
+
+STORE = ["--set", "store.url=s3://bucket/flopsmith"]
+ELSEWHERE = ["--set", "nats.internal.enabled=false,nats.external.url=nats://elsewhere:4222"]
+POOL = {"name": "a", "class": "local", "roles": ["timer"], "cores": 2, "memory": "1Gi"}
+REFUSED = [
+    ([], "url"),
+    (["--set", "store.url=/a/folder"], "store.url"),
+    ([*STORE, "--set", "nats.internal.replicas=2"], "replicas"),
+    ([*STORE, "--set", "nats.external.url=nats://elsewhere:4222"], "choose one"),
+    ([*STORE, "--set", "nats.internal.enabled=false"], "external.url has to say"),
+    ([*STORE, "--set", "nats.internal.enabled=false,nats.external.url=nats://me:secret@elsewhere"], "belong in the secret"),
+    ([*STORE, {"pools": [POOL | {"cores": 1}]}], "two cores"),
+    ([*STORE, {"pools": [POOL | {"roles": ["cook"]}]}], "roles"),
+    ([*STORE, {"pools": [POOL, POOL]}], "two called a"),
+    ([*STORE, {"pools": [POOL | {"autoscaling": {"enabled": True, "min": 9, "max": 3, "lag": 1}}]}], "min is above"),
+    ([*STORE, {"pools": [POOL | {"autoscaling": {"enabled": True, "min": 1, "max": 3, "lag": 1}}]}, *ELSEWHERE], "external.monitoring"),
+    ([*STORE, "--set", "trainers.replicas=2"], "trainers"),
+    ([*STORE, "--set", "store.env.PATH=/tmp"], "PATH"),
+]
+
+
+def template(helm, *more):
+    """Renders the chart with arguments, of which values may be among them."""
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = []
+        for argument in more:
+            if isinstance(argument, dict):
+                path = pathlib.Path(folder) / "values.yaml"
+                # JSON is YAML.
+                path.write_text(json.dumps(argument))
+                arguments += ["-f", str(path)]
+            else:
+                arguments.append(argument)
+        return subprocess.run([*helm, "template", "demo", str(CHART), "-n", "speed", *arguments], text=True, capture_output=True)
+
+
+def documents(text):
+    import yaml
+
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def valid(text):
+    """What is wrong with the documents by Kubernetes' schemas."""
+    import kubernetes_validate
+
+    wrong = []
+    for document in documents(text):
+        if document["apiVersion"] in FOREIGN:
+            continue
+        for version in VERSIONS:
+            try:
+                kubernetes_validate.validate(document, version, strict=True)
+            except kubernetes_validate.ValidationError as error:
+                wrong.append(f"{document['kind']} {document['metadata']['name']} ({version}): {error.message}")
+    return wrong
+
+
+def sound(text):
+    """What no schema says: who may do more than the others, and what points at what."""
+    wrong = []
+    all_documents = documents(text)
+    pods = {}
+    for document in all_documents:
+        name = document["metadata"]["name"]
+        if document["kind"] in ("Deployment", "StatefulSet", "Job"):
+            pods[name] = (document, document["spec"]["template"])
+    for name, (document, pod) in pods.items():
+        spec = pod["spec"]
+        if not spec["securityContext"]["runAsNonRoot"] or spec["securityContext"]["seccompProfile"]["type"] != "RuntimeDefault":
+            wrong.append(f"{name}: its pod may be more than the restricted profile lets it")
+        for container in spec["containers"]:
+            security = container["securityContext"]
+            if security["capabilities"]["drop"] != ["ALL"] or security["allowPrivilegeEscalation"] or not security["readOnlyRootFilesystem"]:
+                wrong.append(f"{name}: a container is not confined")
+            if "seccompProfile" in security and "-pool-" not in name:
+                wrong.append(f"{name}: the jail's exceptions are for pools alone")
+            if "-pool-" in name:
+                resources = container["resources"]
+                if resources["requests"] != resources["limits"] or not str(resources["requests"]["cpu"]).isdigit():
+                    wrong.append(f"{name}: its cores are not its own")
+        if document["kind"] != "Job":
+            wanted = document["spec"]["selector"]["matchLabels"].items()
+            if not wanted <= pod["metadata"]["labels"].items():
+                wrong.append(f"{name}: it does not find its own pods")
+    for document in all_documents:
+        if document["kind"] == "PodDisruptionBudget":
+            wanted = document["spec"]["selector"]["matchLabels"].items()
+            if sum(wanted <= pod["metadata"]["labels"].items() for _, pod in pods.values()) != 1:
+                wrong.append(f"{document['metadata']['name']}: it is about no pods, or about several kinds")
+        if document["kind"] == "ScaledObject" and document["spec"]["scaleTargetRef"]["name"] not in pods:
+            wrong.append(f"{document['metadata']['name']}: what it scales is not there")
+    return wrong
+
+
+def table():
+    """The values with their defaults and what values.yaml says of them, as a table."""
+    import yaml
+
+    rows = ["| value | default | |", "|---|---|---|"]
+    path, said = [], []
+    for line in (CHART / "values.yaml").read_text().splitlines():
+        text = line.strip()
+        if text.startswith("#"):
+            said.append(text.lstrip("# "))
+            continue
+        if not text:
+            said = []
+            continue
+        depth = len(line) - len(line.lstrip())
+        listed = text.startswith("- ")
+        text = text.removeprefix("- ")
+        key, _, rest = text.partition(":")
+        path = [(d, k) for d, k in path if d < depth]
+        name = ".".join([k for _, k in path] + [key]).replace("pools.", "pools[].")
+        path.append((depth, key))
+        if listed:
+            # Keys of the list's first entry stand as deep as those after it.
+            path[-1] = (depth + 2, key)
+        if rest.strip() or said:
+            default = "" if not rest.strip() else f"`{json.dumps(yaml.safe_load(rest))}`"
+            rows.append(f"| `{name}` | {default} | {' '.join(said)} |")
+        said = []
+    return "\n".join(rows)
+
+
+def readme(bless):
+    """Does the chart's README have the table?"""
+    path = CHART / "README.md"
+    text = path.read_text()
+    begin, end = text.index("-->\n", text.index("values: begin")) + 4, text.index("<!-- values: end")
+    now = text[:begin] + table() + "\n" + text[end:]
+    if bless:
+        path.write_text(now)
+    return [] if now == text or bless else ["README.md has another table of values than values.yaml: --bless writes it anew"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--helm", default="helm", help="helm, or what takes its arguments")
+    parser.add_argument("--bless", action="store_true", help="write the golden files anew")
+    given = parser.parse_args()
+    helm = given.helm.split()
+    wrong = readme(given.bless)
+    examples = sorted((CHART / "examples").glob("*.yaml"))
+    if len(examples) < 4:
+        sys.exit("the examples are not there")
+    for example in examples:
+        rendered = template(helm, "-f", str(example))
+        if rendered.returncode != 0:
+            wrong.append(f"{example.name} is not rendered: {rendered.stderr[-2000:]}")
+            continue
+        golden = CHART / "golden" / example.name
+        if given.bless:
+            golden.write_text(rendered.stdout)
+        before = golden.read_text() if golden.exists() else ""
+        difference = list(difflib.unified_diff(before.splitlines(), rendered.stdout.splitlines(), "golden", "rendered", lineterm="", n=2))
+        if difference:
+            wrong.append(f"{example.name} is rendered otherwise than before (--bless, where that is meant):\n" + "\n".join(difference[:60]))
+        wrong += [f"{example.name}: {what}" for what in valid(rendered.stdout) + sound(rendered.stdout)]
+        linted = subprocess.run([*helm, "lint", str(CHART), "-f", str(example)], text=True, capture_output=True)
+        if linted.returncode != 0:
+            wrong.append(f"{example.name}: {linted.stdout}{linted.stderr}")
+    for values, words in REFUSED:
+        rendered = template(helm, *values)
+        if rendered.returncode == 0 or words not in rendered.stderr:
+            wrong.append(f"{values} is to be refused with `{words}`, and is not: {rendered.stderr[-600:]}")
+    if wrong:
+        sys.exit("\n".join(wrong))
+    print(f"{len(examples)} sets of values as they should be, for Kubernetes {', '.join(VERSIONS)}; {len(REFUSED)} contradictions refused")
+
+
+if __name__ == "__main__":
+    main()

@@ -12,11 +12,11 @@ ARGS ?=
 TESTS ?= --workspace --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node train search report test kills variants nests fuzz starter bench lint format doctor clean distclean
+.PHONY: help setup build node train search report test kills variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t d; do printf '  %-10s %s\n' "$$t" "$$d"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t d; do printf '  %-14s %s\n' "$$t" "$$d"; done
 
 setup: ## fetch what is missing: compiler, jail, libtorch, nats-server (seconds when all is there)
 	@scripts/setup.sh >&2
@@ -62,6 +62,15 @@ bench: build ## measure Flopsmith itself: bus, evaluation, repeatability, sampli
 	@for b in throughput compile_speed "self_ratio 100 rank busy" "sample_speed models/starter/config.json" "train_speed models/starter/config.json"; do \
 	  echo "== $$b"; target/release/examples/$$b || exit 1; done
 	@echo "== evaluation"; python3 scripts/bench/evaluation.py --steps 4
+
+images-offline: setup ## the images of docker-compose.yml where no image registry can be reached (needs Docker, debootstrap and root)
+	@scripts/images.sh
+
+test-cluster: ## a short training on the compose cluster, with containers killed and cut off (make images-offline, or docker compose build, first)
+	@python3 scripts/cluster_test.py $(ARGS)
+
+test-chart: ## the Helm chart against its golden files and Kubernetes' schemas (needs helm, and kubernetes-validate and PyYAML for Python; ARGS=--bless)
+	@python3 scripts/helm_test.py $(ARGS)
 
 lint: setup ## formatting and clippy, warnings are errors
 	@cargo fmt --all --check

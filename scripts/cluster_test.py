@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Tests the compose cluster: brings it up, proves the jail in a worker's container with hostile programs, trains for some steps while
+containers are killed and cut off, and looks whether anything was lost or counted twice. Everything is taken down at the end.
+
+Needs Docker with Compose, and the images (`make images-offline`, or `docker compose build`)."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SERVICES = {"nats": 1, "store": 1, "archive": 1, "trainer": 1, "worker": 2}
+STARTED = time.monotonic()
+
+
+def say(words):
+    print(f"{time.monotonic() - STARTED:6.1f} s  {words}", flush=True)
+
+
+def run(command, check=True, **more):
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=600, **more)
+    if check and done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+    return done
+
+
+def until(what, limit, condition):
+    end = time.monotonic() + limit
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > end:
+            sys.exit(f"not within {limit} s: {what}")
+        time.sleep(0.2)
+
+
+class Cluster:
+    """The services of docker-compose.yml under a name and ports of their own."""
+
+    def __init__(self):
+        plugin = run(["docker", "compose", "version"], check=False).returncode == 0
+        self.project = f"flopsmith-test-{os.getpid()}"
+        self.base = (["docker", "compose"] if plugin else ["docker-compose"]) + ["-p", self.project]
+        self.environment = os.environ | {"FLOPSMITH_NATS_PORT": "0", "FLOPSMITH_STORE_PORT": "0"}
+
+    def compose(self, *arguments, **more):
+        return run([*self.base, *arguments], env=self.environment, **more)
+
+    def containers(self, service):
+        return self.compose("ps", "-q", service).stdout.split()
+
+    def health(self, container):
+        shape = "{{.State.Status}} {{if .State.Health}}{{.State.Health.Status}}{{end}}"
+        return run(["docker", "inspect", "-f", shape, container]).stdout.strip()
+
+    def wait(self, services=SERVICES):
+        for service, count in services.items():
+            def healthy():
+                states = [self.health(one) for one in self.containers(service)]
+                return len(states) == count and all(state == "running healthy" for state in states)
+            until(f"{count} healthy {service}", 90, healthy)
+
+    def kill(self, service, number=0):
+        container = self.containers(service)[number]
+        say(f"kill -9 {service}")
+        run(["docker", "kill", "-s", "KILL", container])
+        run(["docker", "start", container])
+
+    def cut(self, service, seconds):
+        container = self.containers(service)[0]
+        network = f"{self.project}_default"
+        say(f"{service} is cut off for {seconds} s")
+        run(["docker", "network", "disconnect", network, container])
+        time.sleep(seconds)
+        run(["docker", "network", "connect", "--alias", service, network, container])
+
+
+class Train:
+    """A training that is followed from a container."""
+
+    def __init__(self, cluster, budget):
+        command = ["run", "--rm", "-T", "flopsmith", "train", "examples/dgemm.toml", "--budget", budget, "--format", "json"]
+        more = ["--set", "evaluate.finalists=1", "--set", "lost_after_seconds=60", "--set", "max_steps=5"]
+        self.child = subprocess.Popen(
+            [*cluster.base, *command, *more],
+            cwd=ROOT, env=cluster.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        self.lines, self.out = [], []
+        readers = [(self.child.stderr, self.lines), (self.child.stdout, self.out)]
+        self.readers = [threading.Thread(target=self.read, args=reader, daemon=True) for reader in readers]
+        for reader in self.readers:
+            reader.start()
+
+    @staticmethod
+    def read(stream, lines):
+        for line in stream:
+            lines.append(line)
+
+    def steps(self):
+        return sum(line.startswith("step ") for line in self.lines)
+
+    def reaches(self, steps, limit=240):
+        def there():
+            if self.child.poll() is not None:
+                sys.exit(f"the training ended with {self.child.returncode}:\n{''.join(self.lines)[-6000:]}")
+            return self.steps() >= steps
+        until(f"{steps} steps of the training:\n{''.join(self.lines)[-3000:]}", limit, there)
+
+    def end(self, limit):
+        try:
+            self.child.wait(timeout=limit)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            sys.exit(f"the training did not end:\n{''.join(self.lines)[-6000:]}")
+        for reader in self.readers:
+            reader.join(10)
+        if self.child.returncode != 0:
+            sys.exit(f"the training ended with {self.child.returncode}:\n{''.join(self.lines)[-6000:]}")
+        return json.loads(self.out[-1])
+
+
+def hostile_programs(cluster, program):
+    """Runs the tests of the jail in a container of the worker's."""
+    done = cluster.compose(
+        "run", "--rm", "-T", "--no-deps", "-v", f"{program}:/hostile:ro", "--entrypoint", "/hostile", "worker",
+        "--test-threads", "2", check=False,
+    )
+    result = [line for line in done.stdout.splitlines() if line.startswith("test result")]
+    if done.returncode != 0 or not result or " 0 passed" in result[0]:
+        sys.exit(f"the jail does not hold in the container:\n{done.stdout[-6000:]}{done.stderr[-2000:]}")
+    say(f"hostile programs in the worker's container: {result[0]}")
+
+
+def outcomes(cluster, run_id):
+    read = cluster.compose("run", "--rm", "-T", "--no-deps", "--entrypoint", "cat", "flopsmith", f"/runs/{run_id}/outcomes.jsonl")
+    return [json.loads(line) for line in read.stdout.splitlines() if line.startswith("{")]
+
+
+def check(cluster, summary):
+    """Each sample of each step has one outcome, and none is the infrastructure's fault."""
+    all_outcomes = outcomes(cluster, summary["run"])
+    ids = [outcome["candidate"]["id"] for outcome in all_outcomes]
+    twice = len(ids) - len(set(ids))
+    samples = {}
+    for outcome in all_outcomes:
+        candidate = outcome["candidate"]
+        if candidate["purpose"] != "certify":
+            want = candidate["tasks_in_step"] * candidate["group_size"]
+            samples.setdefault(candidate["step"], [want, 0])[1] += 1
+    lost = sum(want - found for want, found in samples.values())
+    failures = summary["infrastructure_errors"]
+    say(f"{summary['run']}: {len(samples)} steps, {len(ids)} outcomes, {lost} lost, {twice} counted twice, {failures} failures of the infrastructure")
+    if not summary["finished"] or twice or lost or failures or len(samples) < 4:
+        sys.exit("the run is not what it would have been undisturbed")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hostile", type=pathlib.Path, help="the test program of the jail; built when left out")
+    parser.add_argument("--keep", action="store_true", help="leave the cluster up at the end")
+    given = parser.parse_args()
+    program = given.hostile or build_hostile()
+    cluster = Cluster()
+    try:
+        cluster.compose("up", "-d")
+        cluster.wait()
+        say("all services are healthy")
+        hostile_programs(cluster, program.resolve())
+        train = Train(cluster, "30m")
+        train.reaches(1)
+        cluster.kill("worker")
+        cluster.cut("worker", 5)
+        train.reaches(2)
+        cluster.kill("trainer")
+        cluster.kill("archive")
+        train.reaches(3)
+        cluster.kill("nats")
+        cluster.compose("up", "-d", "--no-deps", "--scale", "worker=3", "worker")
+        say("a third worker has joined")
+        cluster.kill("store")
+        summary = train.end(600)
+        check(cluster, summary)
+        cluster.wait(SERVICES | {"worker": 3})
+        say("all services are healthy")
+    except SystemExit:
+        logs = cluster.compose("logs", "--no-color", "--tail", "25", check=False)
+        print(logs.stdout[-20000:], file=sys.stderr)
+        raise
+    finally:
+        if not given.keep:
+            cluster.compose("down", "-v", "--timeout", "45", check=False)
+            say("taken down")
+
+
+def build_hostile():
+    done = run(["cargo", "test", "--release", "--locked", "-p", "flopsmith-sandbox", "--test", "hostile", "--no-run", "--message-format", "json"])
+    made = [json.loads(line) for line in done.stdout.splitlines() if '"executable"' in line]
+    return pathlib.Path(next(m["executable"] for m in made if m.get("executable")))
+
+
+if __name__ == "__main__":
+    main()

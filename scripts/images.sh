@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Makes all images of docker-compose.yml on a machine that reaches Debian's packages but no image registry: the base from packages, the
+# binaries built on the host, and stand-ins for the images of others under the names that the compose file gives.
+# Nothing that is there already is written over, except Flopsmith's own images and earlier stand-ins.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+base=debian:bookworm-slim
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+there() { docker image inspect "$1" >/dev/null 2>&1; }
+# Where the compose file names an image of somebody else, e.g. `image_of nats`.
+image_of() { sed -n "s|^ *image: \($1:.*\)$|\1|p" docker-compose.yml | head -1; }
+
+if ! there $base; then
+    echo "== $base, from Debian's packages" >&2
+    command -v debootstrap >/dev/null || {
+        echo "debootstrap is needed: apt-get install debootstrap" >&2
+        exit 1
+    }
+    debootstrap --variant=minbase bookworm "$work/root" >"$work/log" 2>&1 || {
+        tail -20 "$work/log" >&2
+        exit 1
+    }
+    rm -rf "$work"/root/var/cache/apt/archives/*.deb "$work"/root/var/lib/apt/lists/*
+    tar -C "$work/root" -c . | docker import --change 'CMD ["bash"]' - $base >/dev/null
+    rm -rf "$work/root"
+fi
+
+echo "== binaries" >&2
+scripts/dist.sh
+cargo build --release --locked -p flopsmith-store --example s3_server
+
+echo "== flopsmith-worker, flopsmith-trainer" >&2
+# The stage that builds becomes one that copies.
+sed -e '/^# build: begin/,/^# build: end/c FROM scratch AS build\nCOPY . /dist' docker/Dockerfile >"$work/Dockerfile"
+for target in worker trainer; do
+    docker build --quiet -f "$work/Dockerfile" --target $target -t flopsmith-$target target/dist
+done
+
+mkdir "$work/stand-ins"
+strip -o "$work/stand-ins/s3_server" target/release/examples/s3_server
+cp "${FLOPSMITH_HOME:-.flopsmith}/bin/nats-server" "$work/stand-ins/"
+for named in nats minio/minio; do
+    image=$(image_of $named)
+    name=${named##*/}
+    if there "$image" && [ -z "$(docker image inspect -f '{{index .Config.Labels "org.flopsmith.stand-in"}}' "$image")" ]; then
+        echo "== $image is there" >&2
+        continue
+    fi
+    echo "== a stand-in for $image" >&2
+    docker build --quiet -f docker/stand-ins.Dockerfile --target $name -t "$image" "$work/stand-ins"
+done

@@ -239,8 +239,9 @@ impl Sandbox {
         let pidfd = match proc::open_pidfd(pid) {
             Ok(pidfd) => pidfd,
             Err(error) => {
-                let _ended = setup_failed(bwrap, String::new(), &stderr);
-                return Err(error);
+                let told = setup_failed(bwrap, String::new(), &stderr);
+                // One that is gone already has failed to set itself up, and said why before it ended.
+                return Err(if is_gone(&error) { told } else { error });
             }
         };
         // If it is another's child, set-up has failed already, which the first wait will tell.
@@ -363,6 +364,11 @@ fn restrict(pid: i32, job: &Job, group: Option<&Cgroup>) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Did a call fail because the process it was about has ended and been waited for?
+fn is_gone(error: &Error) -> bool {
+    matches!(error, Error::System { source, .. } if source.raw_os_error() == Some(libc::ESRCH))
 }
 
 /// Waits for bubblewrap's first report: the process id of the jail, and the bytes that came.

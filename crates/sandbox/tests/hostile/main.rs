@@ -409,6 +409,34 @@ fn what_is_missing_is_the_infrastructures_failure() {
     assert_eq!(end.exit, Exit::Code(1));
 }
 
+/// bubblewrap's child may fail, and be waited for, before anybody has a handle on it: its last words are the reason then too.
+#[test]
+fn a_jail_that_is_gone_before_it_is_looked_at_says_why() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("bwrap");
+    let text = r#"#!/bin/bash
+case "$*" in *gone-at-once*) ;; *) exec bwrap "$@" ;; esac
+while [ "$1" != --json-status-fd ]; do shift; done
+true & wait $!
+echo "bwrap: Can't find source path" >&2
+echo "{ \"child-pid\": $! }" >/proc/self/fd/$2
+sleep 60
+"#;
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let sandbox = Sandbox::new(Options {
+        bwrap: Some(script),
+        ..Options::default()
+    })
+    .unwrap();
+    let end = sandbox.run(&Job::new(RUN, ["/work/gone-at-once"]));
+    assert!(
+        matches!(&end, Err(Error::Setup { detail }) if detail.contains("find source path")),
+        "{end:?}"
+    );
+}
+
 #[test]
 fn descriptors_arrive_at_their_numbers() {
     use std::os::fd::AsRawFd;

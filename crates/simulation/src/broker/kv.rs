@@ -1,0 +1,54 @@
+//! Buckets: values with revisions.
+
+use std::collections::BTreeMap;
+
+use super::Out;
+use crate::fact::Fact;
+use crate::message::{Key, NodeId, Record, Single, Value};
+
+#[derive(Debug, Default)]
+pub(crate) struct Kv {
+    entries: BTreeMap<Key, (Value, u64)>,
+    revision: u64,
+}
+
+impl Kv {
+    pub fn get(&self, key: Key) -> Option<(Value, u64)> {
+        self.entries.get(&key).cloned()
+    }
+
+    /// The record of an office; that of a run that begins where there is none.
+    pub fn record(&self, single: Single) -> Record {
+        match self.entries.get(&Key::Office(single)) {
+            Some((Value::Office(record), _)) => record.clone(),
+            _ => Record::default(),
+        }
+    }
+
+    /// The new revision; none where the entry has another one than that.
+    pub fn write(
+        &mut self,
+        key: Key,
+        value: Value,
+        revision: Option<u64>,
+        by: NodeId,
+        out: &mut Vec<Out>,
+    ) -> Option<u64> {
+        let there = self.entries.get(&key).map_or(0, |(_, revision)| *revision);
+        if revision.is_some_and(|revision| revision != there) {
+            return None;
+        }
+        if let (Key::Office(single), Value::Office(after)) = (key, &value) {
+            let (before, after) = (self.record(single), after.clone());
+            out.push(Out::Fact(Fact::Office {
+                single,
+                by,
+                before,
+                after,
+            }));
+        }
+        self.revision += 1;
+        self.entries.insert(key, (value, self.revision));
+        Some(self.revision)
+    }
+}

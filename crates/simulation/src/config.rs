@@ -1,0 +1,270 @@
+//! How large a simulated cluster is, what befalls it, and which mistake it makes.
+
+use crate::faults::Kind;
+use crate::message::{MILLI, Micros, NodeId, Queue, SECOND, Sample};
+
+/// A cluster and its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Training steps.
+    pub steps: u32,
+    /// Tasks in a step.
+    pub tasks: u32,
+    /// Samples of a task.
+    pub group: u32,
+    /// Nodes that generate.
+    pub generators: u32,
+    /// Nodes that compile.
+    pub compilers: u32,
+    /// Nodes that verify.
+    pub verifiers: u32,
+    /// Nodes that time.
+    pub timers: u32,
+    /// Nodes that hold, or wait for, the archive's office; as many do for the learner's.
+    pub singles: u32,
+    /// Faults befall it for so long; none at 0.
+    pub faults_for: Micros,
+    /// Only these befall it; each seed draws its own where there are none.
+    pub only: Vec<Kind>,
+    /// So long after the last fault, and after the beginning, everything must be over.
+    pub patience: Micros,
+    /// The mistake that the protocol is made with.
+    pub mutation: Option<Mutation>,
+    /// How many of the last events are kept for people.
+    pub trace: usize,
+}
+
+/// The constants of the real roles (`flopsmith-bus`, `flopsmith-actors`), but for the hold limit, which is shorter here: half an hour would be
+/// most of a run.
+pub(crate) mod terms {
+    use super::{MILLI, Micros, SECOND};
+
+    pub const ACK_WAIT: Micros = 10 * SECOND;
+    pub const HOLD_LIMIT: Micros = 120 * SECOND;
+    pub const MAX_DELIVER: u32 = 5;
+    /// Given out more often than this, a message is taken for one that kills whoever has it.
+    pub const MOST: u32 = 100;
+    pub const ATTEMPTS: u32 = 3;
+    pub const BACKOFF_LIMIT: Micros = 60 * SECOND;
+    pub const MISHAP_DELAY: Micros = 500 * MILLI;
+    pub const DROPPED_DELAY: Micros = SECOND;
+    pub const ACK_TRY: Micros = SECOND;
+    pub const ACK_LIMIT: Micros = 15 * SECOND;
+    pub const STALE_ACK_LIMIT: Micros = 500 * MILLI;
+    pub const REQUEST_LIMIT: Micros = 5 * SECOND;
+    pub const PUBLISH_LIMIT: Micros = 30 * SECOND;
+    pub const GRACE: Micros = 300 * MILLI;
+    pub const SILENCE: Micros = 11 * SECOND;
+    pub const BEAT: Micros = 2 * SECOND;
+    pub const GIVE_UP: Micros = 6 * SECOND;
+    pub const PATIENCE: Micros = 10 * SECOND;
+    pub const TWIN_PATIENCE: Micros = 60 * SECOND;
+    pub const FIRST_PAUSE: Micros = 250 * MILLI;
+    pub const LONGEST_PAUSE: Micros = 2 * SECOND;
+    pub const LOST_AFTER: Micros = 150 * SECOND;
+    pub const ROLLOUT_SILENCE: Micros = 5 * SECOND;
+    /// Of a process whose role was replaced or failed too often.
+    pub const PAUSE: Micros = 15 * SECOND;
+    pub const OUTAGE_PAUSE: Micros = 2 * SECOND;
+    pub const ROLE_BACKOFF: Micros = 200 * MILLI;
+    pub const ROLE_FAILURES: usize = 5;
+    pub const ROLE_WINDOW: Micros = 60 * SECOND;
+}
+
+/// What a node does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Takes work off a queue.
+    Worker(Queue),
+    /// Holds an office, or waits for it.
+    Office(crate::message::Single),
+}
+
+impl Config {
+    /// A few nodes and some dozens of samples.
+    pub fn small() -> Self {
+        Self {
+            steps: 3,
+            tasks: 3,
+            group: 4,
+            generators: 2,
+            compilers: 2,
+            verifiers: 2,
+            timers: 2,
+            singles: 2,
+            faults_for: 60 * SECOND,
+            only: Vec::new(),
+            patience: 900 * SECOND,
+            mutation: None,
+            trace: 60,
+        }
+    }
+
+    /// So many nodes that evaluate programs, and a step of about as many samples.
+    pub fn with_workers(workers: u32) -> Self {
+        let third = (workers / 3).max(1);
+        let small = Self::small();
+        Self {
+            tasks: (workers / 8).max(small.tasks),
+            group: if workers > 24 { 8 } else { small.group },
+            generators: (workers / 100).max(small.generators),
+            compilers: third,
+            verifiers: third,
+            timers: workers.saturating_sub(2 * third).max(1),
+            // What kills whoever has it goes through a hundred hands.
+            patience: small.patience * 2,
+            ..small
+        }
+    }
+
+    /// The same with a mistake.
+    #[must_use]
+    pub fn mutated(self, mutation: Mutation) -> Self {
+        Self {
+            mutation: Some(mutation),
+            ..self
+        }
+    }
+
+    /// The same with nothing befalling it.
+    #[must_use]
+    pub fn undisturbed(self) -> Self {
+        Self {
+            faults_for: 0,
+            ..self
+        }
+    }
+
+    pub(crate) fn has(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
+    }
+
+    pub(crate) fn samples_in_step(&self) -> u32 {
+        self.tasks * self.group
+    }
+
+    pub(crate) fn samples_of_task(&self, task: u32) -> impl Iterator<Item = Sample> + use<> {
+        (task * self.group..(task + 1) * self.group).map(Sample)
+    }
+
+    pub(crate) fn samples_of_step(&self, step: u32) -> impl Iterator<Item = Sample> + use<> {
+        let many = self.samples_in_step();
+        (step * many..(step + 1) * many).map(Sample)
+    }
+
+    pub(crate) fn tasks_of_step(&self, step: u32) -> std::ops::Range<u32> {
+        step * self.tasks..(step + 1) * self.tasks
+    }
+
+    pub(crate) fn step_of(&self, sample: Sample) -> u32 {
+        sample.0 / self.samples_in_step()
+    }
+
+    pub(crate) fn step_of_task(&self, task: u32) -> u32 {
+        task / self.tasks
+    }
+
+    pub(crate) fn task_of(&self, sample: Sample) -> u32 {
+        sample.0 / self.group
+    }
+
+    /// What each node does, by its number. Offices come first.
+    pub(crate) fn roles(&self) -> Vec<Role> {
+        use crate::message::Single;
+        let many = |role, count: u32| std::iter::repeat_n(role, count as usize);
+        many(Role::Office(Single::Archive), self.singles)
+            .chain(many(Role::Office(Single::Learner), self.singles))
+            .chain(many(Role::Worker(Queue::Generate), self.generators))
+            .chain(many(Role::Worker(Queue::Compile), self.compilers))
+            .chain(many(Role::Worker(Queue::Verify), self.verifiers))
+            .chain(many(Role::Worker(Queue::Time), self.timers))
+            .collect()
+    }
+
+    /// Nodes that have a role of which a run has one, or few: those that faults look for most.
+    pub(crate) fn rare(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.singles * 2 + self.generators).map(NodeId)
+    }
+}
+
+/// How many messages a node takes at a time, and how many of them it works on at once.
+pub(crate) fn slots(queue: Queue) -> (usize, usize) {
+    match queue {
+        Queue::Generate => (16, 16),
+        // Twins keep a slot each while they wait.
+        Queue::Compile => (8, 2),
+        Queue::Verify => (2, 2),
+        Queue::Time => (4, 1),
+    }
+}
+
+macro_rules! mutations {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// A mistake that a protocol like this one is easily made with. The simulation has to notice each.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Mutation { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Mutation {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// Its name, as `--mutation` takes it.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)+ }
+            }
+        }
+    };
+}
+
+mutations! {
+    /// Work is acknowledged first, and its result published then.
+    AcknowledgeBeforePublish,
+    /// Messages carry no id, so that what is sent again is stored again.
+    NoMessageId,
+    /// The archive counts what it reads, not whose it is.
+    NoDedupeAtArchive,
+    /// The record of an office is written whatever its revision.
+    FenceWithoutRevision,
+    /// An acknowledgement whose confirmation does not come is taken for one that arrived.
+    AcknowledgementNotRetried,
+    /// The outcome that was read last counts, not the first.
+    LaterResultOverwrites,
+    /// The archive does not look at dead letters.
+    DeadLetterWithoutOutcome,
+    /// What fails too often is taken out of its queue without a letter.
+    BuriedWithoutLetter,
+    /// Work that takes longer than the ack wait gets no more signs of life.
+    SignsOfLifeStopEarly,
+    /// Work that hangs gets signs of life for ever.
+    HoldLimitIgnored,
+    /// Whoever takes an office over begins anew.
+    TakeOverWithoutJournal,
+    /// The broker loses what it confirmed shortly before it was killed.
+    BrokerForgetsConfirmed,
+    /// The learner publishes a version before its state is the run's.
+    PublishedBeforeCommit,
+    /// The archive lets tasks go before the step is saved.
+    TasksBeforeSave,
+    /// A worker asks for more messages than it has room for.
+    AsksForTooMuch,
+    /// Candidates go out before the rollouts that belong to them.
+    CandidatesBeforeRollouts,
+    /// The learner goes through what it has learnt from once more after a restart.
+    LearnsAgainAfterRestart,
+    /// After a restart the archive waits for tasks that it may not have told anybody.
+    TasksNotToldAgain,
+    /// A worker whose connection was lost waits for what it had asked for on the old one.
+    DoesNotAskAnew,
+    /// A generator answers tasks before it has the policy that they need.
+    AnswersWithOldPolicy,
+}
+
+impl Mutation {
+    /// The mistake of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|m| m.name() == name)
+    }
+}
+
+/// Half a second, at most, between two looks at a queue that is empty: what virtual time may pass unnoticed.
+pub(crate) const CLOCK: Micros = 500 * MILLI;

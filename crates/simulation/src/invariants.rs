@@ -1,0 +1,430 @@
+//! What holds after every event. Each is a function of what was seen before ([`Judge`]), of the cluster as it stands ([`View`]) and of one
+//! thing that happened ([`Fact`]); what it returns says how it was broken.
+
+use crate::config::terms;
+use crate::fact::Fact;
+use crate::judge::{Judge, View, samples_of};
+use crate::message::{Body, Cause, Entry, Log, MessageId, Queue, SECOND, Single, Verdict};
+
+type Verdicts = Result<(), String>;
+
+type Invariant = fn(&Judge, &View<'_>, &Fact) -> Verdicts;
+
+macro_rules! invariants {
+    ($($name:ident,)+) => {
+        /// All invariants that are judged after each event, by name.
+        pub(crate) const ALL: &[(&str, Invariant)] = &[$((stringify!($name), $name),)+];
+    };
+}
+
+invariants![
+    no_sample_is_lost,
+    none_is_counted_twice,
+    the_first_outcome_counts,
+    acknowledged_work_has_its_effect,
+    one_holder_writes,
+    a_state_rests_on_the_one_before,
+    versions_are_monotonic,
+    published_versions_are_saved,
+    tasks_rest_on_a_saved_step,
+    each_sample_is_learnt_at_most_once,
+    rollouts_come_before_candidates,
+    what_is_given_up_has_its_letter,
+    the_dead_are_decided,
+    in_flight_is_bounded,
+    confirmed_writes_survive,
+    an_id_is_stored_once,
+    no_work_is_taken_from_the_living,
+    nobody_holds_for_ever,
+    what_is_done_has_left,
+];
+
+fn broken(what: String) -> Verdicts {
+    Err(what)
+}
+
+/// Every sample of a step that the archive's book has closed has exactly one outcome there.
+fn no_sample_is_lost(_: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    let Fact::Office {
+        single: Single::Archive,
+        before,
+        after,
+        ..
+    } = fact
+    else {
+        return Ok(());
+    };
+    let Some(head) = after.head.filter(|_| after.head != before.head) else {
+        return Ok(());
+    };
+    let Some((book, _)) = view.book(head) else {
+        return broken(format!("{head:?} is the run's state and was never saved"));
+    };
+    let closed = book.step.unwrap_or(0) * view.config().samples_in_step();
+    let there = book.outcomes.len();
+    match there == closed as usize && book.outcomes.keys().all(|sample| sample.0 < closed) {
+        true => Ok(()),
+        false => broken(format!("{there} of {closed} samples have an outcome")),
+    }
+}
+
+/// No archive counts a sample that it has counted.
+fn none_is_counted_twice(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
+    match fact {
+        Fact::Counted {
+            node,
+            sample,
+            new: false,
+            ..
+        } => broken(format!("{node:?} counted {sample:?} once more")),
+        _ => Ok(()),
+    }
+}
+
+/// What counts of a sample is the first outcome in the log, for the archive and for the learner.
+fn the_first_outcome_counts(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    let same = |sample, verdict| match judge.first_outcomes.get(&sample) {
+        Some(first) if *first == verdict => Ok(()),
+        first => broken(format!(
+            "{sample:?} counts as {verdict:?}, not as {first:?}"
+        )),
+    };
+    match fact {
+        Fact::Counted {
+            sample, verdict, ..
+        } => same(*sample, *verdict),
+        Fact::Office {
+            single: Single::Learner,
+            before,
+            after,
+            ..
+        } if before.head != after.head => {
+            after
+                .head
+                .and_then(|head| view.lessons(head))
+                .map_or(Ok(()), |(lessons, _)| {
+                    let mut learnt = lessons.learnt.iter();
+                    learnt.try_for_each(|(sample, verdict)| same(*sample, *verdict))
+                })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Work is acknowledged only after what came of it was stored: the next stage's work, or the outcome.
+fn acknowledged_work_has_its_effect(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    let Fact::Settled {
+        work,
+        terminated: false,
+        ..
+    } = fact
+    else {
+        return Ok(());
+    };
+    let next = match work.queue {
+        Queue::Generate => Queue::Compile,
+        Queue::Compile => Queue::Verify,
+        Queue::Verify | Queue::Time => Queue::Time,
+    };
+    for sample in samples_of(view.config(), work) {
+        let passed_on = next != work.queue && judge.queued.contains(&(next, sample.0));
+        let decided = judge.first_outcomes.contains_key(&sample);
+        if !passed_on && !decided {
+            return broken(format!(
+                "{work:?} is acknowledged, and nothing came of {sample:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Only the holder of an office changes its record, and a change of hands changes nothing else.
+fn one_holder_writes(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
+    let Fact::Office {
+        single,
+        by,
+        before,
+        after,
+    } = fact
+    else {
+        return Ok(());
+    };
+    let changes_hands = after.term == before.term + 1 && after.head == before.head;
+    let is_holder = before.holder.is_some_and(|holder| holder.node == *by);
+    let keeps_it = (after.term, after.holder) == (before.term, before.holder) && is_holder;
+    match changes_hands || (keeps_it && after.beat >= before.beat) {
+        true => Ok(()),
+        false => broken(format!(
+            "{by:?} made {after:?} of the {single:?}'s {before:?}"
+        )),
+    }
+}
+
+/// The state that becomes the run's was made from the one that was the run's.
+fn a_state_rests_on_the_one_before(_: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    let Fact::Office {
+        single,
+        before,
+        after,
+        ..
+    } = fact
+    else {
+        return Ok(());
+    };
+    let Some(head) = after.head.filter(|_| after.head != before.head) else {
+        return Ok(());
+    };
+    let parent = match single {
+        Single::Archive => view.book(head).map(|(book, parent)| {
+            let first = book.step == Some(0);
+            (parent, first)
+        }),
+        Single::Learner => view
+            .lessons(head)
+            .map(|(lessons, parent)| (parent, lessons.steps == 1)),
+    };
+    match parent {
+        Some((parent, first)) if parent == before.head && first == parent.is_none() => Ok(()),
+        other => broken(format!(
+            "{head:?} of the {single:?} rests on {other:?}, not on {:?}",
+            before.head
+        )),
+    }
+}
+
+/// Policy versions are told in their order, and each stands for the same weights for ever.
+fn versions_are_monotonic(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
+    let Some((version, weights)) = version_of(fact) else {
+        return Ok(());
+    };
+    match judge.versions.get(&version) {
+        Some(known) if *known == weights => Ok(()),
+        Some(known) => broken(format!(
+            "version {version} was {known:x} and is {weights:x}"
+        )),
+        None => {
+            let newest = judge.versions.keys().next_back();
+            let next = newest.map_or(0, |newest| newest + 1);
+            match version == next {
+                true => Ok(()),
+                false => broken(format!("version {version} follows {newest:?}")),
+            }
+        }
+    }
+}
+
+/// A version that is told is one that the learner's state holds: whoever takes over goes on from it.
+fn published_versions_are_saved(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
+    match version_of(fact) {
+        Some((version, _)) if version > judge.lessons => broken(format!(
+            "version {version} is told and the run's state has {}",
+            judge.lessons
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn version_of(fact: &Fact) -> Option<(u32, u64)> {
+    match fact {
+        Fact::Stored {
+            body: Body::Entry(Entry::Version(version, weights)),
+            ..
+        } => Some((*version, *weights)),
+        _ => None,
+    }
+}
+
+/// A task that was published is one that was saved.
+fn tasks_rest_on_a_saved_step(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    if let Fact::Stored {
+        body: Body::Work(work),
+        ..
+    } = fact
+        && work.queue == Queue::Generate
+    {
+        let step = view.config().step_of_task(work.number);
+        if judge.step < Some(step) {
+            let saved = judge.step;
+            return broken(format!("a task of step {step} is out; {saved:?} is saved"));
+        }
+    }
+    Ok(())
+}
+
+/// No two gradient steps of the run's policy learn from one sample.
+fn each_sample_is_learnt_at_most_once(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    let Fact::Office {
+        single: Single::Learner,
+        before,
+        after,
+        ..
+    } = fact
+    else {
+        return Ok(());
+    };
+    let head = after.head.filter(|_| after.head != before.head);
+    let Some((lessons, _)) = head.and_then(|head| view.lessons(head)) else {
+        return Ok(());
+    };
+    let mut learnt = lessons.learnt.iter();
+    match learnt.find(|(sample, _)| judge.learnt.contains(sample)) {
+        Some((sample, _)) => broken(format!("{sample:?} is learnt from once more")),
+        None => Ok(()),
+    }
+}
+
+/// Where a candidate is, its rollout is as well: the learner never waits for tokens that were lost.
+fn rollouts_come_before_candidates(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
+    if let Fact::Stored {
+        body: Body::Work(work),
+        ..
+    } = fact
+        && work.queue == Queue::Compile
+        && let Some(sample) = work.sample()
+        && !judge.rollouts.contains(&sample)
+    {
+        return broken(format!("{sample:?} is a candidate and has no rollout"));
+    }
+    Ok(())
+}
+
+/// What is taken out of its queue undone is among the dead letters.
+fn what_is_given_up_has_its_letter(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
+    match fact {
+        Fact::Settled {
+            sequence,
+            work,
+            terminated: true,
+        } if !judge.letters.contains(sequence) => {
+            broken(format!("{work:?} was given up without a letter"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An outcome without a result has its cause: as many failures as a sample may have, or a dead letter. None is given up
+/// for lost, because none is lost.
+fn the_dead_are_decided(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
+    let Fact::Stored {
+        body: Body::Entry(Entry::Outcome(sample, _, Verdict::Infrastructure(cause))),
+        ..
+    } = fact
+    else {
+        return Ok(());
+    };
+    if judge.first_outcomes.contains_key(sample) {
+        // It comes too late to count.
+        return Ok(());
+    }
+    let letter = judge.given_up.get(sample);
+    let failures = judge.failures.get(sample).copied().unwrap_or(0);
+    let right = match cause {
+        Cause::Mishap => failures >= terms::ATTEMPTS,
+        Cause::DeadLetter => letter.is_some(),
+        // Until it has an outcome, a sample is in a queue or among the letters, which are read long before it is given up for lost.
+        Cause::Lost => false,
+    };
+    match right {
+        true => Ok(()),
+        false => broken(format!(
+            "{sample:?} is decided as {cause:?}, with {failures} failures and a letter since {letter:?}"
+        )),
+    }
+}
+
+/// A worker has no more in hand, or asked for, than it has room for.
+fn in_flight_is_bounded(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
+    match fact {
+        Fact::Hand { node, held, slots } if held > slots => {
+            broken(format!("{node:?} has {held} messages and room for {slots}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the broker confirmed is there after a kill.
+fn confirmed_writes_survive(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    let Fact::Restarted = fact else { return Ok(()) };
+    let work = &view.broker().work;
+    let mut confirmed = judge.confirmed_work.iter();
+    if let Some(gone) = confirmed.find(|sequence| !work.contains(**sequence)) {
+        return broken(format!("work {gone} was confirmed and is gone"));
+    }
+    for log in [Log::Outcome, Log::Rollout, Log::Policy, Log::Dead] {
+        let entries = view.broker().logs.entries(log);
+        let confirmed = judge.confirmed_entries.range((log, 0)..=(log, u64::MAX));
+        for ((_, sequence), entry) in confirmed {
+            let place = usize::try_from(*sequence).unwrap_or(0);
+            let there = place.checked_sub(1).and_then(|place| entries.get(place));
+            if there.map(Entry::id) != Some(entry.id()) {
+                return broken(format!("{entry:?} was confirmed and is gone"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Within the window a stream stores an id once; of work that left, a killed broker may have forgotten it.
+fn an_id_is_stored_once(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    let Fact::Stored { body, by, .. } = fact else {
+        return Ok(());
+    };
+    let id = body.id();
+    let Some((at, life)) = judge.stored.get(&id) else {
+        return Ok(());
+    };
+    let is_work = matches!(
+        id,
+        MessageId::Task(_)
+            | MessageId::Candidate(_)
+            | MessageId::Compiled(_)
+            | MessageId::Verified(_)
+    );
+    let forgotten = is_work && *life != view.broker().generation;
+    match forgotten || view.now - at >= view.world.faults.window {
+        true => Ok(()),
+        false => broken(format!("{id:?} of {by:?} is stored twice")),
+    }
+}
+
+/// What somebody is at work on, and says so, is given to nobody else.
+fn no_work_is_taken_from_the_living(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    let Fact::TakenBack { node, token } = fact else {
+        return Ok(());
+    };
+    if judge.is_excused(*node, view.now) {
+        return Ok(());
+    }
+    let holder = view.node(*node);
+    let job = holder.jobs.values().find(|job| job.token == *token);
+    match job {
+        Some(job) if holder.up && view.now - job.since < terms::HOLD_LIMIT => broken(format!(
+            "{node:?} has been at work on {:?} for {} s, and lost it",
+            job.work,
+            (view.now - job.since) / SECOND
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Who does not come to an end with a message loses it: signs of life end with the hold limit.
+fn nobody_holds_for_ever(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
+    match fact {
+        // A sign may have been on its way for as long as a connection can be cut.
+        Fact::Alive { node, held } if *held > terms::HOLD_LIMIT + 45 * SECOND => broken(format!(
+            "{node:?} has held a message for {} s",
+            held / SECOND
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Who is done with a message knows that it has left its queue.
+fn what_is_done_has_left(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
+    match fact {
+        Fact::Done { sequence } if !judge.settled.contains(sequence) => broken(format!(
+            "message {sequence} is taken for worked off, and nobody has acknowledged it"
+        )),
+        _ => Ok(()),
+    }
+}

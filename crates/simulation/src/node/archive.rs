@@ -1,0 +1,410 @@
+//! Archive: outcomes and dead letters → tasks; the only writer of a run's course. As `flopsmith_actors::role::archive` does it.
+
+use std::collections::BTreeSet;
+
+use super::{Heard, Mind, Then};
+use crate::broker::Request;
+use crate::config::{CLOCK, Config, Mutation, terms};
+use crate::event::Timer;
+use crate::fact::Fact;
+use crate::message::{
+    Body, Cause, Entry, Log, Micros, Name, NodeId, Program, Queue, Sample, Verdict, Work,
+};
+use crate::program::cell;
+use crate::store::{Book, State};
+use crate::world::World;
+
+/// Of a sample that nobody wrote.
+const NO_PROGRAM: Program = Program(u32::MAX);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Phase {
+    /// Looks which tasks of the step were answered: in the log of outcomes, then in that of rollouts.
+    Finding(BTreeSet<u32>),
+    /// So many tasks are on their way.
+    Telling(u32),
+    Running,
+    Saving(Name),
+    Committing,
+    Over,
+}
+
+#[derive(Debug)]
+pub(crate) struct Archive {
+    book: Book,
+    phase: Phase,
+    /// Outcomes of the current step.
+    counted: u32,
+    /// Outcomes are read from here on.
+    place: u64,
+    /// All outcomes that there are have been heard: who has not does not know which are missing.
+    up_to_date: bool,
+    dead_place: u64,
+    asks_for_letters: bool,
+    news: Micros,
+}
+
+impl Archive {
+    /// Has it been noted, or its step been closed?
+    fn knows(&self, config: &Config, sample: Sample) -> bool {
+        Some(config.step_of(sample)) < self.book.step || self.book.outcomes.contains_key(&sample)
+    }
+}
+
+impl World {
+    fn archive(&mut self, node: NodeId) -> Option<&mut Archive> {
+        match &mut self.node_mut(node).mind {
+            Mind::Archive(archive) => Some(archive),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn open_archive(&mut self, node: NodeId, book: Book) {
+        let (begins, over, news) = (book.step.is_none(), book.finished, self.now);
+        let place = book.sequence;
+        self.node_mut(node).mind = Mind::Archive(Archive {
+            book,
+            phase: Phase::Finding(BTreeSet::new()),
+            counted: 0,
+            place,
+            up_to_date: false,
+            dead_place: 0,
+            asks_for_letters: false,
+            news,
+        });
+        self.set(node, CLOCK, Timer::Clock);
+        if over {
+            self.set_phase(node, Phase::Over);
+        } else if begins {
+            self.next_step(node);
+        } else {
+            self.replay(node, Log::Outcome);
+        }
+    }
+
+    fn set_phase(&mut self, node: NodeId, phase: Phase) {
+        if let Some(archive) = self.archive(node) {
+            archive.phase = phase;
+        }
+    }
+
+    fn replay(&mut self, node: NodeId, log: Log) {
+        let request = Request::Read {
+            log,
+            from: 0,
+            all: true,
+        };
+        self.ask(node, request, Then::Replay(log));
+    }
+
+    /// After a restart: tasks that nobody has answered yet go out again. Answering one twice counts once.
+    pub(crate) fn on_replay(&mut self, node: NodeId, log: Log, heard: Heard) {
+        let silent = self.config.has(Mutation::TasksNotToldAgain);
+        let (Heard::Entries(entries, _), config) = (heard, self.config.clone()) else {
+            self.role_failed(node);
+            return;
+        };
+        let Some(archive) = self.archive(node) else {
+            return;
+        };
+        let Phase::Finding(answered) = &mut archive.phase else {
+            return;
+        };
+        for (_, entry) in entries {
+            if let Entry::Outcome(sample, ..) | Entry::Rollout(sample, _) = entry {
+                answered.insert(config.task_of(sample));
+            }
+        }
+        if log == Log::Outcome {
+            self.replay(node, Log::Rollout);
+            return;
+        }
+        let unanswered: Vec<u32> = archive
+            .book
+            .step
+            .map_or(0..0, |step| config.tasks_of_step(step))
+            .filter(|task| !answered.contains(task) && !silent)
+            .collect();
+        self.tell_tasks(node, unanswered);
+    }
+
+    fn tell_tasks(&mut self, node: NodeId, tasks: Vec<u32>) {
+        self.set_phase(node, Phase::Telling(tasks.len() as u32));
+        if tasks.is_empty() {
+            self.run_archive(node);
+        }
+        for number in tasks {
+            let work = Work {
+                queue: Queue::Generate,
+                number,
+                program: NO_PROGRAM,
+            };
+            self.publish(node, Body::Work(work), Then::Part);
+        }
+    }
+
+    pub(crate) fn on_part(&mut self, node: NodeId, heard: &Heard) {
+        if *heard != Heard::Stored {
+            self.role_failed(node);
+            return;
+        }
+        let Some(archive) = self.archive(node) else {
+            return;
+        };
+        if let Phase::Telling(left) = &mut archive.phase {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.run_archive(node);
+            }
+        }
+    }
+
+    fn run_archive(&mut self, node: NodeId) {
+        let now = self.now;
+        if let Some(archive) = self.archive(node) {
+            archive.phase = Phase::Running;
+            archive.news = now;
+            archive.up_to_date = false;
+        }
+        self.follow_outcomes(node);
+    }
+
+    fn follow_outcomes(&mut self, node: NodeId) {
+        if let Some(archive) = self.archive(node) {
+            let (log, from) = (Log::Outcome, archive.place);
+            // Opening a log says how much there is, even where that is nothing.
+            let all = !archive.up_to_date;
+            self.ask(node, Request::Read { log, from, all }, Then::Follow(log));
+        }
+        self.follow_letters(node);
+    }
+
+    fn follow_letters(&mut self, node: NodeId) {
+        if self.config.has(Mutation::DeadLetterWithoutOutcome) {
+            return;
+        }
+        let Some(archive) = self.archive(node) else {
+            return;
+        };
+        let ready = archive.phase == Phase::Running && archive.up_to_date;
+        if ready && !archive.asks_for_letters {
+            archive.asks_for_letters = true;
+            let (log, from) = (Log::Dead, archive.dead_place);
+            let request = Request::Read {
+                log,
+                from,
+                all: false,
+            };
+            self.ask(node, request, Then::Follow(log));
+        }
+    }
+
+    pub(crate) fn on_outcomes(&mut self, node: NodeId, entries: &[(u64, Entry)], pending: usize) {
+        for (sequence, entry) in entries {
+            let Entry::Outcome(sample, program, verdict) = *entry else {
+                continue;
+            };
+            self.count(node, *sequence, (sample, program), verdict);
+            let many = self.config.samples_in_step();
+            let Some(archive) = self.archive(node) else {
+                return;
+            };
+            if archive.counted >= many {
+                // What stands behind it is read again afterwards.
+                self.next_step(node);
+                return;
+            }
+        }
+        if let Some(archive) = self.archive(node) {
+            archive.up_to_date = pending == 0;
+            self.follow_outcomes(node);
+        }
+    }
+
+    fn count(
+        &mut self,
+        node: NodeId,
+        sequence: u64,
+        (sample, program): (Sample, Program),
+        verdict: Verdict,
+    ) {
+        let (now, step) = (self.now, self.config.step_of(sample));
+        let every_one = self.config.has(Mutation::NoDedupeAtArchive);
+        let overwrites = self.config.has(Mutation::LaterResultOverwrites);
+        let Some(archive) = self.archive(node) else {
+            return;
+        };
+        archive.news = now;
+        archive.place = archive.place.max(sequence + 1);
+        archive.book.sequence = archive.book.sequence.max(sequence);
+        if archive.book.step != Some(step) {
+            return;
+        }
+        let new = !archive.book.outcomes.contains_key(&sample);
+        if new || every_one || overwrites {
+            archive.book.outcomes.insert(sample, verdict);
+            archive.counted += u32::from(new || every_one);
+            if let Verdict::Measured(speed) = verdict {
+                let best = archive
+                    .book
+                    .cells
+                    .entry(cell(program))
+                    .or_insert((0, program));
+                if speed > best.0 {
+                    *best = (speed, program);
+                }
+            }
+            self.facts.push(Fact::Counted {
+                node,
+                sample,
+                verdict,
+                new,
+            });
+        }
+    }
+
+    /// Plans the next step, saves everything, then lets the tasks go: a task that was published is always a task that was saved.
+    fn next_step(&mut self, node: NodeId) {
+        let steps = self.config.steps;
+        let Some(archive) = self.archive(node) else {
+            return;
+        };
+        let next = archive.book.step.map_or(0, |step| step + 1);
+        archive.book.step = Some(next);
+        archive.book.finished = next >= steps;
+        archive.counted = 0;
+        archive.up_to_date = false;
+        let book = archive.book.clone();
+        let Some(name) = self.save(node, next, State::Archive(book)) else {
+            return;
+        };
+        if self.config.has(Mutation::TasksBeforeSave) && next < steps {
+            let tasks = self.config.tasks_of_step(next).collect();
+            self.tell_tasks(node, tasks);
+        }
+        self.set_phase(node, Phase::Saving(name));
+    }
+
+    pub(crate) fn book_saved(&mut self, node: NodeId) {
+        let Some(archive) = self.archive(node) else {
+            return;
+        };
+        if let Phase::Saving(name) = archive.phase {
+            let over = archive.book.finished;
+            archive.phase = Phase::Committing;
+            self.commit(node, name, over);
+        }
+    }
+
+    pub(crate) fn step_committed(&mut self, node: NodeId) {
+        let Some(archive) = self.archive(node) else {
+            return;
+        };
+        let (finished, step) = (archive.book.finished, archive.book.step);
+        if finished {
+            self.set_phase(node, Phase::Over);
+        } else if let Some(step) = step {
+            let tasks = self.config.tasks_of_step(step).collect();
+            self.tell_tasks(node, tasks);
+        }
+    }
+
+    /// Work that left its queue undone gets an outcome at once: the infrastructure's fault, never a reward.
+    pub(crate) fn on_letters(&mut self, node: NodeId, entries: &[(u64, Entry)]) {
+        let config = self.config.clone();
+        let Some(archive) = self.archive(node) else {
+            return;
+        };
+        archive.asks_for_letters = false;
+        if archive.phase != Phase::Running || !archive.up_to_date {
+            return;
+        }
+        let mut undecided = Vec::new();
+        for (sequence, entry) in entries {
+            archive.dead_place = sequence + 1;
+            let Entry::Dead(_, work) = entry else {
+                continue;
+            };
+            let samples: Vec<Sample> = match work.sample() {
+                Some(sample) => vec![sample],
+                None => config.samples_of_task(work.number).collect(),
+            };
+            let program = match work.sample() {
+                Some(_) => work.program,
+                None => NO_PROGRAM,
+            };
+            let unknown = samples
+                .into_iter()
+                .filter(|sample| !archive.knows(&config, *sample));
+            undecided.extend(unknown.map(|sample| (sample, program, work.queue)));
+        }
+        let verdict = Verdict::Infrastructure(Cause::DeadLetter);
+        for (sample, program, queue) in undecided {
+            // Twins find it where the compiler had named the program.
+            let key = match queue {
+                Queue::Verify | Queue::Time => program,
+                _ => NO_PROGRAM,
+            };
+            let outcome = Entry::Outcome(sample, program, verdict);
+            let then = Then::Decided(sample, key, verdict);
+            self.publish(node, Body::Entry(outcome), then);
+        }
+        self.follow_letters(node);
+    }
+
+    pub(crate) fn on_decided(
+        &mut self,
+        node: NodeId,
+        (sample, key, verdict): (Sample, Program, Verdict),
+        heard: &Heard,
+    ) {
+        if *heard != Heard::Stored {
+            self.role_failed(node);
+        } else if key != NO_PROGRAM {
+            self.note(node, None, key, sample, verdict);
+        }
+    }
+
+    pub(crate) fn on_clock(&mut self, node: NodeId) {
+        let now = self.now;
+        let Some(archive) = self.archive(node) else {
+            return;
+        };
+        let waits = archive.phase == Phase::Running && now - archive.news > terms::LOST_AFTER;
+        if waits {
+            archive.news = now;
+            self.ask(node, Request::Count, Then::Count);
+        }
+        if self.archive(node).is_some_and(|a| a.phase != Phase::Over) {
+            self.set(node, CLOCK, Timer::Clock);
+        }
+    }
+
+    /// Work that nobody has any more gets an outcome; what waits in a queue is not lost.
+    pub(crate) fn on_queued(&mut self, node: NodeId, heard: &Heard) {
+        let config = self.config.clone();
+        let count = match heard {
+            Heard::Count(count) => *count,
+            _ => return self.role_failed(node),
+        };
+        let Some(archive) = self.archive(node) else {
+            return;
+        };
+        let Some(step) = archive.book.step else {
+            return;
+        };
+        if count > 0 || archive.phase != Phase::Running {
+            return;
+        }
+        let unknown: Vec<Sample> = config
+            .samples_of_step(step)
+            .filter(|sample| !archive.knows(&config, *sample))
+            .collect();
+        let verdict = Verdict::Infrastructure(Cause::Lost);
+        for sample in unknown {
+            let outcome = Entry::Outcome(sample, NO_PROGRAM, verdict);
+            let then = Then::Decided(sample, NO_PROGRAM, verdict);
+            self.publish(node, Body::Entry(outcome), then);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Compiler, verifier and timer: candidate → compiled → verified → outcome. As `flopsmith_actors::role` and `results` do it.
+
+use super::job::Stage;
+use super::{Heard, Then};
+use crate::broker::Request;
+use crate::config::{Role, terms};
+use crate::event::Timer;
+use crate::fact::Fact;
+use crate::message::{
+    Cause, Key, Known, MILLI, Micros, NodeId, Program, Queue, SECOND, Sample, Value, Verdict,
+};
+use crate::program::{Fate, fate};
+use crate::world::World;
+
+/// What to do with a candidate.
+enum Lookup {
+    New(Option<Known>),
+    UnderWay(Sample),
+    Known(Verdict),
+}
+
+/// What a candidate with a program of which this is known has to do; see `flopsmith_actors::results::Entry`.
+fn look_up(known: Known, sample: Sample, instead: Option<Sample>) -> Lookup {
+    if let Some(verdict) = known.verdict {
+        return Lookup::Known(verdict);
+    }
+    match known.holder {
+        Some(holder) if holder == sample => Lookup::New(None),
+        Some(holder) if instead != Some(holder) => Lookup::UnderWay(holder),
+        _ => Lookup::New(Some(Known {
+            holder: Some(sample),
+            ..known
+        })),
+    }
+}
+
+/// What is known after an outcome; none where that is nothing new.
+fn decided(known: Known, sample: Sample, verdict: Verdict) -> Option<Known> {
+    let mut after = known;
+    if after.holder == Some(sample) {
+        after.holder = None;
+    }
+    // An infrastructure failure depends on luck.
+    if !matches!(verdict, Verdict::Infrastructure(_)) {
+        after.verdict.get_or_insert(verdict);
+    }
+    (after != known).then_some(after)
+}
+
+fn known(value: Option<(Value, u64)>) -> (Known, u64) {
+    match value {
+        Some((Value::Result(known), revision)) => (known, revision),
+        Some((_, revision)) => (Known::default(), revision),
+        None => (Known::default(), 0),
+    }
+}
+
+impl World {
+    /// Begins with a message of one of the stages.
+    pub(crate) fn begin_stage(&mut self, node: NodeId, number: u32) {
+        match self.node(node).role {
+            Role::Worker(Queue::Compile) => self.look(node, number, None),
+            _ => self.work(node, number),
+        }
+    }
+
+    fn look(&mut self, node: NodeId, number: u32, instead: Option<Sample>) {
+        let Some(program) = self.job(node, number).map(|job| job.work.program) else {
+            return;
+        };
+        self.set_stage(node, number, Stage::Looking { instead });
+        self.ask(node, Request::Get(Key::Result(program)), Then::Job(number));
+    }
+
+    /// Evaluates: the stage's own program runs.
+    fn work(&mut self, node: NodeId, number: u32) {
+        let Some(work) = self.job(node, number).map(|job| job.work) else {
+            return;
+        };
+        let Some(sample) = work.sample() else { return };
+        let queue = work.queue;
+        self.facts.push(Fact::Evaluated { sample, queue });
+        self.set_stage(node, number, Stage::Working);
+        let takes = self.duration(queue);
+        self.set(node, takes, Timer::Job(number));
+    }
+
+    fn duration(&mut self, queue: Queue) -> Micros {
+        // Now and then something takes longer than the ack wait.
+        if self.chance.one_in_million(4_000) {
+            return self.chance.between(12 * SECOND, 40 * SECOND);
+        }
+        let most = match queue {
+            Queue::Time => 500 * MILLI,
+            _ => 300 * MILLI,
+        };
+        self.chance.between(10 * MILLI, most)
+    }
+
+    /// A job of a stage has heard something.
+    pub(crate) fn on_stage(&mut self, node: NodeId, number: u32, heard: Heard) {
+        let Some(job) = self.job(node, number) else {
+            return;
+        };
+        let Some(sample) = job.work.sample() else {
+            return;
+        };
+        let program = job.work.program;
+        match (job.stage, heard) {
+            (Stage::Looking { instead }, Heard::Value(value)) => {
+                let (there, revision) = known(value);
+                match look_up(there, sample, instead) {
+                    Lookup::Known(verdict) => self.decide(node, number, verdict, false),
+                    Lookup::UnderWay(twin) => self.park(node, number, twin),
+                    Lookup::New(None) => self.work(node, number),
+                    Lookup::New(Some(after)) => {
+                        self.set_stage(node, number, Stage::Taking);
+                        let (key, value) = (Key::Result(program), Value::Result(after));
+                        self.write(node, key, value, revision, Then::Job(number));
+                    }
+                }
+            }
+            (Stage::Taking, Heard::Written(_)) => self.work(node, number),
+            (Stage::Taking, Heard::Conflict) => self.look(node, number, None),
+            // What is known cannot be read: at worst it is evaluated twice.
+            (Stage::Looking { .. } | Stage::Taking, _) => self.work(node, number),
+            (Stage::Parked { twin, until, pause }, Heard::Value(value)) => {
+                let (there, _) = known(value);
+                if there.verdict.is_some() || there.holder.is_none() {
+                    self.look(node, number, None);
+                } else if self.now >= until {
+                    self.look(node, number, Some(twin));
+                } else {
+                    let wait = pause.min(until - self.now);
+                    let pause = (pause * 2).min(terms::LONGEST_PAUSE);
+                    self.set_stage(node, number, Stage::Parked { twin, until, pause });
+                    self.set(node, wait, Timer::Job(number));
+                }
+            }
+            // Looked up anew, and dealt with there.
+            (Stage::Parked { .. }, _) => self.look(node, number, None),
+            (Stage::Noting, _) => self.acknowledge(node, number, None),
+            _ => {}
+        }
+    }
+
+    fn park(&mut self, node: NodeId, number: u32, twin: Sample) {
+        let until = self.now + terms::TWIN_PATIENCE;
+        let pause = terms::FIRST_PAUSE;
+        self.set_stage(node, number, Stage::Parked { twin, until, pause });
+        self.ask_twin(node, number);
+        // It makes room for another one meanwhile.
+        self.begin(node);
+    }
+
+    fn ask_twin(&mut self, node: NodeId, number: u32) {
+        if let Some(program) = self.job(node, number).map(|job| job.work.program) {
+            self.ask(node, Request::Get(Key::Result(program)), Then::Job(number));
+        }
+    }
+
+    /// Something that was done about a job is over.
+    pub(crate) fn on_job_timer(&mut self, node: NodeId, number: u32) {
+        match self.job(node, number).map(|job| job.stage) {
+            Some(Stage::Parked { .. }) => self.ask_twin(node, number),
+            Some(Stage::Hanging) => self.worked(node, number),
+            Some(Stage::Working) if self.faults.hangs(self.now, &mut self.chance) => {
+                self.set_stage(node, number, Stage::Hanging);
+                let for_so_long = self.chance.between(100 * SECOND, 300 * SECOND);
+                self.set(node, for_so_long, Timer::Job(number));
+            }
+            Some(Stage::Working) => self.worked(node, number),
+            _ => {}
+        }
+    }
+
+    /// The stage's own program has come to an end, or to a bad one.
+    fn worked(&mut self, node: NodeId, number: u32) {
+        let Some(work) = self.job(node, number).map(|job| job.work) else {
+            return;
+        };
+        if self.faults.drops(self.now, &work, &mut self.chance) {
+            self.drop_job(node, number);
+            return;
+        }
+        if !self.store.up || self.faults.fails(self.now, &mut self.chance) {
+            self.mishap(node, number, Verdict::Infrastructure(Cause::Mishap));
+            return;
+        }
+        match (work.queue, fate(work.program)) {
+            (Queue::Compile, Fate::Uncompiled) | (Queue::Verify, Fate::Wrong) => {
+                self.decide(node, number, Verdict::Rejected, true);
+            }
+            (Queue::Compile, _) => self.hand_over(node, number, Queue::Verify),
+            (Queue::Verify, _) => self.hand_over(node, number, Queue::Time),
+            (_, Fate::Right(speed)) => {
+                self.decide(node, number, Verdict::Measured(speed), true);
+            }
+            (_, _) => self.decide(node, number, Verdict::Rejected, true),
+        }
+    }
+
+    /// Notes an outcome for equal programs. Where that fails they are tried themselves, so it is no failure.
+    pub(crate) fn note(
+        &mut self,
+        node: NodeId,
+        job: Option<u32>,
+        program: Program,
+        sample: Sample,
+        verdict: Verdict,
+    ) {
+        let then = Then::Note {
+            job,
+            program,
+            sample,
+            verdict,
+        };
+        self.ask(node, Request::Get(Key::Result(program)), then);
+    }
+
+    pub(crate) fn on_note(
+        &mut self,
+        node: NodeId,
+        (job, program, sample, verdict): (Option<u32>, Program, Sample, Verdict),
+        heard: Heard,
+    ) {
+        match heard {
+            Heard::Value(value) => {
+                let (there, revision) = known(value);
+                if let Some(after) = decided(there, sample, verdict) {
+                    let then = Then::Note {
+                        job,
+                        program,
+                        sample,
+                        verdict,
+                    };
+                    let (key, value) = (Key::Result(program), Value::Result(after));
+                    self.write(node, key, value, revision, then);
+                    return;
+                }
+            }
+            Heard::Conflict => {
+                self.note(node, job, program, sample, verdict);
+                return;
+            }
+            _ => {}
+        }
+        if let Some(job) = job {
+            self.on_stage(node, job, Heard::Stored);
+        }
+    }
+}

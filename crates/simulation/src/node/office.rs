@@ -1,0 +1,303 @@
+//! Offices: who holds one, and what of a state is the run's. As `flopsmith_actors::office` does it.
+
+use super::{Heard, Then};
+use crate::broker::Request;
+use crate::config::{Mutation, terms};
+use crate::event::{Ask, Timer};
+use crate::message::{Key, Micros, Name, NodeId, Record, Single, Value};
+use crate::store::{Saved, State};
+use crate::world::World;
+use std::rc::Rc;
+
+#[derive(Debug)]
+pub(crate) struct Office {
+    single: Single,
+    /// The revision that was there, and since when.
+    seen: Option<(u64, Micros)>,
+    /// What was written last, and its revision; none while somebody else holds it.
+    written: Option<(Record, u64)>,
+    /// When a sign of life last arrived.
+    heard: Micros,
+    /// A write is under way: the next one waits for it.
+    busy: bool,
+    /// A state that is to become the run's behind that.
+    wanted: Option<(Name, bool)>,
+    saved: u32,
+}
+
+impl Office {
+    /// The term, where it is held.
+    pub fn term(&self) -> Option<u32> {
+        self.written.as_ref().map(|(record, _)| record.term)
+    }
+
+    pub fn head(&self) -> Option<Name> {
+        self.written.as_ref().and_then(|(record, _)| record.head)
+    }
+}
+
+impl World {
+    pub(crate) fn seek_office(&mut self, node: NodeId, single: Single) {
+        self.node_mut(node).office = Some(Office {
+            single,
+            seen: None,
+            written: None,
+            heard: 0,
+            busy: false,
+            wanted: None,
+            saved: 0,
+        });
+        self.look_at_office(node);
+    }
+
+    fn look_at_office(&mut self, node: NodeId) {
+        if let Some(single) = self.single(node) {
+            self.ask(node, Request::Get(Key::Office(single)), Then::Seek);
+        }
+    }
+
+    pub(crate) fn single(&self, node: NodeId) -> Option<Single> {
+        self.node(node).office.as_ref().map(|office| office.single)
+    }
+
+    pub(crate) fn on_seek(&mut self, node: NodeId, heard: Heard) {
+        let Heard::Value(value) = heard else {
+            self.role_failed(node);
+            return;
+        };
+        let (record, revision) = match value {
+            Some((Value::Office(record), revision)) => (record, revision),
+            _ => (Record::default(), 0),
+        };
+        let (now, holder) = (self.now, self.node(node).holder());
+        let Some(office) = &mut self.node_mut(node).office else {
+            return;
+        };
+        let silent = match office.seen {
+            Some((last, since)) if last == revision => now - since >= terms::PATIENCE,
+            _ => {
+                office.seen = Some((revision, now));
+                false
+            }
+        };
+        let free = record.holder.is_none_or(|other| other == holder);
+        if !free && !silent {
+            self.set(node, terms::BEAT / 2, Timer::Beat);
+            return;
+        }
+        let key = Key::Office(office.single);
+        let ours = Record {
+            holder: Some(holder),
+            term: record.term + 1,
+            beat: 0,
+            ..record
+        };
+        let value = Value::Office(ours.clone());
+        self.write(node, key, value, revision, Then::Take(ours));
+    }
+
+    pub(crate) fn on_take(&mut self, node: NodeId, record: Record, heard: Heard) {
+        let now = self.now;
+        match heard {
+            Heard::Written(revision) => {
+                let head = record.head;
+                let Some(office) = &mut self.node_mut(node).office else {
+                    return;
+                };
+                office.written = Some((record, revision));
+                office.heard = now;
+                let single = office.single;
+                self.set(node, 0, Timer::Beat);
+                let forgets = self.config.has(Mutation::TakeOverWithoutJournal);
+                match head.filter(|_| !forgets) {
+                    Some(name) => self.ask_store(node, Ask::Load(single, name), Then::Restore),
+                    None => self.restore(node, None),
+                }
+            }
+            Heard::Conflict => self.look_at_office(node),
+            _ => self.role_failed(node),
+        }
+    }
+
+    /// It is time for a sign of life, or for another look.
+    pub(crate) fn on_beat(&mut self, node: NodeId) {
+        let now = self.now;
+        let Some(office) = &self.node(node).office else {
+            return;
+        };
+        let Some((record, _)) = &office.written else {
+            self.look_at_office(node);
+            return;
+        };
+        // What stood still for longer than that may have been replaced meanwhile, whatever its next sign says.
+        if now - office.heard >= terms::GIVE_UP {
+            self.replaced(node, false);
+            return;
+        }
+        if !office.busy {
+            let after = Record {
+                beat: record.beat + 1,
+                ..record.clone()
+            };
+            self.renew(node, after);
+        }
+        self.set(node, terms::BEAT, Timer::Beat);
+    }
+
+    fn renew(&mut self, node: NodeId, after: Record) {
+        let Some(office) = &mut self.node_mut(node).office else {
+            return;
+        };
+        let Some((_, revision)) = &office.written else {
+            return;
+        };
+        let (key, revision) = (Key::Office(office.single), *revision);
+        office.busy = true;
+        let value = Value::Office(after.clone());
+        self.write(node, key, value, revision, Then::Renew(after));
+    }
+
+    pub(crate) fn on_renew(&mut self, node: NodeId, after: Record, heard: Heard) {
+        let now = self.now;
+        let Some(office) = &mut self.node_mut(node).office else {
+            return;
+        };
+        let Some((before, _)) = &office.written else {
+            return;
+        };
+        office.busy = false;
+        let commits = before.head != after.head || before.over != after.over;
+        match heard {
+            Heard::Written(revision) => {
+                office.written = Some((after, revision));
+                if commits {
+                    self.on_committed(node);
+                } else {
+                    office.heard = now;
+                }
+            }
+            // Not always somebody else: an earlier write of its own may have come late.
+            Heard::Conflict => {
+                office.busy = true;
+                let key = Key::Office(office.single);
+                self.ask(node, Request::Get(key), Then::Adopt(after));
+                return;
+            }
+            // The state is saved and nobody's: the role begins anew from what is the run's.
+            _ if commits => {
+                self.role_failed(node);
+                return;
+            }
+            // A broker that is away comes back, or it does not in time.
+            _ => {}
+        }
+        self.commit_what_waits(node);
+    }
+
+    /// What stands in the record whose holder was refused: `after` was to stand there.
+    pub(crate) fn on_adopt(&mut self, node: NodeId, after: Record, heard: Heard) {
+        let now = self.now;
+        let Some(office) = &mut self.node_mut(node).office else {
+            return;
+        };
+        let Some((before, _)) = office.written.clone() else {
+            return;
+        };
+        office.busy = false;
+        let commits = before.head != after.head || before.over != after.over;
+        match heard {
+            Heard::Value(Some((Value::Office(found), revision))) => {
+                // Every change of hands has a term of its own.
+                if found.holder != before.holder || found.term != before.term {
+                    self.replaced(node, true);
+                    return;
+                }
+                office.heard = now;
+                let there = found.head == after.head && found.over == after.over;
+                office.written = Some((found, revision));
+                match after.head {
+                    Some(_) if commits && there => self.on_committed(node),
+                    Some(name) if commits => {
+                        self.commit(node, name, after.over);
+                        return;
+                    }
+                    _ => {}
+                }
+            }
+            _ if commits => {
+                self.role_failed(node);
+                return;
+            }
+            _ => {}
+        }
+        self.commit_what_waits(node);
+    }
+
+    fn commit_what_waits(&mut self, node: NodeId) {
+        let office = self.node_mut(node).office.as_mut();
+        if let Some((name, over)) = office.and_then(|office| office.wanted.take()) {
+            self.commit(node, name, over);
+        }
+    }
+
+    /// Saves a state. It is nobody's before it is committed.
+    pub(crate) fn save(&mut self, node: NodeId, steps: u32, state: State) -> Option<Name> {
+        let office = self.node_mut(node).office.as_mut()?;
+        let name = Name {
+            steps,
+            term: office.term()?,
+            attempt: office.saved,
+        };
+        office.saved += 1;
+        let saved = Saved {
+            parent: office.head(),
+            state,
+        };
+        let ask = Ask::Save(office.single, name, Rc::new(saved));
+        self.ask_store(node, ask, Then::Save);
+        Some(name)
+    }
+
+    /// Makes a state that was saved the one to go on from.
+    pub(crate) fn commit(&mut self, node: NodeId, name: Name, over: bool) {
+        let Some(office) = &mut self.node_mut(node).office else {
+            return;
+        };
+        if office.busy {
+            office.wanted = Some((name, over));
+            return;
+        }
+        let Some((record, _)) = &office.written else {
+            return;
+        };
+        let after = Record {
+            head: Some(name),
+            over,
+            ..record.clone()
+        };
+        self.renew(node, after);
+    }
+
+    fn on_committed(&mut self, node: NodeId) {
+        match self.single(node) {
+            Some(Single::Archive) => self.step_committed(node),
+            Some(Single::Learner) => self.lesson_committed(node),
+            None => {}
+        }
+    }
+
+    pub(crate) fn restore(&mut self, node: NodeId, saved: Option<Rc<Saved>>) {
+        let state = saved.map(|saved| saved.state.clone());
+        match (self.single(node), state) {
+            (Some(Single::Archive), Some(State::Archive(book))) => {
+                self.open_archive(node, book);
+            }
+            (Some(Single::Archive), _) => self.open_archive(node, Default::default()),
+            (Some(Single::Learner), Some(State::Learner(lessons))) => {
+                self.open_learner(node, lessons);
+            }
+            (Some(Single::Learner), _) => self.open_learner(node, Default::default()),
+            (None, _) => {}
+        }
+    }
+}

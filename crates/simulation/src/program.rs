@@ -1,0 +1,71 @@
+//! What a policy writes and what an evaluation finds: pure functions of numbers, so that a run's result is known beforehand.
+
+use crate::config::Config;
+use crate::message::{Program, Sample, Verdict};
+
+/// Mixes numbers into one (splitmix64's finalizer).
+pub fn mix(parts: &[u64]) -> u64 {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for part in parts {
+        state = state
+            .wrapping_add(*part)
+            .wrapping_add(0x9e37_79b9_7f4a_7c15);
+        state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        state ^= state >> 31;
+    }
+    state
+}
+
+/// The program that policy `version` writes for a sample. There are fewer programs than samples, so that many have twins.
+pub fn program(config: &Config, seed: u64, sample: Sample, version: u32) -> Program {
+    let drawn = mix(&[seed, u64::from(sample.0), u64::from(version), 1]);
+    let many = u64::from(config.samples_in_step() * config.steps) * 2 / 3 + 1;
+    Program(u32::try_from(drawn % many).unwrap_or(0))
+}
+
+/// At which stage a program fails, if it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The compiler refuses it.
+    Uncompiled,
+    /// It gives wrong results.
+    Wrong,
+    /// It is right, and so fast.
+    Right(u32),
+}
+
+/// What is true of a program.
+pub fn fate(program: Program) -> Fate {
+    let drawn = mix(&[u64::from(program.0), 2]);
+    match drawn % 10 {
+        0 => Fate::Uncompiled,
+        1 | 2 => Fate::Wrong,
+        _ => Fate::Right(u32::try_from(drawn >> 40).unwrap_or(0) % 10_000 + 1),
+    }
+}
+
+/// The verdict that an evaluation of a program comes to.
+pub fn verdict(program: Program) -> Verdict {
+    match fate(program) {
+        Fate::Uncompiled | Fate::Wrong => Verdict::Rejected,
+        Fate::Right(speed) => Verdict::Measured(speed),
+    }
+}
+
+/// The archive's cell of a program.
+pub fn cell(program: Program) -> u32 {
+    u32::try_from(mix(&[u64::from(program.0), 3]) % 16).unwrap_or(0)
+}
+
+/// Weights after a gradient step: a digest of the weights before and of all that was learnt from.
+pub fn weights(before: u64, learnt: impl Iterator<Item = (Sample, Verdict)>) -> u64 {
+    learnt.fold(mix(&[before, 4]), |digest, (sample, verdict)| {
+        let verdict = match verdict {
+            Verdict::Rejected => 0,
+            Verdict::Measured(speed) => u64::from(speed),
+            Verdict::Infrastructure(_) => u64::MAX,
+        };
+        mix(&[digest, u64::from(sample.0), verdict])
+    })
+}

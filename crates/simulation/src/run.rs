@@ -1,0 +1,339 @@
+//! One run of a simulated cluster, from its beginning until everything is over or an invariant is broken.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+use crate::config::{Config, Mutation};
+use crate::event::Event;
+use crate::faults::Kind;
+use crate::invariants;
+use crate::judge::{Judge, View};
+use crate::message::{Micros, SECOND, Sample, Single, Verdict};
+use crate::program::{cell, mix, program, verdict};
+use crate::world::{Losses, World};
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Its seed.
+    pub seed: u64,
+    /// Events that happened.
+    pub events: u64,
+    /// Virtual time until everything was over.
+    pub lasted: Micros,
+    /// A digest of all events in their order.
+    pub digest: u64,
+    /// Faults by kind.
+    pub faults: Vec<(Kind, u64)>,
+    /// How often a role failed, by itself or for what befell it.
+    pub role_failures: u64,
+    /// Offices that were lost.
+    pub losses: Losses,
+    /// How often an office went from one node to another.
+    pub taken_over: u64,
+    /// The archive's book.
+    pub outcomes: BTreeMap<Sample, Verdict>,
+    /// The speed of the fastest program of each of the archive's cells.
+    pub cells: BTreeMap<u32, u32>,
+    /// Programs that were timed, each time counted.
+    pub timed: u64,
+}
+
+impl Report {
+    /// Samples without a result.
+    pub fn given_up(&self) -> usize {
+        let outcomes = self.outcomes.values();
+        outcomes
+            .filter(|verdict| matches!(verdict, Verdict::Infrastructure(_)))
+            .count()
+    }
+}
+
+/// An event, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// When it happened.
+    pub at: Micros,
+    /// What it was.
+    pub what: &'static str,
+    /// Whose, where it was a node's.
+    pub node: u64,
+    /// The number that tells it from others of its kind.
+    pub number: u64,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.at as f64 / SECOND as f64;
+        let Self {
+            what, node, number, ..
+        } = self;
+        write!(f, "{seconds:12.6} s  node {node:<4} {what} {number}")
+    }
+}
+
+/// An invariant that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Violation {
+    /// Its name: a function of `invariants.rs`, or `everything_ends`, `the_result_is_that_of_an_undisturbed_run`.
+    pub invariant: &'static str,
+    /// How it was broken.
+    pub detail: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// After how many events.
+    pub events: u64,
+    /// When.
+    pub at: Micros,
+    /// The cluster.
+    pub config: Box<Config>,
+    /// The last events, oldest first.
+    pub trace: Vec<Line>,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.trace {
+            writeln!(f, "{line}")?;
+        }
+        writeln!(
+            f,
+            "{} does not hold after {} events, {:.6} s into the run: {}",
+            self.invariant,
+            self.events,
+            self.at as f64 / SECOND as f64,
+            self.detail
+        )?;
+        write!(f, "to see it again: {}", self.replay())
+    }
+}
+
+impl Violation {
+    /// The command that replays it.
+    pub fn replay(&self) -> String {
+        let config = &self.config;
+        let mutation = config
+            .mutation
+            .map(|m| format!(" --mutation {}", m.name()))
+            .unwrap_or_default();
+        let only: Vec<String> = config.only.iter().map(|k| format!("{k:?}")).collect();
+        let only = match only.is_empty() {
+            true => String::new(),
+            false => format!(" --only {}", only.join(",")),
+        };
+        format!(
+            "cargo run --release -p flopsmith-simulation --example explore -- --from {} --seeds 1 --steps {} --nodes {},{},{},{},{} --step {}x{} --seconds {} --patience {}{only}{mutation} --trace",
+            self.seed,
+            config.steps,
+            config.generators,
+            config.compilers,
+            config.verifiers,
+            config.timers,
+            config.singles,
+            config.tasks,
+            config.group,
+            config.faults_for / SECOND,
+            config.patience / SECOND,
+        )
+    }
+}
+
+/// Events of a run whose end does not come.
+const MOST_EVENTS: u64 = 200_000_000;
+
+/// Runs a cluster and judges it after every event.
+///
+/// # Errors
+/// The first invariant that does not hold.
+pub fn simulate(config: &Config, seed: u64) -> Result<Report, Box<Violation>> {
+    let mut run = Run {
+        world: World::new(config.clone(), seed),
+        judge: Judge::default(),
+        events: 0,
+        digest: 0,
+        trace: VecDeque::with_capacity(config.trace),
+    };
+    run.go()
+        .map_err(|(invariant, detail)| run.violation(invariant, detail))?;
+    Ok(run.report())
+}
+
+struct Run {
+    world: World,
+    judge: Judge,
+    events: u64,
+    digest: u64,
+    trace: VecDeque<Line>,
+}
+
+type Broken = (&'static str, String);
+
+impl Run {
+    fn go(&mut self) -> Result<(), Broken> {
+        let config = self.world.config.clone();
+        let deadline = config.faults_for + config.patience;
+        loop {
+            let Some((at, event)) = self.world.agenda.next() else {
+                return self.everything_ends("nothing happens any more");
+            };
+            self.world.now = at;
+            self.note(at, &event);
+            self.world.happen(event);
+            self.judge()?;
+            if at > deadline || self.events > MOST_EVENTS {
+                return self.everything_ends("it still goes on");
+            }
+            let view = View {
+                now: at,
+                world: &self.world,
+            };
+            if self.judge.over && self.judge.is_over(&view) {
+                return self.the_result_is_that_of_an_undisturbed_run();
+            }
+        }
+    }
+
+    fn note(&mut self, at: Micros, event: &Event) {
+        self.events += 1;
+        let (what, node, number) = event.told();
+        let first = what.len() as u64;
+        self.digest = mix(&[self.digest, at, first, node, number]);
+        if self.world.config.trace > 0 {
+            if self.trace.len() >= self.world.config.trace {
+                self.trace.pop_front();
+            }
+            self.trace.push_back(Line {
+                at,
+                what,
+                node,
+                number,
+            });
+        }
+    }
+
+    fn judge(&mut self) -> Result<(), Broken> {
+        let facts = std::mem::take(&mut self.world.facts);
+        let view = View {
+            now: self.world.now,
+            world: &self.world,
+        };
+        for fact in &facts {
+            for (name, holds) in invariants::ALL {
+                holds(&self.judge, &view, fact).map_err(|detail| (*name, detail))?;
+            }
+            self.judge.note(&view, fact);
+        }
+        // The room is used again.
+        self.world.facts = facts;
+        self.world.facts.clear();
+        Ok(())
+    }
+
+    /// Once faults stop, every run comes to an end within a known time: no queue keeps anything, and nobody waits for ever.
+    fn everything_ends(&self, how: &str) -> Result<(), Broken> {
+        let queued = self.world.broker.work.len();
+        let missing: Vec<_> = self.world.broker.work.works().take(3).collect();
+        let step = self.judge.step;
+        Err((
+            "everything_ends",
+            format!(
+                "{how}: step {step:?}, {} gradient steps, {queued} in the queues, such as {missing:?}",
+                self.judge.lessons
+            ),
+        ))
+    }
+
+    /// The archive's book and cells are those of a run that nothing befell, but for samples that were given up, each for a cause.
+    fn the_result_is_that_of_an_undisturbed_run(&self) -> Result<(), Broken> {
+        let name = "the_result_is_that_of_an_undisturbed_run";
+        let (config, seed) = (&self.world.config, self.world.seed);
+        let Some(book) = self.book() else {
+            return Err((name, "there is no book".to_owned()));
+        };
+        let mut cells = BTreeMap::new();
+        for sample in (0..config.steps * config.samples_in_step()).map(Sample) {
+            let written = program(config, seed, sample, config.step_of(sample));
+            let expected = verdict(written);
+            let found = book.outcomes.get(&sample);
+            match found {
+                Some(found) if *found == expected => {}
+                Some(Verdict::Infrastructure(_)) if config.faults_for > 0 => continue,
+                _ => {
+                    let detail = format!("{sample:?} is {found:?}, not {expected:?}");
+                    return Err((name, detail));
+                }
+            }
+            if let Verdict::Measured(speed) = expected {
+                let best: &mut u32 = cells.entry(cell(written)).or_default();
+                *best = speed.max(*best);
+            }
+        }
+        let kept: BTreeMap<u32, u32> = speeds(book);
+        match kept == cells {
+            true => Ok(()),
+            false => Err((name, format!("cells are {kept:?}, not {cells:?}"))),
+        }
+    }
+
+    fn book(&self) -> Option<&crate::store::Book> {
+        let head = self.world.broker.kv.record(Single::Archive).head?;
+        let saved = self.world.store.load(Single::Archive, head)?;
+        match &saved.state {
+            crate::store::State::Archive(book) => Some(book),
+            crate::store::State::Learner(_) => None,
+        }
+    }
+
+    fn violation(&self, invariant: &'static str, detail: String) -> Box<Violation> {
+        Box::new(Violation {
+            invariant,
+            detail,
+            seed: self.world.seed,
+            events: self.events,
+            at: self.world.now,
+            config: Box::new(self.world.config.clone()),
+            trace: self.trace.iter().copied().collect(),
+        })
+    }
+
+    fn report(&self) -> Report {
+        let counts = &self.world.faults.counts;
+        let book = self.book().cloned().unwrap_or_default();
+        let timed = self.judge.evaluated.iter();
+        Report {
+            seed: self.world.seed,
+            events: self.events,
+            lasted: self.world.now,
+            digest: self.digest,
+            faults: Kind::ALL
+                .iter()
+                .map(|kind| (*kind, counts[*kind as usize]))
+                .collect(),
+            role_failures: self.world.role_failures,
+            losses: self.world.losses,
+            taken_over: self.judge.taken_over,
+            cells: speeds(&book),
+            outcomes: book.outcomes,
+            timed: timed
+                .filter(|((queue, _), _)| *queue == crate::message::Queue::Time)
+                .map(|(_, times)| u64::from(*times))
+                .sum(),
+        }
+    }
+}
+
+fn speeds(book: &crate::store::Book) -> BTreeMap<u32, u32> {
+    let cells = book.cells.iter();
+    cells.map(|(cell, (speed, _))| (*cell, *speed)).collect()
+}
+
+/// Looks for a seed, from `from` on, under which a cluster that makes this mistake is found out.
+pub fn caught(
+    config: &Config,
+    mutation: Mutation,
+    from: u64,
+    seeds: u64,
+) -> Option<Box<Violation>> {
+    let config = config.clone().mutated(mutation);
+    (from..from + seeds).find_map(|seed| simulate(&config, seed).err())
+}

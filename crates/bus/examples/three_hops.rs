@@ -1,7 +1,7 @@
 //! Measures dispatch: no-op jobs a second through compile → verify → time, each hop as the roles of a run do it: the message in its
 //! envelope, published under its id and confirmed, then acknowledged and that confirmed, too.
 //!
-//! `three_hops [--jobs 20000] [--outcomes] [--workers N] [--rate JOBS_A_SECOND] [--sync SECONDS|always] [--json FILE]`
+//! `three_hops [--jobs 20000] [--outcomes] [--workers N] [--slots 512] [--rate JOBS_A_SECOND] [--sync SECONDS|always] [--json FILE]`
 //!
 //! The payloads are those of a run with a program of some 150 bytes: 600 bytes at the first hop. With `--outcomes` the last stage publishes an outcome as well, a
 //! fourth message; without it three are published and three acknowledged, which is what brokers are compared by. `--workers` has so
@@ -22,18 +22,23 @@ use flopsmith_protocol::{
 use flopsmith_test_support::{candidate, node_id, outcome, run_id, wrong};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use tokio::sync::Notify;
+use tokio::sync::{Barrier, Notify};
 use tokio::task::JoinSet;
 
 type Failure = Box<dyn Error + Send + std::marker::Sync>;
 
-/// Jobs that a worker has in hand at each stage.
+/// As in the product.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Jobs that a lone worker has in hand at each stage.
 const SLOTS: usize = 512;
 
 struct Arguments {
     jobs: u64,
     outcomes: bool,
     workers: usize,
+    slots: usize,
     rate: Option<f64>,
     sync: Sync,
     json: Option<String>,
@@ -44,6 +49,7 @@ fn arguments() -> Result<Arguments, Failure> {
         jobs: 20_000,
         outcomes: false,
         workers: 1,
+        slots: SLOTS,
         rate: None,
         sync: Sync::Every(Duration::from_secs(1)),
         json: None,
@@ -55,6 +61,7 @@ fn arguments() -> Result<Arguments, Failure> {
             "--jobs" => read.jobs = value()?.parse()?,
             "--outcomes" => read.outcomes = true,
             "--workers" => read.workers = value()?.parse()?,
+            "--slots" => read.slots = value()?.parse()?,
             "--rate" => read.rate = Some(value()?.parse()?),
             "--json" => read.json = Some(value()?),
             "--sync" => {
@@ -66,7 +73,7 @@ fn arguments() -> Result<Arguments, Failure> {
             }
             other => {
                 return Err(format!(
-                    "what is `{other}`? usage: three_hops [--jobs 20000] [--outcomes] [--workers N] [--rate JOBS_A_SECOND] [--sync SECONDS|always] [--json FILE]"
+                    "what is `{other}`? usage: three_hops [--jobs 20000] [--outcomes] [--workers N] [--slots 512] [--rate JOBS_A_SECOND] [--sync SECONDS|always] [--json FILE]"
                 )
                 .into());
             }
@@ -130,6 +137,8 @@ struct Clock {
     done: AtomicU64,
     all_done: Notify,
     jobs: u64,
+    /// Whoever works is there, and whoever sends.
+    ready: Barrier,
 }
 
 impl Clock {
@@ -150,17 +159,20 @@ type Next<M, N> = (String, fn(&M) -> N);
 /// One no-op stage: its message becomes the next one's.
 async fn stage<M: Message + Send + std::marker::Sync + 'static, N: Message>(
     bus: Bus,
+    clock: Arc<Clock>,
     queue: Queue,
+    slots: usize,
     next: Option<Next<M, N>>,
     seen: impl Fn(&M, bool),
 ) -> Result<(), flopsmith_bus::Error> {
-    let mut worker: Worker<M> = bus.worker(WorkerOptions::new(queue.all(), SLOTS)).await?;
+    let mut worker: Worker<M> = bus.worker(WorkerOptions::new(queue.all(), slots)).await?;
+    clock.ready.wait().await;
     let mut under_way = FuturesUnordered::new();
     loop {
         tokio::select! {
             biased;
             Some(ended) = under_way.next(), if !under_way.is_empty() => ended?,
-            delivery = worker.next(), if under_way.len() < SLOTS => {
+            delivery = worker.next(), if under_way.len() < slots => {
                 let Some(delivery) = delivery else { return Ok(()) };
                 seen(delivery.message(), false);
                 under_way.push(one(&bus, delivery, &next, &seen));
@@ -202,6 +214,7 @@ async fn main() -> Result<(), Failure> {
         done: AtomicU64::new(0),
         all_done: Notify::new(),
         jobs: arguments.jobs,
+        ready: Barrier::new(3 * arguments.workers + 1),
     });
     let queues = [
         Queue::compile(&class),
@@ -224,7 +237,9 @@ async fn main() -> Result<(), Failure> {
         );
         tasks.spawn(stage(
             bus.clone(),
+            Arc::clone(&clock),
             first,
+            arguments.slots,
             Some(next),
             move |m: &Candidate, now| {
                 if now {
@@ -238,7 +253,9 @@ async fn main() -> Result<(), Failure> {
         );
         tasks.spawn(stage(
             bus.clone(),
+            Arc::clone(&clock),
             second,
+            arguments.slots,
             Some(next),
             move |m: &Compiled, now| {
                 if !now {
@@ -247,8 +264,9 @@ async fn main() -> Result<(), Failure> {
             },
         ));
         let (outcomes, clock) = (outcomes.clone(), Arc::clone(&clock));
-        tasks.spawn(last(bus, third, outcomes, clock));
+        tasks.spawn(last(bus, third, arguments.slots, outcomes, clock));
     }
+    clock.ready.wait().await;
     let first = queues[0].of(&run_id());
     let began = Instant::now();
     match arguments.rate {
@@ -309,10 +327,12 @@ async fn main() -> Result<(), Failure> {
 async fn last(
     bus: Bus,
     queue: Queue,
+    slots: usize,
     outcomes: Option<Next<Verified, Outcome>>,
     clock: Arc<Clock>,
 ) -> Result<(), flopsmith_bus::Error> {
-    let mut worker: Worker<Verified> = bus.worker(WorkerOptions::new(queue.all(), SLOTS)).await?;
+    let mut worker: Worker<Verified> = bus.worker(WorkerOptions::new(queue.all(), slots)).await?;
+    clock.ready.wait().await;
     let mut under_way = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -321,7 +341,7 @@ async fn last(
                 ended?;
                 clock.finished();
             }
-            delivery = worker.next(), if under_way.len() < SLOTS => {
+            delivery = worker.next(), if under_way.len() < slots => {
                 let Some(delivery) = delivery else { return Ok(()) };
                 under_way.push(one(&bus, delivery, &outcomes, &|_, _| {}));
             }

@@ -48,6 +48,8 @@ impl Default for Backoff {
 
 /// How long work stays in its queue that was refused by a node that cannot do it.
 const ELSEWHERE: Duration = Duration::from_secs(2);
+/// So often it stays there no longer than that.
+const PATIENT: u32 = 10;
 
 impl ErrorClass {
     /// Does it count as a failure of the work?
@@ -61,8 +63,11 @@ impl Backoff {
     pub fn delay(&self, class: ErrorClass, attempt: u32) -> Duration {
         let first = match class {
             ErrorClass::Shutdown => return Duration::ZERO,
-            // Others shall have had the time to take it.
-            ErrorClass::Elsewhere => return ELSEWHERE,
+            // Others shall have had the time to take it. Where nobody takes it for long, it must not be given out for
+            // the last time only because one that cannot do it keeps asking.
+            ErrorClass::Elsewhere => {
+                return doubled(ELSEWHERE, attempt.saturating_sub(PATIENT), self.limit);
+            }
             ErrorClass::NotReady => self.not_ready,
             ErrorClass::Infrastructure => self.infrastructure,
             ErrorClass::Resources => self.resources,
@@ -126,6 +131,10 @@ mod tests {
         let backoff = Backoff::default();
         assert_eq!(backoff.delay(ErrorClass::Shutdown, 9), Duration::ZERO);
         assert_eq!(backoff.delay(ErrorClass::Resources, 1), backoff.resources);
+        // Refused a hundred times, a message has waited for more than an hour.
+        let refused = |attempt| backoff.delay(ErrorClass::Elsewhere, attempt);
+        assert_eq!(refused(1), ELSEWHERE);
+        assert!((1..100).map(refused).sum::<Duration>() > Duration::from_secs(3600));
         assert_eq!(
             backoff.delay(ErrorClass::Infrastructure, 3),
             backoff.infrastructure * 4

@@ -1,8 +1,9 @@
 //! The connection, and how it ends.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::context::ContextBuilder;
@@ -197,6 +198,8 @@ struct Inner {
     tasks: TaskTracker,
     held: Arc<AtomicUsize>,
     failures: Failures,
+    /// Queues from which nothing can be taken at this moment.
+    unable: Mutex<BTreeSet<String>>,
 }
 
 impl std::fmt::Debug for Bus {
@@ -241,6 +244,7 @@ impl Bus {
             tasks: TaskTracker::new(),
             held: Arc::new(AtomicUsize::new(0)),
             failures: Failures::default(),
+            unable: Mutex::default(),
         })))
     }
 
@@ -307,6 +311,24 @@ impl Bus {
 
     pub(crate) fn failures(&self) -> &Failures {
         &self.0.failures
+    }
+
+    /// A queue from which a worker of this connection would take work and cannot, as it is refused or its stream is gone.
+    pub fn unable(&self) -> Option<String> {
+        self.unable_set().first().cloned()
+    }
+
+    pub(crate) fn note_unable(&self, subject: &str, unable: bool) {
+        let mut set = self.unable_set();
+        if unable {
+            set.insert(subject.to_owned());
+        } else {
+            set.remove(subject);
+        }
+    }
+
+    fn unable_set(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.unable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn held_counter(&self) -> Arc<AtomicUsize> {

@@ -116,14 +116,12 @@ impl Bus {
                 subject: letter.subject.clone(),
             });
         }
-        let mut headers = HeaderMap::new();
-        // Not the id it had: within the dedupe window the server would take that for known.
-        let id = format!("retry/{}/{}", letter.sequence, letter.died_unix_ms);
-        headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
         self.store(&Outgoing {
             subject: letter.subject.clone(),
             kind: "dead letter",
-            headers,
+            // Not the id it had: within the dedupe window the server would take that for known.
+            id: format!("retry/{}/{}", letter.sequence, letter.died_unix_ms),
+            others: Vec::new(),
             payload: letter.payload.clone(),
         })
         .await?;
@@ -157,26 +155,24 @@ impl Bus {
 
     /// Copies a message to the dead letters. Safe to repeat.
     pub(crate) async fn bury(&self, corpse: Corpse<'_>) -> Result<()> {
-        let mut headers = HeaderMap::new();
-        let id = format!("dead/{}/{}", stream::WORK, corpse.sequence);
-        headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
-        headers.insert(SUBJECT, corpse.subject);
-        headers.insert(REASON, one_line(corpse.reason).as_str());
-        headers.insert(ATTEMPTS, corpse.attempts.to_string().as_str());
-        for (name, value) in corpse.trace.headers() {
-            headers.insert(name.as_str(), value.as_str());
-        }
+        let mut others = vec![
+            (SUBJECT.to_owned(), corpse.subject.to_owned()),
+            (REASON.to_owned(), one_line(corpse.reason)),
+            (ATTEMPTS.to_owned(), corpse.attempts.to_string()),
+        ];
+        others.extend(corpse.trace.headers());
         let mut outgoing = Outgoing {
             subject: subjects::dead(corpse.subject),
             kind: "dead letter",
-            headers,
+            id: format!("dead/{}/{}", stream::WORK, corpse.sequence),
+            others,
             payload: corpse.payload,
         };
         match self.store(&outgoing).await {
             // The headers do not fit behind a message that is as large as can be.
             Err(Error::TooLarge { .. }) => {
                 outgoing.payload = Bytes::new();
-                outgoing.headers.insert(TRUNCATED, "1");
+                outgoing.others.push((TRUNCATED.to_owned(), "1".to_owned()));
                 self.store(&outgoing).await.map(drop)
             }
             other => other.map(drop),

@@ -111,6 +111,12 @@ impl<M> Delivery<M> {
         flopsmith_telemetry::child_of(span, &self.ticket.trace)
     }
 
+    /// Says whether it only waits for somebody else, and so leaves its slot to another message
+    /// as long as no more than [`WorkerOptions::parked`](crate::WorkerOptions::parked) do.
+    pub fn park(&self, parked: bool) {
+        self.shared.park(self.key, parked);
+    }
+
     /// Worked off: the message leaves its queue. Publish the results first, and
     /// wait until they are stored.
     ///

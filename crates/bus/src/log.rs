@@ -80,6 +80,10 @@ impl RawLog {
         self.pending
     }
 
+    pub(crate) fn place(&self) -> u64 {
+        self.last
+    }
+
     /// Cancelling it loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Raw> {
         let stop = self.bus.stop().clone();
@@ -109,7 +113,7 @@ impl RawLog {
             }
             let message = match open.pull.next().await {
                 Event::Message(message) => message,
-                Event::Expired => continue,
+                Event::Expired | Event::Crowded => continue,
                 Event::Lost(why) => {
                     self.reopen(&why);
                     continue;
@@ -255,6 +259,11 @@ impl<M: Message> LogReader<M> {
     /// means that the next one will be new.
     pub fn pending(&self) -> u64 {
         self.raw.pending()
+    }
+
+    /// The place of the last entry that was read, also where it was passed over.
+    pub fn place(&self) -> u64 {
+        self.raw.place()
     }
 
     /// The trace of the last returned message.

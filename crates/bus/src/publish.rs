@@ -37,7 +37,10 @@ pub struct Published {
 pub(crate) struct Outgoing {
     pub subject: String,
     pub kind: &'static str,
-    pub headers: HeaderMap,
+    /// The dedupe key.
+    pub id: String,
+    /// Headers beside that: the trace, and what dead letters say of themselves.
+    pub others: Vec<(String, String)>,
     pub payload: Bytes,
 }
 
@@ -48,17 +51,23 @@ impl Outgoing {
             subject: subject.to_owned(),
             source,
         })?;
-        let mut headers = HeaderMap::new();
-        headers.insert(async_nats::header::NATS_MESSAGE_ID, message.id().as_str());
-        for (name, value) in flopsmith_telemetry::inject() {
-            headers.insert(name.as_str(), value.as_str());
-        }
         Ok(Self {
             subject: subject.to_owned(),
             kind: M::KIND,
-            headers,
+            id: message.id(),
+            others: flopsmith_telemetry::inject(),
             payload: payload.into(),
         })
+    }
+
+    /// Made anew for each try: a map is dear to copy, and hardly anything is tried twice.
+    fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(async_nats::header::NATS_MESSAGE_ID, self.id.as_str());
+        for (name, value) in &self.others {
+            headers.insert(name.as_str(), value.as_str());
+        }
+        headers
     }
 
     fn failed(&self, source: Cause) -> Error {
@@ -115,7 +124,7 @@ impl Bus {
 
     async fn send(&self, outgoing: &Outgoing) -> Result<PublishAckFuture> {
         let message = PublishMessage::build()
-            .headers(outgoing.headers.clone())
+            .headers(outgoing.headers())
             .payload(outgoing.payload.clone());
         self.jetstream()
             .send_publish(outgoing.subject.clone(), message)

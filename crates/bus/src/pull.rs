@@ -20,6 +20,12 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Two signs missed: the server, the consumer or the request is gone.
 const SILENCE: Duration = Duration::from_secs(11);
 
+/// Why a pull is void whose consumer is as it was.
+pub(crate) const CONNECTION_LOST: &str = "the connection was lost";
+
+/// What the server says where as many requests wait as the consumer allows.
+const CROWDED: &str = "Exceeded MaxWaiting";
+
 /// What came.
 pub(crate) enum Event {
     /// A message of the stream.
@@ -28,6 +34,8 @@ pub(crate) enum Event {
     Lost(String),
     /// The last standing request ended in its time: ask again.
     Expired,
+    /// So many others wait for work of this kind that the server kept no further request: ask again after a while.
+    Crowded,
 }
 
 /// Requests to one consumer, and what they bring.
@@ -37,6 +45,8 @@ pub(crate) struct Pull {
     inbox: String,
     subscriber: Subscriber,
     outstanding: usize,
+    /// Of these the latest request asked for so many.
+    latest: usize,
     expires: Duration,
     epoch: watch::Receiver<u64>,
     heard: Instant,
@@ -55,6 +65,7 @@ impl Pull {
             inbox,
             subscriber,
             outstanding: 0,
+            latest: 0,
             expires: bus.options().poll_limit,
             epoch,
             heard: Instant::now(),
@@ -81,6 +92,7 @@ impl Pull {
             self.heard = Instant::now();
         }
         self.outstanding += more;
+        self.latest = more;
         Ok(())
     }
 
@@ -105,7 +117,7 @@ impl Pull {
                     }
                 }
                 changed = self.epoch.changed() => {
-                    let why = if changed.is_ok() { "the connection was lost" } else { "the bus was closed" };
+                    let why = if changed.is_ok() { CONNECTION_LOST } else { "the bus was closed" };
                     return Event::Lost(why.to_owned());
                 }
                 () = silent, if self.outstanding > 0 => {
@@ -140,6 +152,11 @@ impl Pull {
                 Some(Event::Message(message))
             }
             Some(StatusCode::IDLE_HEARTBEAT) => None,
+            Some(_) if message.description.as_deref() == Some(CROWDED) => {
+                self.outstanding = self.outstanding.saturating_sub(self.latest);
+                self.latest = 0;
+                Some(Event::Crowded)
+            }
             Some(status) => {
                 // A request that ended says how many messages it did not bring.
                 let unserved = message

@@ -1,9 +1,13 @@
 //! The streams of a Flopsmith bus.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use async_nats::jetstream::consumer;
+use async_nats::jetstream::stream::{
+    Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy, StorageType,
+};
 use flopsmith_protocol::{RunId, subjects};
 use futures::TryStreamExt;
 
@@ -59,6 +63,8 @@ pub struct Stored {
     pub messages: u64,
     /// Bytes they take on one server.
     pub bytes: u64,
+    /// The number of the message that came last.
+    pub last_sequence: u64,
     /// On how many servers it is kept.
     pub copies: usize,
 }
@@ -169,6 +175,63 @@ impl Bus {
         Ok(counts.into_iter().map(|(_, count)| count as u64).sum())
     }
 
+    /// How full the work queues are: one entry for each stage and machine class (or policy) that has had work.
+    ///
+    /// # Errors
+    /// [`Error::Stream`] when the server does not answer.
+    pub async fn queues(&self) -> Result<Vec<QueueState>> {
+        let name = stream::WORK;
+        let failed = |source| Error::Stream { name, source };
+        let work = self.jetstream().get_stream(name).await;
+        let work = work.map_err(|e| failed(e.into()))?;
+        let mut queues: BTreeMap<(String, String), QueueState> = BTreeMap::new();
+        let state = |stage: &str, target: &str| QueueState {
+            stage: stage.to_owned(),
+            target: target.to_owned(),
+            ..QueueState::default()
+        };
+        // A queue with no consumer yet has messages all the same, and one that is empty has none.
+        let subjects = work.info_with_subjects("fs.v1.work.>").await;
+        let subjects = subjects.map_err(|e| failed(e.into()))?;
+        let counts: Vec<(String, usize)> =
+            subjects.try_collect().await.map_err(|e| failed(e.into()))?;
+        for (subject, count) in counts {
+            if let Some((stage, target)) = queue_of(&subject) {
+                let queue = queues
+                    .entry((stage.to_owned(), target.to_owned()))
+                    .or_insert_with(|| state(stage, target));
+                queue.waiting += count as u64;
+            }
+        }
+        let consumers: Vec<consumer::Info> = work
+            .consumers()
+            .try_collect()
+            .await
+            .map_err(|e| failed(e.into()))?;
+        for consumer in consumers {
+            if let Some((stage, target)) = queue_of(&consumer.config.filter_subject) {
+                let queue = queues
+                    .entry((stage.to_owned(), target.to_owned()))
+                    .or_insert_with(|| state(stage, target));
+                queue.in_hand += consumer.num_ack_pending as u64;
+            }
+        }
+        for queue in queues.values_mut() {
+            if queue.waiting > 0 {
+                let all = format!("fs.v1.work.{}.{}.*", queue.stage, queue.target);
+                let oldest = work.get_first_raw_message_by_subject(&all, 0).await;
+                queue.oldest_unix_ms = match oldest {
+                    Ok(m) => Some(crate::dead::unix_ms(m.time.unix_timestamp_nanos())),
+                    // Gone meanwhile.
+                    Err(e) if e.kind() == RawMessageErrorKind::NoMessageFound => None,
+                    Err(e) => return Err(failed(e.into())),
+                };
+            }
+            queue.waiting = queue.waiting.saturating_sub(queue.in_hand);
+        }
+        Ok(queues.into_values().collect())
+    }
+
     /// Drops what is in the work queues of a run, and says how many messages that were.
     ///
     /// # Errors
@@ -212,6 +275,7 @@ impl Bus {
                 name,
                 messages: info.state.messages,
                 bytes: info.state.bytes,
+                last_sequence: info.state.last_sequence,
                 copies: info.config.num_replicas,
             });
         }
@@ -246,6 +310,27 @@ impl Bus {
         }
         Ok(())
     }
+}
+
+/// How full a work queue is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueueState {
+    /// What is done with its messages: `generate`, `compile`, `verify`, `time`.
+    pub stage: String,
+    /// For whom they are: a machine class, or a policy.
+    pub target: String,
+    /// Messages that nobody has in hand.
+    pub waiting: u64,
+    /// Messages in somebody's hands.
+    pub in_hand: u64,
+    /// When the oldest one that is not worked off was published; none where there is none.
+    pub oldest_unix_ms: Option<u64>,
+}
+
+/// Stage and target of a work subject.
+fn queue_of(subject: &str) -> Option<(&str, &str)> {
+    let mut parts = subject.strip_prefix("fs.v1.work.")?.split('.');
+    Some((parts.next()?, parts.next()?))
 }
 
 /// The stream that keeps `subject`.

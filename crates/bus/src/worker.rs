@@ -10,7 +10,7 @@ use async_nats::jetstream::stream::ConsumerErrorKind;
 use async_nats::jetstream::{AckKind, ErrorCode};
 use async_nats::subject::Subject;
 use flopsmith_protocol::Message;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +31,8 @@ pub struct WorkerOptions {
     pub durable: String,
     /// Messages in hand at a time.
     pub slots: usize,
+    /// Beside them so many that only wait for somebody else ([`Delivery::park`]).
+    pub parked: usize,
     /// A worker that gives no sign of life for so long has lost its message. It
     /// gives one every third of this time by itself.
     pub ack_wait: Duration,
@@ -42,6 +44,9 @@ pub struct WorkerOptions {
     pub backoff: Backoff,
     /// The server forgets the queue's consumer when nobody has worked on it for so long; what is in the queue stays. None: never.
     pub forget_after: Option<Duration>,
+    /// The server keeps so many requests for work of a queue. Whose request it does not keep asks again after so long, then after twice as
+    /// long each time, and at once where another worker says that it left room.
+    pub crowded_pause: Duration,
 }
 
 impl Default for WorkerOptions {
@@ -50,11 +55,13 @@ impl Default for WorkerOptions {
             subject: String::new(),
             durable: String::new(),
             slots: 1,
+            parked: 0,
             ack_wait: Duration::from_secs(30),
             max_deliver: 5,
             hold_limit: Duration::from_secs(30 * 60),
             backoff: Backoff::default(),
             forget_after: None,
+            crowded_pause: Duration::from_millis(500),
         }
     }
 }
@@ -118,6 +125,8 @@ pub(crate) struct Shared {
     all_held: Arc<AtomicUsize>,
     /// Sends acknowledgements.
     pub acknowledger: Acknowledger,
+    /// Until when nothing is taken.
+    rest: watch::Sender<Option<Instant>>,
 }
 
 struct Held {
@@ -125,6 +134,7 @@ struct Held {
     sequence: u64,
     since: Instant,
     hanging: bool,
+    parked: bool,
 }
 
 impl Shared {
@@ -141,6 +151,7 @@ impl Shared {
                 sequence,
                 since: Instant::now(),
                 hanging: false,
+                parked: false,
             },
         );
         self.all_held.fetch_add(1, Ordering::SeqCst);
@@ -156,6 +167,13 @@ impl Shared {
         if held.is_empty() {
             self.idle.notify_one();
         }
+    }
+
+    pub(crate) fn park(&self, key: u64, parked: bool) {
+        if let Some(held) = self.held().get_mut(&key) {
+            held.parked = parked;
+        }
+        self.freed.notify_one();
     }
 
     /// Gives a message back from where nobody can wait.
@@ -179,8 +197,40 @@ impl Shared {
         self.bus.failures().forget(&self.options.durable, sequence);
     }
 
+    /// Waits until something is not to be taken any more.
+    pub(crate) async fn rests(&self) {
+        let mut rest = self.rest.subscribe();
+        // It lives as long as `self` does.
+        let _ = rest.wait_for(Option::is_some).await;
+    }
+
+    /// Waits until something may be taken again.
+    pub(crate) async fn rested(&self) {
+        let mut rest = self.rest.subscribe();
+        loop {
+            let Some(until) = *rest.borrow_and_update() else {
+                return;
+            };
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => {}
+                // It may have been told to rest for longer, or for less long. It lives as long as `self` does.
+                _ = rest.changed() => continue,
+            }
+            self.rest.send_if_modified(|rest| {
+                let over = rest.is_some_and(|until| until <= Instant::now());
+                if over {
+                    *rest = None;
+                }
+                over
+            });
+        }
+    }
+
     pub(crate) fn free(&self) -> usize {
-        self.options.slots.saturating_sub(self.held().len())
+        let held = self.held();
+        let parked = held.values().filter(|held| held.parked).count();
+        let counted = held.len() - parked.min(self.options.parked);
+        self.options.slots.saturating_sub(counted)
     }
 
     /// Whom to tell that their messages are still worked on.
@@ -231,6 +281,7 @@ impl Bus {
             idle: Arc::new(Notify::new()),
             all_held: self.held_counter(),
             acknowledger: Acknowledger::start(self),
+            rest: watch::Sender::new(None),
         });
         // Wrong options or a missing stream shall fail here and not in the background.
         ensure_consumer(&shared).await?;
@@ -285,6 +336,15 @@ impl<M> Worker<M> {
         self.shared.held().len()
     }
 
+    /// Takes nothing for so long, from now on, whatever it was told before. What was taken and not yet returned goes back to the queue
+    /// at once.
+    pub fn rest(&mut self, time: Duration) {
+        self.shared.rest.send_replace(Some(Instant::now() + time));
+        while let Ok(delivery) = self.deliveries.try_recv() {
+            delivery.give_back();
+        }
+    }
+
     /// Takes no more. What was taken and not yet returned goes back to the queue at once.
     pub fn close(&mut self) {
         self.stop.cancel();
@@ -305,6 +365,10 @@ impl<M> Drop for Worker<M> {
     }
 }
 
+/// Requests that wait at a queue at a time. Whenever a message comes into an empty queue the server goes through all that wait, so a farm of idle nodes
+/// would slow down each hand-over; those that find no place ask again within a second, and as some get work others come in.
+const MOST_WAITING: i64 = 128;
+
 pub(crate) async fn ensure_consumer(shared: &Shared) -> Result<()> {
     let options = &shared.options;
     let config = pull::Config {
@@ -316,7 +380,7 @@ pub(crate) async fn ensure_consumer(shared: &Shared) -> Result<()> {
         // stay in the queue for ever, and nobody would know why.
         max_deliver: -1,
         max_ack_pending: 65_536,
-        max_waiting: 4096,
+        max_waiting: MOST_WAITING,
         inactive_threshold: options.forget_after.unwrap_or_default(),
         ..pull::Config::default()
     };

@@ -145,6 +145,15 @@ pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, Error> {
 
 /// Reads a message of the expected kind. Unknown fields are ignored; unknown versions, other kinds and left-over bytes are errors.
 pub fn decode<M: Message>(bytes: &[u8]) -> Result<M, Error> {
+    // Nearly all are what is expected, and read once.
+    let whole: Option<Envelope<M>> = read_in_place(bytes);
+    if let Some(envelope) = whole
+        && envelope.v == VERSION
+        && envelope.kind == M::KIND
+    {
+        return Ok(envelope.body);
+    }
+    // What is wrong with it is told from the outside in.
     let head: Head =
         read(bytes).map_err(|e| e.unwrap_or_else(Error::Trailing, Error::Malformed))?;
     if head.v != VERSION {
@@ -199,11 +208,29 @@ impl ReadError {
     }
 }
 
+/// What fills all of `bytes`, read without copying them first; none where anything is wrong, which [`read`] tells.
+fn read_in_place<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
+    reader.set_max_depth(MOST_NESTED);
+    let value = T::deserialize(&mut reader).ok()?;
+    // The reader does not say how far it came. Whatever is left begins with a marker, and a truth value has nothing behind that.
+    match bool::deserialize(&mut reader) {
+        Err(rmp_serde::decode::Error::InvalidMarkerRead(end))
+            if end.kind() == std::io::ErrorKind::UnexpectedEof =>
+        {
+            Some(value)
+        }
+        _ => None,
+    }
+}
+
+/// A hostile message must not overflow the stack.
+const MOST_NESTED: usize = 64;
+
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ReadError> {
     let mut cursor = std::io::Cursor::new(bytes);
     let mut reader = rmp_serde::Deserializer::new(&mut cursor);
-    // A hostile message must not overflow the stack.
-    reader.set_max_depth(64);
+    reader.set_max_depth(MOST_NESTED);
     let value = T::deserialize(&mut reader).map_err(ReadError::Decode)?;
     let left = bytes.len() - usize::try_from(cursor.position()).unwrap_or(bytes.len());
     if left > 0 {

@@ -124,6 +124,11 @@ impl TaskId {
     pub fn of(run: &RunId, step: u64, group: u32) -> Self {
         Self(format!("{run}-s{step}-g{group}"))
     }
+
+    /// The group's number, where the id was made by [`TaskId::of`].
+    pub fn group(&self) -> Option<u32> {
+        self.0.rsplit_once("-g")?.1.parse().ok()
+    }
 }
 
 impl GroupId {

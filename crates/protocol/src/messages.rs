@@ -93,6 +93,15 @@ pub struct Task {
     pub machine_class: MachineClass,
     /// The oldest policy version that may answer; the generator waits for it.
     pub min_policy: PolicyVersion,
+    /// The place in the log of outcomes up to which the step rests on them; 0 where that is not said. A source that learns from
+    /// outcomes hears those up to here before it answers, and no later one: so what it answers does not depend on when.
+    #[serde(default, skip_serializing_if = "is_nowhere")]
+    pub heard: u64,
+}
+
+/// Tasks that do not say it look as they did before they could.
+fn is_nowhere(place: &u64) -> bool {
+    *place == 0
 }
 
 /// Tasks without explorers look as they did before there were any.

@@ -49,4 +49,7 @@ pub struct RunSpec {
     /// The model it begins with, where nodes need it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub model: Vec<ModelFile>,
+    /// The store that its artifacts lie in, where nodes need it: a node that has another one would not find them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
 }

@@ -14,6 +14,8 @@ pub const ROLLOUTS: &str = "fs.v1.rollout.*";
 pub const EVENTS: &str = "fs.v1.event.*.*";
 /// Dead letters.
 pub const DEAD: &str = "fs.v1.dead.>";
+/// All of [`room`].
+pub const ROOM: &str = "fs.v1.room.>";
 
 /// Tokens of a subject must not contain dots.
 fn token(text: &str) -> String {
@@ -103,6 +105,11 @@ pub fn stage(run: &RunId) -> String {
 /// Where a message goes that nobody could work off; `subject` is where it had been.
 pub fn dead(subject: &str) -> String {
     format!("fs.v1.dead.{}", token(subject))
+}
+
+/// Where workers of a queue hear that there is room for a request of theirs; `durable` is the name of the queue's consumer. No stream keeps it.
+pub fn room(durable: &str) -> String {
+    format!("fs.v1.room.{}", token(durable))
 }
 
 /// The machines of a run.

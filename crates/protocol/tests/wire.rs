@@ -120,6 +120,7 @@ fn task() -> Task {
         seed: 42,
         machine_class: r.machine_class,
         min_policy: PolicyVersion(2),
+        heard: 0,
     }
 }
 
@@ -171,6 +172,13 @@ fn golden_bytes_of_every_message() {
         "task_explorers",
         &Task {
             explorers: 2,
+            ..task()
+        },
+    );
+    golden(
+        "task_heard",
+        &Task {
+            heard: 77,
             ..task()
         },
     );
@@ -318,8 +326,16 @@ fn golden_bytes_of_every_message() {
         machine_class: MachineClass::new("local").unwrap(),
         trains: false,
         model: Vec::new(),
+        store: None,
     };
     golden("run_spec", &run_spec);
+    golden(
+        "run_spec_store",
+        &RunSpec {
+            store: Some("0123456789abcdef".into()),
+            ..run_spec.clone()
+        },
+    );
     golden(
         "run_spec_model",
         &RunSpec {
@@ -486,9 +502,16 @@ fn unknown_fields_of_a_later_build_are_ignored() {
 
 #[test]
 fn left_over_bytes_are_refused() {
-    let mut bytes = encode(&task()).unwrap();
-    bytes.push(0xc0);
-    assert!(matches!(decode::<Task>(&bytes), Err(Error::Trailing(1))));
+    // Whatever it begins: a number, a list that has no end, a marker that is none.
+    for left in 0..=u8::MAX {
+        let mut bytes = encode(&task()).unwrap();
+        bytes.push(left);
+        let read = decode::<Task>(&bytes);
+        assert!(
+            matches!(read, Err(Error::Trailing(1))),
+            "{left:#x}: {read:?}"
+        );
+    }
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use flopsmith_bus::{Backoff, Bus, Error, ErrorClass, RunSetup, Worker, WorkerOptions};
+use flopsmith_bus::{Auth, Backoff, Bus, Error, ErrorClass, RunSetup, Worker, WorkerOptions};
 use flopsmith_protocol::{Message, encode};
 
 use crate::{COMPILE, Job, World, job, nothing, soon};
@@ -59,6 +59,133 @@ async fn nobody_gets_more_than_there_are_slots() {
     for delivery in held {
         delivery.done().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_waits_leaves_its_slot_to_another() {
+    let world = World::new().await;
+    let options = WorkerOptions {
+        parked: 2,
+        ..quick(1)
+    };
+    let mut worker: Worker<Job> = world.bus.worker(options).await.unwrap();
+    let jobs: Vec<_> = (0..4).map(job).collect();
+    world.bus.publish_many(COMPILE, &jobs).await.unwrap();
+    let first = soon(worker.next()).await.unwrap();
+    first.park(true);
+    let second = soon(worker.next()).await.unwrap();
+    second.park(true);
+    let third = soon(worker.next()).await.unwrap();
+    // One more than may be parked keeps its slot.
+    third.park(true);
+    assert!(
+        tokio::time::timeout(Duration::from_millis(500), worker.next())
+            .await
+            .is_err()
+    );
+    first.done().await.unwrap();
+    let fourth = soon(worker.next()).await.unwrap();
+    for delivery in [second, third, fourth] {
+        delivery.park(false);
+        delivery.done().await.unwrap();
+    }
+    assert_eq!(worker.held(), 0);
+}
+
+/// The server keeps 128 requests; whose request it did not keep asks again when somebody else has enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_more_workers_than_may_wait_each_gets_work() {
+    let world = World::new().await;
+    let mut workers: Vec<Worker<Job>> = Vec::new();
+    for _ in 0..400 {
+        let options = WorkerOptions {
+            crowded_pause: Duration::from_secs(3600),
+            ..WorkerOptions::new(COMPILE, 1)
+        };
+        workers.push(world.bus.worker(options).await.unwrap());
+    }
+    let jobs: Vec<_> = (0..400).map(job).collect();
+    world.bus.publish_many(COMPILE, &jobs).await.unwrap();
+    // Nobody has two, so all are needed.
+    let all = futures::future::join_all(workers.iter_mut().map(Worker::next));
+    let held = soon(all).await;
+    let ids: HashSet<_> = held
+        .iter()
+        .flatten()
+        .map(|d| d.message().id.clone())
+        .collect();
+    assert_eq!(ids.len(), jobs.len());
+    for delivery in held.into_iter().flatten() {
+        delivery.done().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_rests_leaves_the_work_to_others_and_comes_back() {
+    let world = World::new().await;
+    let jobs: Vec<_> = (0..4).map(job).collect();
+    let mut resting: Worker<Job> = world.bus.worker(quick(4)).await.unwrap();
+    world.bus.publish_many(COMPILE, &jobs).await.unwrap();
+    let first = soon(resting.next()).await.unwrap();
+    let time = Duration::from_secs(3);
+    let began = std::time::Instant::now();
+    resting.rest(time);
+    // Those that it had taken as well.
+    let mut other: Worker<Job> = world.bus.worker(quick(4)).await.unwrap();
+    for _ in 0..3 {
+        soon(other.next()).await.unwrap().done().await.unwrap();
+    }
+    assert!(began.elapsed() < time, "at once");
+    other.close();
+    drop(other);
+    // What is in hand stays in hand.
+    first.done().await.unwrap();
+    world.bus.publish(COMPILE, &job(9)).await.unwrap();
+    let next = soon(resting.next()).await.unwrap();
+    assert_eq!(next.message(), &job(9));
+    assert!(began.elapsed() >= time, "it rested");
+    next.done().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_can_take_nothing_says_so_until_it_can_again() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
+    assert_eq!(world.bus.unable(), None);
+    let options = world.server.connect_options();
+    let Auth::Token(token) = options.auth else {
+        panic!("a server of one's own has a token");
+    };
+    let client = async_nats::ConnectOptions::with_token(token);
+    let client = client.connect(options.url).await.unwrap();
+    let admin = async_nats::jetstream::new(client);
+    admin.delete_stream("WORK").await.unwrap();
+    let unable = async || {
+        while world.bus.unable().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(unable()).await;
+    let streams = RunSetup::default();
+    world.bus.ensure_streams(&streams).await.unwrap();
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    soon(worker.next()).await.unwrap().done().await.unwrap();
+    assert_eq!(world.bus.unable(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rest_ends_before_its_time_where_that_is_said() {
+    let world = World::new().await;
+    let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
+    worker.rest(Duration::from_secs(3600));
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    assert!(
+        tokio::time::timeout(Duration::from_millis(300), worker.next())
+            .await
+            .is_err()
+    );
+    worker.rest(Duration::ZERO);
+    soon(worker.next()).await.unwrap().done().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -337,6 +464,40 @@ async fn the_same_id_is_queued_once() {
             .duplicate,
         "also when it is done"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queues_are_told_by_what_waits_and_what_is_in_hand() {
+    let world = World::new().await;
+    assert_eq!(world.bus.queues().await.unwrap(), []);
+    let jobs: Vec<_> = (0..5).map(job).collect();
+    let of_a_run = format!("{COMPILE}.r-1");
+    world.bus.publish_many(&of_a_run, &jobs).await.unwrap();
+    let state = async || world.bus.queues().await.unwrap().pop().unwrap();
+    // Nobody has ever taken anything.
+    let found = state().await;
+    assert_eq!((found.waiting, found.in_hand), (5, 0), "{found:?}");
+    assert_eq!(found.stage, "compile");
+    let first = found.oldest_unix_ms.unwrap();
+    let options = WorkerOptions {
+        subject: format!("{COMPILE}.*"),
+        ..quick(2)
+    };
+    let mut worker: Worker<Job> = world.bus.worker(options).await.unwrap();
+    let held = [
+        soon(worker.next()).await.unwrap(),
+        soon(worker.next()).await.unwrap(),
+    ];
+    let found = state().await;
+    assert_eq!((found.waiting, found.in_hand), (3, 2), "{found:?}");
+    assert_eq!(found.oldest_unix_ms, Some(first), "the oldest is not done");
+    for delivery in held {
+        delivery.done().await.unwrap();
+    }
+    // It may have the next ones in hand by now.
+    let found = state().await;
+    assert_eq!(found.waiting + found.in_hand, 3, "{found:?}");
+    assert!(state().await.oldest_unix_ms.unwrap() >= first);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -194,21 +194,36 @@ impl Checkpoints {
     ///
     /// Here a checkpoint counts as whole if its manifest and the sizes of its files are right; digests are checked when it is read.
     pub async fn keep(&self, run: &RunId, n: usize) -> Result<Vec<u64>, Error> {
-        let mut whole = 0;
         let mut removed = Vec::new();
+        for attempt in self.beyond(run, n).await? {
+            self.remove(&attempt).await?;
+            removed.push(attempt.step);
+        }
+        Ok(removed)
+    }
+
+    /// The names of those that [`Checkpoints::keep`] would remove.
+    pub async fn superseded(&self, run: &RunId, n: usize) -> Result<Vec<String>, Error> {
+        let beyond = self.beyond(run, n).await?;
+        let names = beyond.iter().filter_map(|a| a.folder.filename());
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    async fn beyond(&self, run: &RunId, n: usize) -> Result<Vec<Attempt>, Error> {
+        let mut whole = 0;
+        let mut beyond = Vec::new();
         for attempt in self.attempts(run).await?.into_iter().rev() {
             // What a later term has made is not for this one to remove, nor to count.
             if attempt.number >= self.first.saturating_add(ATTEMPTS_IN_A_TERM) {
                 continue;
             }
             if whole >= n.max(1) || (whole > 0 && !self.looks_whole(run, &attempt).await?) {
-                self.remove(&attempt).await?;
-                removed.push(attempt.step);
+                beyond.push(attempt);
             } else if whole > 0 || self.looks_whole(run, &attempt).await? {
                 whole += 1;
             }
         }
-        Ok(removed)
+        Ok(beyond)
     }
 
     /// Was it made in this term? Those of others are not touched before they are old.

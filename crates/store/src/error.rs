@@ -54,6 +54,14 @@ pub enum Error {
         #[source]
         source: object_store::Error,
     },
+    /// The clock of this machine, or of the store's, is wrong: requests are signed with their time.
+    #[error(
+        "the store refuses `{place}`, as this machine's clock and its own are too far apart: set the one that is wrong (chrony, ntpd, systemd-timesyncd)"
+    )]
+    Clock {
+        /// What was to be read or written, or the store.
+        place: String,
+    },
     /// No space or quota is left.
     #[error("no space is left to write `{place}`: free some, or put the store elsewhere")]
     Full {
@@ -143,6 +151,9 @@ pub enum Error {
 impl Error {
     /// Says why a write failed: what a person can mend is told apart from the rest.
     pub(crate) fn write(place: String, source: object_store::Error) -> Self {
+        if is_skewed(&source) {
+            return Error::Clock { place };
+        }
         if matches!(source, object_store::Error::PermissionDenied { .. }) {
             return Error::ReadOnly {
                 place,
@@ -166,6 +177,7 @@ impl Error {
     pub(crate) fn unusable(name: String, source: object_store::Error) -> Self {
         use object_store::Error as E;
         match source {
+            source if is_skewed(&source) => Error::Clock { place: name },
             E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
                 Error::Denied { name, source }
             }
@@ -180,6 +192,7 @@ impl Error {
     pub(crate) fn read(place: String, source: object_store::Error) -> Self {
         match source {
             object_store::Error::NotFound { .. } => Error::Missing { place },
+            source if is_skewed(&source) => Error::Clock { place },
             source => Error::Read { place, source },
         }
     }
@@ -188,6 +201,18 @@ impl Error {
     pub fn is_loss(&self) -> bool {
         matches!(self, Error::Missing { .. } | Error::Damaged { .. })
     }
+}
+
+/// Does a store say that the time of a request is too far from its own?
+fn is_skewed(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(e) = next {
+        if e.to_string().contains("RequestTimeTooSkewed") {
+            return true;
+        }
+        next = e.source();
+    }
+    false
 }
 
 /// The kind of the first input/output error in a chain of causes.
@@ -205,6 +230,23 @@ fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_wrong_is_named() {
+        let refused = || object_store::Error::PermissionDenied {
+            path: "x".into(),
+            source: "403 Forbidden: <Error><Code>RequestTimeTooSkewed</Code></Error>".into(),
+        };
+        let place = || "s3://bucket/x".to_owned();
+        for error in [
+            Error::read(place(), refused()),
+            Error::write(place(), refused()),
+            Error::unusable(place(), refused()),
+        ] {
+            assert!(matches!(error, Error::Clock { .. }), "{error:?}");
+            assert!(error.to_string().contains("clock"), "{error}");
+        }
+    }
 
     fn failed(os_error: i32) -> Error {
         let io = std::io::Error::from_raw_os_error(os_error);

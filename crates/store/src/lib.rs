@@ -18,6 +18,7 @@
 
 mod checkpoints;
 mod error;
+mod listing;
 mod manifest;
 mod probe;
 mod store;
@@ -25,5 +26,6 @@ mod write;
 
 pub use checkpoints::{Checkpoint, Checkpoints};
 pub use error::Error;
+pub use listing::Listed;
 pub use probe::Honours;
 pub use store::Store;

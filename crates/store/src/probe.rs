@@ -23,7 +23,48 @@ pub struct Honours {
     pub listing: bool,
 }
 
+/// What tells this store from all others.
+const IDENTITY: &str = "store-id";
+
 impl Store {
+    /// What tells this store from all others, by whatever address it is reached. Given to it by whoever asks first.
+    ///
+    /// # Errors
+    /// What is wrong with the store.
+    pub async fn identity(&self) -> Result<String, Error> {
+        let key = Path::from(IDENTITY);
+        if let Some(known) = self.identity_at(&key).await? {
+            return Ok(known);
+        }
+        let ours = Bytes::from(format!("{:016x}{:016x}", unique(), unique()));
+        let put = PutPayload::from_bytes(ours);
+        match self
+            .durable()
+            .put_opts(&key, put, PutMode::Create.into())
+            .await
+        {
+            Ok(_)
+            | Err(
+                object_store::Error::AlreadyExists { .. }
+                | object_store::Error::Precondition { .. },
+            ) => {}
+            Err(source) => return Err(Error::write(self.place(&key), source)),
+        }
+        // Somebody else may have been faster.
+        let known = self.identity_at(&key).await?;
+        known.ok_or_else(|| Error::Missing {
+            place: self.place(&key),
+        })
+    }
+
+    async fn identity_at(&self, key: &Path) -> Result<Option<String>, Error> {
+        match self.fetch(key).await {
+            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned())),
+            Err(Error::Missing { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes a small file, reads it, lists it and removes it: better now than after the first step of a run.
     ///
     /// # Errors

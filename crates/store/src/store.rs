@@ -215,7 +215,7 @@ impl Store {
 }
 
 /// `artifacts/ab/cdef…`: two digits of folder keep folders small.
-fn key(digest: &Digest) -> Path {
+pub(crate) fn key(digest: &Digest) -> Path {
     let (head, tail) = digest.as_str().split_at(2);
     Path::from_iter(["artifacts", head, tail])
 }

@@ -172,9 +172,34 @@ async fn addresses() {
         assert!(e.to_string().contains(wrong), "{e}");
     }
     // Opening a bucket needs no network.
-    for right in ["s3://bucket/prefix", "gs://bucket"] {
-        assert_eq!(Store::open(right).unwrap().name(), right);
+    let account = ("azure_storage_account_name", "account");
+    let key = ("azure_storage_account_key", "a2V5");
+    let known = [account, key].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    for right in [
+        "s3://bucket/prefix",
+        "gs://bucket",
+        "azure://container/prefix",
+    ] {
+        let store = Store::open_with(right, known.clone()).unwrap();
+        assert_eq!(store.name(), right);
     }
+}
+
+#[tokio::test]
+async fn a_store_is_the_same_by_whatever_way_and_no_other_one_is() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(dir.path());
+    let first = store.identity().await.unwrap();
+    assert_eq!(first.len(), 32);
+    let url = format!("file://{}", dir.path().display());
+    let again = Store::open(&url).unwrap();
+    assert_eq!(again.identity().await.unwrap(), first);
+    assert_ne!(open(other.path()).identity().await.unwrap(), first);
+    // Those who ask at once hear the same.
+    let memory = Store::open("memory:///").unwrap();
+    let all = futures::future::join_all((0..16).map(|_| memory.identity())).await;
+    let all: Vec<_> = all.into_iter().map(Result::unwrap).collect();
+    assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
 }
 
 #[tokio::test]

@@ -34,13 +34,17 @@ impl Drop for World {
 
 impl World {
     async fn new() -> Self {
+        Self::with(serve::Ways::default()).await
+    }
+
+    async fn with(ways: serve::Ways) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("artifacts")).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let path = folder.path().to_owned();
         let serving = tokio::spawn(async move {
-            serve::serve(listener, &path, (KEY, SECRET)).await;
+            serve::serve(listener, &path, (KEY, SECRET), ways).await;
         });
         Self {
             folder,
@@ -50,14 +54,22 @@ impl World {
     }
 
     fn open(&self, url: &str, secret: &str) -> Store {
+        self.open_at(url, secret, &[("aws_endpoint", &self.endpoint)])
+    }
+
+    fn open_at(&self, url: &str, secret: &str, more: &[(&str, &str)]) -> Store {
         let settings = [
-            ("aws_endpoint", self.endpoint.as_str()),
             ("aws_allow_http", "true"),
             ("aws_region", "us-east-1"),
             ("aws_access_key_id", KEY),
             ("aws_secret_access_key", secret),
         ];
-        Store::open_with(url, settings.map(|(k, v)| (k.to_owned(), v.to_owned()))).unwrap()
+        let settings = settings.iter().chain(more);
+        Store::open_with(
+            url,
+            settings.map(|(k, v)| ((*k).to_owned(), (*v).to_owned())),
+        )
+        .unwrap()
     }
 
     /// The files below a folder of the bucket.
@@ -81,7 +93,7 @@ async fn artifacts_come_back_and_what_is_damaged_is_refused() {
     let world = World::new().await;
     let store = world.open("s3://artifacts/of/tests", SECRET);
     let honours = store.probe().await.unwrap();
-    assert!(honours.listing);
+    assert!(honours.listing && honours.conditional_create);
     let small = store.put(&b"a program"[..]).await.unwrap();
     assert_eq!(store.get(&small).await.unwrap(), &b"a program"[..]);
     // In parts, of which the last is shorter.
@@ -104,6 +116,63 @@ async fn artifacts_come_back_and_what_is_damaged_is_refused() {
     store.remove(&small).await.unwrap();
     let error = store.get(&small).await.unwrap_err();
     assert!(matches!(error, Error::Missing { .. }), "{error}");
+}
+
+/// As Garage does.
+#[tokio::test]
+async fn a_store_that_writes_over_what_is_there_loses_nothing() {
+    let world = World::with(serve::Ways {
+        ignores_conditions: true,
+        ..serve::Ways::default()
+    })
+    .await;
+    let store = world.open("s3://artifacts", SECRET);
+    let honours = store.probe().await.unwrap();
+    assert!(honours.listing && !honours.conditional_create);
+    let identity = store.identity().await.unwrap();
+    assert_eq!(store.identity().await.unwrap(), identity);
+
+    let artifact = store.put(&b"a program"[..]).await.unwrap();
+    let others = (0..8).map(|_| store.put(&b"a program"[..]));
+    for written in futures::future::join_all(others).await {
+        assert_eq!(written.unwrap(), artifact);
+    }
+    assert_eq!(store.get(&artifact).await.unwrap(), &b"a program"[..]);
+
+    let checkpoints = Checkpoints::new(store, "learner");
+    let run = RunId::new("run1").unwrap();
+    for meta in ["first", "again"] {
+        let files = vec![("state".to_owned(), meta.as_bytes().to_vec())];
+        let meta = serde_json::json!({ "from": meta });
+        checkpoints.save(&run, 1, files, meta).await.unwrap();
+    }
+    let latest = checkpoints.latest(&run).await.unwrap().unwrap();
+    let state = latest.file("state").await.unwrap();
+    assert_eq!(latest.meta["from"], String::from_utf8_lossy(&state)[..]);
+}
+
+/// The bucket is a name in the server's domain. Names are the proxy's affair here, which is the server itself.
+#[tokio::test]
+async fn buckets_can_be_names_of_hosts() {
+    let world = World::with(serve::Ways {
+        domain: Some("s3.test"),
+        ..serve::Ways::default()
+    })
+    .await;
+    let store = world.open_at(
+        "s3://artifacts/of/tests",
+        SECRET,
+        &[
+            ("aws_virtual_hosted_style_request", "true"),
+            ("aws_endpoint", "http://artifacts.s3.test"),
+            ("proxy_url", &world.endpoint),
+        ],
+    );
+    store.probe().await.unwrap();
+    let bytes: Vec<u8> = (0..(9usize << 20)).map(|n| (n / 3) as u8).collect();
+    let artifact = store.put(bytes.clone()).await.unwrap();
+    assert!(store.get(&artifact).await.unwrap() == bytes);
+    assert!(!world.files("of/tests").is_empty());
 }
 
 #[tokio::test]

@@ -28,7 +28,12 @@ async fn main() {
     };
     let listener = TcpListener::bind(&address).await;
     let listener = listener.expect("the address is free");
-    let serving = serve::serve(listener, Path::new(folder), (&key, &secret));
+    let serving = serve::serve(
+        listener,
+        Path::new(folder),
+        (&key, &secret),
+        serve::Ways::default(),
+    );
     tokio::select! {
         () = serving => {}
         _ = tokio::signal::ctrl_c() => {}

@@ -4,9 +4,11 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
+use hyper::header::{HOST, IF_NONE_MATCH};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use s3s::auth::SimpleAuth;
+use s3s::host::SingleDomain;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{Body, HttpRequest, HttpResponse};
 use s3s_fs::FileSystem;
@@ -22,11 +24,28 @@ const NO_SUCH_BUCKET: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error
 /// A key and its secret.
 pub type Credentials<'a> = (&'a str, &'a str);
 
+/// What S3 servers differ in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ways {
+    /// The domain that buckets are names in, where they are not the first part of the path.
+    pub domain: Option<&'static str>,
+    /// Writes over what is there although it was asked not to, as Garage does.
+    pub ignores_conditions: bool,
+}
+
 /// Serves `folder` to who has the credentials, until it is dropped.
-pub async fn serve(listener: TcpListener, folder: &Path, (key, secret): Credentials<'_>) {
+pub async fn serve(
+    listener: TcpListener,
+    folder: &Path,
+    (key, secret): Credentials<'_>,
+    ways: Ways,
+) {
     let files = FileSystem::new(folder).expect("the folder can be served");
     let mut builder = S3ServiceBuilder::new(files);
     builder.set_auth(SimpleAuth::from_single(key, secret));
+    if let Some(domain) = ways.domain {
+        builder.set_host(SingleDomain::new(domain).expect("a domain"));
+    }
     let service = Arc::new(builder.build());
     let root: Arc<Path> = folder.into();
     loop {
@@ -36,7 +55,7 @@ pub async fn serve(listener: TcpListener, folder: &Path, (key, secret): Credenti
         let (service, root) = (Arc::clone(&service), Arc::clone(&root));
         let answer = hyper::service::service_fn(move |request| {
             let (service, root) = (Arc::clone(&service), Arc::clone(&root));
-            async move { Ok::<_, Infallible>(answer(&service, &root, request).await) }
+            async move { Ok::<_, Infallible>(answer(&service, &root, ways, request).await) }
         });
         tokio::spawn(async move {
             let builder = Builder::new(TokioExecutor::new());
@@ -49,6 +68,7 @@ pub async fn serve(listener: TcpListener, folder: &Path, (key, secret): Credenti
 async fn answer(
     service: &S3Service,
     root: &Path,
+    ways: Ways,
     request: hyper::Request<hyper::body::Incoming>,
 ) -> HttpResponse {
     let path = request.uri().path();
@@ -56,11 +76,19 @@ async fn answer(
         return HttpResponse::new(Body::empty());
     }
     // The library would make the folder of a bucket that nobody has made.
-    let bucket = path.split('/').nth(1).unwrap_or_default();
+    let host = request.headers().get(HOST).and_then(|h| h.to_str().ok());
+    let by_name = ways
+        .domain
+        .and_then(|domain| host?.strip_suffix(domain)?.strip_suffix('.'));
+    let bucket = by_name.unwrap_or_else(|| path.split('/').nth(1).unwrap_or_default());
     if !root.join(bucket).is_dir() {
         let mut response = HttpResponse::new(Body::from(NO_SUCH_BUCKET.to_owned()));
         *response.status_mut() = hyper::StatusCode::NOT_FOUND;
         return response;
+    }
+    // The header is signed: who would write over what is there has to find nothing.
+    if ways.ignores_conditions && request.headers().contains_key(IF_NONE_MATCH) {
+        let _gone = std::fs::remove_file(root.join(path.trim_start_matches('/')));
     }
     let request: HttpRequest = request.map(Body::from);
     service.call(request).await.unwrap_or_else(|error| {

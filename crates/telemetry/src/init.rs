@@ -5,15 +5,19 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::filter::{EnvFilter, LevelFilter, filter_fn};
-use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{FmtSpan, JsonFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{Layer, Registry, fmt};
+
+use crate::line::{Ids, Traced};
 
 /// The standard's own variables; either one switches the export on.
 const ENDPOINT_VARIABLES: [&str; 2] = [
@@ -53,6 +57,15 @@ impl Default for Options {
             service_name: "flopsmith".to_owned(),
         }
     }
+}
+
+/// OpenTelemetry's name for what tells the processes of a service apart.
+const INSTANCE: &str = "service.instance.id";
+
+/// Machine and number of this process.
+fn instance() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}/{}", host.trim(), std::process::id())
 }
 
 /// Why telemetry could not be set up.
@@ -172,10 +185,6 @@ pub fn init(options: Options) -> Result<Guard, Error> {
 }
 
 fn log_layer(options: &Options) -> Result<Box<dyn Layer<Registry> + Send + Sync>, Error> {
-    // Spans stand beside what is logged in them; their own beginnings and ends are for traces.
-    let layer = fmt::layer()
-        .with_target(true)
-        .with_span_events(FmtSpan::NONE);
     Ok(match &options.log_file {
         Some(path) => {
             let file = OpenOptions::new()
@@ -186,25 +195,40 @@ fn log_layer(options: &Options) -> Result<Box<dyn Layer<Registry> + Send + Sync>
                     path: path.clone(),
                     source,
                 })?;
-            let layer = layer.with_ansi(false).with_writer(file);
-            if options.json {
-                layer.json().boxed()
-            } else {
-                layer.boxed()
-            }
+            lines(options.json, false, file)
         }
         None => {
             use std::io::IsTerminal;
-            let layer = layer
-                .with_ansi(io::stderr().is_terminal())
-                .with_writer(io::stderr);
-            if options.json {
-                layer.json().boxed()
-            } else {
-                layer.boxed()
-            }
+            lines(options.json, io::stderr().is_terminal(), io::stderr)
         }
     })
+}
+
+/// Spans stand beside what is logged in them; their own beginnings and ends are for traces.
+fn lines<W>(json: bool, colours: bool, writer: W) -> Box<dyn Layer<Registry> + Send + Sync>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let format = fmt::format().with_target(true).with_ansi(colours);
+    let layer = fmt::layer()
+        .with_ansi(colours)
+        .with_span_events(FmtSpan::NONE)
+        .with_writer(writer);
+    match json {
+        true => layer
+            .fmt_fields(JsonFields::new())
+            .event_format(Traced {
+                format: format.json(),
+                ids: Ids::Members,
+            })
+            .boxed(),
+        false => layer
+            .event_format(Traced {
+                format,
+                ids: Ids::Behind,
+            })
+            .boxed(),
+    }
 }
 
 fn export(options: &Options) -> Result<Option<SdkTracerProvider>, Error> {
@@ -227,9 +251,13 @@ fn export(options: &Options) -> Result<Option<SdkTracerProvider>, Error> {
     if let Some(base) = configured {
         spans = spans.with_endpoint(format!("{base}/v1/traces"));
     }
-    let resource = Resource::builder()
-        .with_service_name(options.service_name.clone())
-        .build();
+    let mut resource = Resource::builder().with_service_name(options.service_name.clone());
+    // Processes of one service are told apart, by the name that the environment gives or by where they run.
+    let named = std::env::var("OTEL_RESOURCE_ATTRIBUTES");
+    if !named.is_ok_and(|all| all.contains(INSTANCE)) {
+        resource = resource.with_attribute(KeyValue::new(INSTANCE, instance()));
+    }
+    let resource = resource.build();
     let traces = SdkTracerProvider::builder()
         .with_batch_exporter(spans.build().map_err(failed)?)
         .with_max_links_per_span(MAX_LINKS)

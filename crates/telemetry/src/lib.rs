@@ -17,6 +17,7 @@
 
 pub mod endpoint;
 mod init;
+mod line;
 mod propagation;
 
 pub use init::{Error, Guard, Options, check_level, init};

@@ -92,13 +92,17 @@ fn spans_are_exported_and_flushed_when_the_guard_goes() {
     let resource = &spans.resource_spans[0];
     let attributes = &resource.resource.as_ref().unwrap().attributes;
     assert!(attributes.iter().any(|a| a.key == "service.name" && format!("{:?}", a.value).contains("flopsmith-test")));
-    let names: Vec<_> = resource
-        .scope_spans
-        .iter()
-        .flat_map(|s| &s.spans)
-        .map(|s| s.name.as_str())
-        .collect();
+    let process = std::process::id().to_string();
+    assert!(
+        attributes
+            .iter()
+            .any(|a| a.key == "service.instance.id" && format!("{:?}", a.value).contains(&process))
+    );
+    let sent: Vec<_> = resource.scope_spans.iter().flat_map(|s| &s.spans).collect();
+    let names: Vec<_> = sent.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["task"]);
+    let hexadecimal =
+        |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
 
     let text = std::fs::read_to_string(&log).unwrap();
     let own = text
@@ -112,4 +116,6 @@ fn spans_are_exported_and_flushed_when_the_guard_goes() {
     let line: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!(line["level"], "INFO");
     assert_eq!(line["span"]["id"], "r-s1-g0");
+    assert_eq!(line["trace_id"], hexadecimal(&sent[0].trace_id));
+    assert_eq!(line["span_id"], hexadecimal(&sent[0].span_id));
 }

@@ -40,6 +40,9 @@ pub enum Error {
     /// Of this role a run has one only, and somebody else has taken over.
     #[error("somebody else has taken over, or may have")]
     Replaced,
+    /// The bus did not answer.
+    #[error("nothing was answered about {0}")]
+    Silent(&'static str),
     /// State that was saved cannot be read.
     #[error("the saved state of the {role} is damaged: {detail}")]
     Saved {

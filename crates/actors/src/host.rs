@@ -4,7 +4,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopsmith_bus::{Bus, Delivery, Worker, WorkerOptions};
+use flopsmith_bus::{Bus, Delivery, ErrorClass, Worker, WorkerOptions};
+use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, CandidateRef, Digest, MachineClass, Message, NodeId, Outcome, TechniqueSet,
     Verdict, subjects,
@@ -17,7 +18,11 @@ use crate::metrics::Metrics;
 use crate::mishap::Mishap;
 use crate::node::unix_ms;
 use crate::results::Results;
+use crate::standing::Standing;
 use crate::supervisor::Excuse;
+
+/// A job of a stage that is held for longer than this hangs: many times what it takes, and what it may wait for cores.
+const HOLD_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// A node: its place on the bus, its store and its cores. Cheap to clone.
 #[derive(Clone)]
@@ -36,6 +41,8 @@ pub struct Host {
     pub results: Results,
     /// What is counted.
     pub metrics: Metrics,
+    /// Whether its stages are to be trusted with work.
+    pub standing: Standing,
     /// Failures of one message before its failure is final.
     pub attempts: u32,
     /// Tells this process from all others, also from an earlier one of the same node.
@@ -74,6 +81,7 @@ impl Host {
         Self {
             results: Results::new(bus.clone()),
             metrics: Metrics::default(),
+            standing: Standing::default(),
             instance: format!("{node}/{:016x}", RandomState::new().build_hasher().finish()),
             node,
             machine_class,
@@ -97,7 +105,23 @@ impl Host {
         subject: &str,
         slots: usize,
     ) -> Result<Worker<M>, Error> {
-        self.worker_that(subject, slots, None).await
+        self.worker_that(WorkerOptions::new(subject, slots)).await
+    }
+
+    /// The same for a stage whose jobs are short: one that is held for longer is given to others, as its holder hangs. `parked` more
+    /// may be held that only wait for another one.
+    pub(crate) async fn stage_worker<M: Message + Send + Sync + 'static>(
+        &self,
+        queue: &Queue,
+        slots: usize,
+        parked: usize,
+    ) -> Result<Worker<M>, Error> {
+        let options = WorkerOptions {
+            parked,
+            hold_limit: HOLD_LIMIT,
+            ..WorkerOptions::new(queue.all(), slots)
+        };
+        self.worker_that(options).await
     }
 
     /// The same for work of one run, whose queue's consumer ends some time after it.
@@ -106,22 +130,20 @@ impl Host {
         subject: &str,
         slots: usize,
     ) -> Result<Worker<M>, Error> {
-        let forget_after = Some(Duration::from_secs(3600));
-        self.worker_that(subject, slots, forget_after).await
+        let options = WorkerOptions {
+            forget_after: Some(Duration::from_secs(3600)),
+            ..WorkerOptions::new(subject, slots)
+        };
+        self.worker_that(options).await
     }
 
     async fn worker_that<M: Message + Send + Sync + 'static>(
         &self,
-        subject: &str,
-        slots: usize,
-        forget_after: Option<Duration>,
+        options: WorkerOptions,
     ) -> Result<Worker<M>, Error> {
         let options = WorkerOptions {
-            subject: subject.to_owned(),
-            slots,
             ack_wait: Duration::from_secs(10),
-            forget_after,
-            ..WorkerOptions::default()
+            ..options
         };
         Ok(self.bus.worker(options).await?)
     }
@@ -158,6 +180,23 @@ impl Host {
         Ok(())
     }
 
+    /// Has a stage take no work for a while where it failed again and again, so that other nodes have it. A run's own
+    /// broker has no other nodes.
+    pub(crate) fn rest_if_due<M>(&self, stage: &'static str, worker: &mut Worker<M>) {
+        let Some(rest) = self.standing.rest(stage) else {
+            return;
+        };
+        if !self.bus.is_private() {
+            let seconds = rest.as_secs();
+            tracing::warn!(
+                stage,
+                seconds,
+                "program after program fails here through no fault of its own: this node takes none for a while"
+            );
+            worker.rest(rest);
+        }
+    }
+
     /// What becomes of work that met a `mishap`: it is tried again, here or elsewhere, or what `decided` makes of the verdict is its
     /// outcome. `stage` says whose work it is, for people.
     pub(crate) async fn give_up_or_retry<'a, M>(
@@ -167,13 +206,33 @@ impl Host {
         mishap: Mishap,
         decided: impl FnOnce(Verdict) -> Decided<'a>,
     ) -> Result<(), Error> {
-        if mishap.try_again(delivery.failures() + 1, self.attempts) {
-            let decided = decided(mishap.verdict);
-            tracing::warn!(stage, verdict = ?decided.verdict, candidate = %decided.candidate.id, "the stage failed; trying again");
-            self.metrics.retried(stage);
-            return Ok(delivery.retry(mishap.class).await?);
+        let again = mishap.try_again(delivery.failures() + 1, self.attempts);
+        let stopping = mishap.class == ErrorClass::Shutdown;
+        // A stage that panicked or hung says nothing of the program either.
+        let ours = matches!(
+            mishap.verdict,
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. }
+        );
+        let decided = decided(mishap.verdict);
+        let id = &decided.candidate.id;
+        match ours {
+            _ if stopping => {}
+            true => self.standing.failed(stage, id),
+            false => self.standing.worked(stage),
         }
-        self.publish_outcome(decided(mishap.verdict)).await?;
+        // What fails here may fail nowhere else: one bad node must not decide for all.
+        let undecided = ours && !self.bus.is_private() && !self.standing.vouches(stage, id);
+        if again || undecided {
+            tracing::warn!(stage, verdict = ?decided.verdict, candidate = %id, "the stage failed; trying again");
+            self.metrics.retried(stage);
+            let class = if again {
+                mishap.class
+            } else {
+                ErrorClass::Elsewhere
+            };
+            return Ok(delivery.retry(class).await?);
+        }
+        self.publish_outcome(decided).await?;
         Ok(delivery.done().await?)
     }
 }

@@ -14,13 +14,20 @@ use flopsmith_protocol::RunId;
 use flopsmith_store::{Checkpoint, Checkpoints};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::error::Error;
 use crate::node::Context;
 
 pub(crate) const BUCKET: &str = "fs_offices";
+
+/// One try of a write. Its answer may be lost with the connection, so it is not waited for long.
+const WRITE_TRY: Duration = Duration::from_secs(1);
+/// All tries of a write together.
+const WRITE_LIMIT: Duration = Duration::from_secs(5);
+/// Between two tries.
+const WRITE_PAUSE: Duration = Duration::from_millis(50);
 
 /// How holders and those who wait reckon with time, each by a clock of its own.
 #[derive(Debug, Clone, Copy)]
@@ -155,7 +162,8 @@ impl Office {
                             "nothing was heard of the one before: taking over"
                         );
                     }
-                    return Ok(Some(Self::held(kv, key, ours, revision, terms)));
+                    let private = bus.is_private();
+                    return Ok(Some(Self::held(kv, key, (ours, revision), terms, private)));
                 }
                 continue;
             }
@@ -175,7 +183,13 @@ impl Office {
         }
     }
 
-    fn held(kv: Kv, key: String, record: Record, revision: u64, terms: Terms) -> Self {
+    fn held(
+        kv: Kv,
+        key: String,
+        (record, revision): (Record, u64),
+        terms: Terms,
+        private: bool,
+    ) -> Self {
         let term = record.term;
         let shared = Arc::new(Shared {
             kv,
@@ -184,7 +198,7 @@ impl Office {
         });
         let lost = CancellationToken::new();
         let ended = CancellationToken::new();
-        let renewing = renew(Arc::clone(&shared), terms, lost.clone());
+        let renewing = renew(Arc::clone(&shared), terms, private, lost.clone());
         let stop = ended.clone();
         #[expect(
             clippy::disallowed_methods,
@@ -225,7 +239,7 @@ impl Office {
     /// # Errors
     /// [`Error::Replaced`] when somebody else has taken over: this state is nobody's.
     pub async fn commit(&self, head: Head) -> Result<(), Error> {
-        self.change(|record| record.head = Some(head)).await
+        self.change(|record| record.head = Some(head.clone())).await
     }
 
     /// The same for the last state, after which nothing is left to do: see [`Office::is_over`].
@@ -234,7 +248,7 @@ impl Office {
     /// [`Error::Replaced`] when somebody else has taken over.
     pub async fn conclude(&self, head: Head) -> Result<(), Error> {
         let last = |record: &mut Record| {
-            record.head = Some(head);
+            record.head = Some(head.clone());
             record.over = true;
         };
         self.change(last).await
@@ -246,7 +260,7 @@ impl Office {
         Ok(read(&kv, &key(run, role)).await?.0.over)
     }
 
-    async fn change(&self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
+    async fn change(&self, change: impl Fn(&mut Record)) -> Result<(), Error> {
         if self.lost.is_cancelled() {
             return Err(Error::Replaced);
         }
@@ -268,28 +282,67 @@ impl Office {
 }
 
 impl Shared {
-    async fn write(&self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
+    /// Changes the record. A write whose answer was lost may have arrived, or arrive yet: it is tried again within
+    /// [`WRITE_LIMIT`], and what of ours is found then is no stranger's.
+    async fn write(&self, change: impl Fn(&mut Record)) -> Result<(), Error> {
         let mut written = self.written.lock().await;
-        let (mut record, revision) = written.clone();
-        change(&mut record);
-        match write(&self.kv, &self.key, &record, revision).await? {
-            Some(revision) => {
-                *written = (record, revision);
-                Ok(())
+        let started = Instant::now();
+        loop {
+            let (mut record, revision) = written.clone();
+            change(&mut record);
+            let tried = write(&self.kv, &self.key, &record, revision);
+            let failure = match tokio::time::timeout(WRITE_TRY, tried).await {
+                Ok(Ok(Some(revision))) => {
+                    *written = (record, revision);
+                    return Ok(());
+                }
+                // Not always somebody else: an earlier write of ours may have come late.
+                Ok(Ok(None)) => {
+                    let found = tokio::time::timeout(WRITE_TRY, read(&self.kv, &self.key)).await;
+                    match found {
+                        Ok(Ok((found, at))) if at > revision => {
+                            // Nobody else has this term, and who has it has had it for one term only.
+                            if found.holder != written.0.holder || found.term != written.0.term {
+                                return Err(Error::Replaced);
+                            }
+                            // What was to stand there does: its answer was lost, or comes too late.
+                            let done = found == record;
+                            *written = (found, at);
+                            if done {
+                                return Ok(());
+                            }
+                            continue;
+                        }
+                        // A copy that lags behind the one that refused.
+                        Ok(Ok(_)) => None,
+                        Ok(Err(error)) => Some(error),
+                        Err(_) => None,
+                    }
+                }
+                Ok(Err(error)) => Some(error),
+                Err(_) => None,
+            };
+            if started.elapsed() >= WRITE_LIMIT {
+                return Err(failure.unwrap_or(Error::Silent("the office's record")));
             }
-            None => Err(Error::Replaced),
+            tokio::time::sleep(WRITE_PAUSE).await;
         }
     }
 }
 
-/// Gives signs of life until nobody takes them any more.
-async fn renew(shared: Arc<Shared>, terms: Terms, lost: CancellationToken) {
+/// Gives signs of life until nobody takes them any more. On a `private` server, where nobody else could take over, that is
+/// never: its broker comes back, or the run ends for that.
+async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: CancellationToken) {
     let mut heard = Instant::now();
-    let mut tick = tokio::time::interval(terms.beat);
+    // Taking it was the first sign.
+    let mut tick = interval_at(heard + terms.beat, terms.beat);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        let left = terms.give_up.saturating_sub(heard.elapsed());
+        let left = match private {
+            true => terms.give_up,
+            false => terms.give_up.saturating_sub(heard.elapsed()),
+        };
         // What stood still for longer than that may have been replaced meanwhile, whatever its next sign says.
         if left.is_zero() {
             tracing::warn!(office = shared.key, "no sign of life arrived for too long");

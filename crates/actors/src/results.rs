@@ -46,8 +46,13 @@ impl Yardstick {
 
 /// This build's version and method.
 pub fn version() -> String {
+    let steady = if cfg!(feature = "steady") {
+        " steady"
+    } else {
+        ""
+    };
     format!(
-        "{} method {}",
+        "{} method {}{steady}",
         env!("CARGO_PKG_VERSION"),
         flopsmith_bench::METHOD
     )

@@ -418,13 +418,16 @@ async fn alone(stop: &CancellationToken, others: &mut watch::Receiver<usize>) {
     let _ = others.wait_for(|left| *left == 0).await;
 }
 
-/// An error and its causes on one line.
+/// An error and its causes on one line, each said once: some libraries' errors quote their own causes.
 pub fn words(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(e) = source {
-        text.push_str(": ");
-        text.push_str(&e.to_string());
+        let cause = e.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
         source = e.source();
     }
     text

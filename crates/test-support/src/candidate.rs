@@ -32,6 +32,7 @@ pub fn task(step: u64, number: u32) -> Task {
         seed: 1,
         machine_class: machine_class(),
         min_policy: PolicyVersion(0),
+        heard: 0,
     }
 }
 

@@ -1,6 +1,10 @@
 //! Archive: outcomes and dead letters → tasks, elites, stage changes. The only writer of a run's course.
+//!
+//! Outcomes come in whatever order machines and their failures give them. They count when the step ends, in the order of their
+//! ids, and with them the second measurements that were asked for when the step before ended: so what a run tries next depends
+//! on what came of its programs and not on when.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +20,6 @@ use flopsmith_store::Checkpoints;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 use super::Role;
 use crate::course::{Course, Job};
@@ -42,6 +45,9 @@ struct Saved {
     tasks: Vec<Task>,
     /// Outcomes up to here are in `sqd`.
     sequence: u64,
+    /// The last of them that was new: what the tasks rest on.
+    #[serde(default)]
+    heard: u64,
     elapsed: f64,
 }
 
@@ -80,14 +86,26 @@ struct Working {
     /// Held by the only archive of the run.
     office: Office,
     checkpoints: Checkpoints,
+    /// Outcomes of the current step.
+    arrived: BTreeMap<CandidateId, Outcome>,
     /// Candidates whose measurement is being repeated.
-    repeated: BTreeSet<CandidateId>,
+    repeated: BTreeMap<CandidateId, Candidate>,
+    /// What came of them.
+    measured_again: BTreeMap<CandidateId, Outcome>,
     /// Measurements to repeat when all programs of the step have been decided: rewards are waited for, elites are not.
     held: Vec<Candidate>,
     started: Instant,
     before: f64,
     step_started: Instant,
     last_news: News,
+    /// Programs of the current step that were judged, and those of them that were right.
+    tally: Tally,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    judged: u64,
+    correct: u64,
 }
 
 /// When something was last heard.
@@ -129,7 +147,7 @@ impl Role for Archive {
                     let (sequence, outcome) = next?;
                     let span = log.continue_trace(candidate_span!("archive", &outcome.candidate));
                     span.record("verdict", outcome.verdict.kind());
-                    self.on_outcome(&mut work, sequence, &outcome).instrument(span).await?;
+                    span.in_scope(|| self.on_outcome(&mut work, sequence, outcome));
                     self.end_step(&mut work).await?;
                 }
                 // Only who has heard all outcomes knows which are missing.
@@ -148,33 +166,46 @@ impl Role for Archive {
 }
 
 impl Archive {
-    async fn on_outcome(
-        &self,
-        work: &mut Working,
-        sequence: u64,
-        outcome: &Outcome,
-    ) -> Result<(), Error> {
+    /// Takes note of an outcome, which counts at the step's end.
+    fn on_outcome(&self, work: &mut Working, sequence: u64, outcome: Outcome) {
         work.last_news = self.news();
         work.saved.sequence = work.saved.sequence.max(sequence);
-        let new = work.steps.note(&outcome.candidate);
-        let certified = outcome.candidate.purpose == Purpose::Certify;
-        if certified {
-            work.repeated.remove(&outcome.candidate.id);
+        let id = outcome.candidate.id.clone();
+        if work.steps.note(&outcome.candidate) {
+            if outcome.verdict.counts() {
+                work.tally.judged += 1;
+                work.tally.correct += u64::from(outcome.verdict.measurement().is_some());
+            }
+            work.arrived.insert(id, outcome);
+        } else if work.repeated.remove(&id).is_some() {
+            work.measured_again.insert(id, outcome);
+        } else {
+            return;
         }
-        if new || certified {
-            let effects = work.saved.sqd.on_outcome(outcome);
-            self.perform(work, effects, Some(outcome)).await?;
+        work.saved.heard = work.saved.heard.max(sequence);
+    }
+
+    /// Lets count what has arrived: second measurements first, which were asked for earlier.
+    async fn count(&self, work: &mut Working) -> Result<(), Error> {
+        let again = std::mem::take(&mut work.measured_again);
+        let arrived = std::mem::take(&mut work.arrived);
+        for outcome in again.into_values().chain(arrived.into_values()) {
+            let effects = work.saved.sqd.on_outcome(&outcome);
+            self.perform(work, effects, Some(&outcome)).await?;
         }
         Ok(())
     }
 
     /// Ends the current step once its last outcome is here, and begins the next.
     async fn end_step(&self, work: &mut Working) -> Result<(), Error> {
+        // Second measurements were asked for before the step began, so they hardly hold it up.
         if let Some((step, purpose)) = work.saved.course.current()
             && work.steps.seen(step) > 0
             && work.steps.complete(step)
+            && work.repeated.is_empty()
         {
             work.steps.close(step);
+            self.count(work).await?;
             let effects = match purpose {
                 Purpose::EvaluateStart | Purpose::EvaluateEnd => {
                     work.saved.sqd.on_evaluation_end(step);
@@ -183,9 +214,13 @@ impl Archive {
                 _ => work.saved.sqd.on_step_end(step),
             };
             self.perform(work, effects, None).await?;
-            for again in std::mem::take(&mut work.held) {
-                self.measure_again(work, again).await?;
-            }
+            let tally = std::mem::take(&mut work.tally);
+            let archive = work.saved.sqd.archive();
+            self.context
+                .host
+                .metrics
+                .step_ended(step, tally.correct, tally.judged, archive);
+            self.ask_held(work).await?;
             let seconds = work.step_started.elapsed().as_secs_f64();
             self.next_step(work, seconds).await?;
         }
@@ -211,7 +246,7 @@ impl Archive {
                         continue;
                     };
                     let id = candidate.remeasured(repetition);
-                    let again = Candidate {
+                    work.held.push(Candidate {
                         candidate: CandidateRef {
                             id,
                             purpose: Purpose::Certify,
@@ -219,14 +254,7 @@ impl Archive {
                             ..outcome.candidate.clone()
                         },
                         source: outcome.source.clone(),
-                    };
-                    let in_a_step = outcome.candidate.purpose != Purpose::Certify
-                        && work.saved.course.current().is_some();
-                    if in_a_step {
-                        work.held.push(again);
-                    } else {
-                        self.measure_again(work, again).await?;
-                    }
+                    });
                 }
                 Effect::StageChanged {
                     step,
@@ -260,19 +288,32 @@ impl Archive {
         Ok(())
     }
 
+    /// Asks for the measurements that are to be repeated.
+    async fn ask_held(&self, work: &mut Working) -> Result<(), Error> {
+        for again in std::mem::take(&mut work.held) {
+            self.measure_again(work, again).await?;
+        }
+        Ok(())
+    }
+
     async fn measure_again(&self, work: &mut Working, again: Candidate) -> Result<(), Error> {
-        work.repeated.insert(again.candidate.id.clone());
         let compile = Queue::compile(&again.candidate.machine_class).of(&again.candidate.run);
         self.context.host.bus.publish(&compile, &again).await?;
+        work.repeated.insert(again.candidate.id.clone(), again);
         Ok(())
     }
 
     async fn on_clock(&self, work: &mut Working) -> Result<(), Error> {
         if work.saved.course.finished() {
+            if work.repeated.is_empty() {
+                self.count(work).await?;
+                self.ask_held(work).await?;
+            }
             // On a farm they may stand behind the work of others.
             let waited = work.last_news.at.elapsed() > LAST_MEASUREMENTS
                 && self.left_elsewhere().await? == 0;
             if (work.repeated.is_empty() || waited) && !self.finished.is_cancelled() {
+                self.count(work).await?;
                 let bytes = rmp_serde::to_vec_named(&work.saved).map_err(|e| Error::Saved {
                     role: "archive",
                     detail: e.to_string(),
@@ -344,7 +385,7 @@ impl Archive {
         for lost in samples {
             let candidate = &lost.candidate;
             let awaited = match candidate.purpose {
-                Purpose::Certify => work.repeated.contains(&candidate.id),
+                Purpose::Certify => work.repeated.contains_key(&candidate.id),
                 _ => !work.steps.knows(candidate),
             };
             if !awaited {
@@ -376,33 +417,40 @@ impl Archive {
     /// Work that nobody has any more gets an outcome: the cluster's fault, never a reward.
     async fn give_up_lost(&self, work: &mut Working) -> Result<(), Error> {
         work.last_news = self.news();
-        for task in work.saved.tasks.clone() {
+        for task in &work.saved.tasks {
             for sample in 0..task.group_size {
-                let candidate = super::generator::candidate_ref(&task, sample, None);
-                if work.steps.knows(&candidate) {
-                    continue;
+                let candidate = super::generator::candidate_ref(task, sample, None);
+                if !work.steps.knows(&candidate) {
+                    self.give_up(&candidate, "").await?;
                 }
-                tracing::warn!(candidate = %candidate.id, "no outcome came; it is counted as lost");
-                let verdict = Verdict::Infrastructure {
-                    cause: InfrastructureCause::Bus,
-                    detail: format!(
-                        "no outcome within {} s in which no role of this node was at work",
-                        self.context.settings.lost_after_seconds
-                    ),
-                };
-                let decided = Decided {
-                    candidate: &candidate,
-                    source: "",
-                    techniques: None,
-                    vector_bits: None,
-                    verdict,
-                    stage_seconds: [0.0; 3],
-                    object: None,
-                    key: None,
-                };
-                self.context.host.publish_outcome(decided).await?;
             }
         }
+        for again in work.repeated.values() {
+            self.give_up(&again.candidate, &again.source).await?;
+        }
+        Ok(())
+    }
+
+    async fn give_up(&self, candidate: &CandidateRef, source: &str) -> Result<(), Error> {
+        tracing::warn!(candidate = %candidate.id, "no outcome came; it is counted as lost");
+        let verdict = Verdict::Infrastructure {
+            cause: InfrastructureCause::Bus,
+            detail: format!(
+                "no outcome within {} s in which no role of this node was at work",
+                self.context.settings.lost_after_seconds
+            ),
+        };
+        let decided = Decided {
+            candidate,
+            source,
+            techniques: None,
+            vector_bits: None,
+            verdict,
+            stage_seconds: [0.0; 3],
+            object: None,
+            key: None,
+        };
+        self.context.host.publish_outcome(decided).await?;
         Ok(())
     }
 }

@@ -116,16 +116,11 @@ struct Hand {
 impl Role for Compiler {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let slots = self.host.cores.total() as usize * 2;
-        // Twins keep a slot each while they wait, so more are asked for than can run.
-        let mut worker: Worker<Candidate> = self
-            .host
-            .worker(
-                &Queue::compile(&self.host.machine_class).all(),
-                slots + TWINS,
-            )
-            .await?;
+        let queue = Queue::compile(&self.host.machine_class);
+        let mut worker: Worker<Candidate> = self.host.stage_worker(&queue, slots, TWINS).await?;
         let mut hand = Hand::default();
         loop {
+            self.host.rest_if_due("compile", &mut worker);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -134,6 +129,7 @@ impl Role for Compiler {
                     self.go_on(found, &stop, &mut hand);
                 }
                 Some((job, instead)) = hand.parked.next(), if !hand.parked.is_empty() => {
+                    job.delivery.park(false);
                     // What an outcome says of one does not always hold for its twin: look it up again.
                     hand.looking.push(Box::pin(look_up(self.host.clone(), job, instead)));
                 }
@@ -181,6 +177,8 @@ impl Compiler {
                 hand.running.push(Box::pin(work.instrument(span)));
             }
             Found::Twin(job, holder) => {
+                // Another program may have its slot: so many are asked for as can begin here, and no others are kept from other nodes.
+                job.delivery.park(true);
                 let (results, stop) = (host.results, stop.clone());
                 hand.parked.push(Box::pin(async move {
                     let run = &job.desk.context.run;
@@ -364,5 +362,6 @@ async fn pass_on(
     let candidate = &compiled.candidate;
     let subject = Queue::verify(&candidate.machine_class).of(&candidate.run);
     host.bus.publish(&subject, &compiled).await?;
+    host.standing.worked("compile");
     Ok(delivery.done().await?)
 }

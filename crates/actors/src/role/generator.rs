@@ -1,5 +1,6 @@
 //! Generator: task → rollouts and candidates.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,12 +22,16 @@ use crate::trace::task_span;
 
 /// Tasks that are answered in one batch.
 const BATCH: usize = 16;
+/// A task comes when what it rests on is in the log of outcomes. Where that has not been read so long after, it is not there any more.
+const HEARING: Duration = Duration::from_secs(10);
 
 /// Answers tasks with the programs of a source.
 pub struct Generator {
     context: Arc<Context>,
     source: Box<dyn Source>,
     policy: &'static str,
+    /// Outcomes that the source was not told yet, with their places in the log.
+    untold: VecDeque<(u64, Outcome)>,
 }
 
 impl Generator {
@@ -36,6 +41,7 @@ impl Generator {
             context,
             source,
             policy,
+            untold: VecDeque::new(),
         }
     }
 }
@@ -62,10 +68,7 @@ impl Role for Generator {
             () = stop.cancelled() => return Ok(()),
             past = past => past?,
         };
-        for (_, outcome) in &decided {
-            self.hear(outcome);
-        }
-        drop(decided);
+        self.untold = decided.into();
         let last = published.into_iter().map(|(_, published)| published);
         if let Some(last) = last.max_by_key(|published| published.version) {
             newest = Some(self.take_up(last).await?);
@@ -75,13 +78,16 @@ impl Role for Generator {
             .own_worker(&Queue::generate(self.policy).of(&context.run), BATCH)
             .await?;
         let mut held: Vec<Delivery<Task>> = Vec::new();
+        let mut since = Instant::now();
         loop {
             let wanted = held
                 .iter()
                 .map(|d| d.message().tasks_in_step as usize)
                 .min()
                 .unwrap_or(usize::MAX);
-            let ready = !held.is_empty() && self.serves(&held);
+            let heard = held.iter().map(|d| d.message().heard).max().unwrap_or(0);
+            let heard = heard <= outcomes.place() || since.elapsed() > HEARING;
+            let ready = heard && !held.is_empty() && self.serves(&held);
             let full = ready && held.len() >= wanted.min(BATCH);
             if full {
                 self.answer(std::mem::take(&mut held)).await?;
@@ -103,14 +109,14 @@ impl Role for Generator {
                         newest = Some(self.take_up(published).await?);
                     }
                 }
-                outcome = outcomes.next() => {
-                    let (_, outcome) = outcome?;
-                    self.hear(&outcome);
-                }
+                outcome = outcomes.next() => self.untold.push_back(outcome?),
                 delivery = worker.next(), if held.len() < BATCH => {
                     let Some(delivery) = delivery else { break };
                     held.push(delivery);
+                    since = Instant::now();
                 }
+                // The log may have been read as far without an outcome that is new.
+                () = tokio::time::sleep(Duration::from_millis(100)), if !heard => {}
                 // The rest of the step does not come (another node has it): begin with what is here.
                 () = tokio::time::sleep(Duration::from_millis(30)), if ready => {
                     self.answer(std::mem::take(&mut held)).await?;
@@ -125,11 +131,17 @@ impl Role for Generator {
 }
 
 impl Generator {
-    /// Tells the source how a program did. A failure of the infrastructure says nothing about it.
-    fn hear(&mut self, outcome: &Outcome) {
-        if outcome.verdict.counts() {
-            let gflops = outcome.verdict.measurement().map(|m| m.gflops);
-            self.source.heard(&outcome.source, gflops);
+    /// Tells the source how programs did whose outcomes stand in the log up to a place. A failure of the infrastructure says nothing
+    /// about a program.
+    fn hear(&mut self, place: u64) {
+        while let Some((at, _)) = self.untold.front()
+            && *at <= place
+            && let Some((_, outcome)) = self.untold.pop_front()
+        {
+            if outcome.verdict.counts() {
+                let gflops = outcome.verdict.measurement().map(|m| m.gflops);
+                self.source.heard(&outcome.source, gflops);
+            }
         }
     }
 
@@ -167,7 +179,23 @@ impl Generator {
         })
     }
 
-    async fn answer(&mut self, deliveries: Vec<Delivery<Task>>) -> Result<(), Error> {
+    /// Answers tasks, those first that rest on less.
+    async fn answer(&mut self, mut deliveries: Vec<Delivery<Task>>) -> Result<(), Error> {
+        deliveries.sort_by_key(|delivery| delivery.message().heard);
+        while let Some(first) = deliveries.first() {
+            let heard = first.message().heard;
+            let alike = deliveries.partition_point(|d| d.message().heard == heard);
+            let later = deliveries.split_off(alike);
+            // A task of an earlier version does not say it: then whatever is known.
+            self.hear(if heard == 0 { u64::MAX } else { heard });
+            self.answer_alike(std::mem::replace(&mut deliveries, later))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Answers tasks that rest on the same outcomes.
+    async fn answer_alike(&mut self, deliveries: Vec<Delivery<Task>>) -> Result<(), Error> {
         let tasks: Vec<Task> = deliveries.iter().map(|d| d.message().clone()).collect();
         let spans: Vec<Span> = deliveries.iter().map(span_of).collect();
         let lease = self.context.host.cores.all("generate").await;

@@ -184,6 +184,11 @@ impl Learner {
         if metrics.dropped > 0 {
             tracing::warn!(step, dropped = metrics.dropped, "samples left their groups");
         }
+        let written_by = credited
+            .iter()
+            .filter_map(|sample| sample.rollout.candidate.policy)
+            .map(|version| version.0)
+            .min();
         let samples: Vec<GrpoSample> = credited
             .into_iter()
             .map(|sample| GrpoSample {
@@ -242,6 +247,11 @@ impl Learner {
         span.record("loss", metrics.loss);
         span.record("kl", metrics.kl);
         span.record("seconds", metrics.seconds);
+        self.context.host.metrics.trained(
+            work.version.0,
+            written_by.unwrap_or(work.version.0),
+            metrics.mean_reward,
+        );
         let told = Told(Some(metrics));
         self.checkpoint(work, step, &told).await?;
         self.publish(work, step, told).await?;

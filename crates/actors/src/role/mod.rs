@@ -11,7 +11,9 @@ pub mod generator;
 #[cfg(feature = "torch")]
 pub mod learner;
 pub mod onlooker;
+pub mod queues;
 pub mod recorder;
+pub mod steady;
 pub mod timer;
 pub mod verifier;
 

@@ -29,6 +29,10 @@ use crate::trace::candidate_span;
 
 /// At most this many programs are timed under one lease of the cores.
 const BATCH: usize = 32;
+/// So many where other nodes could have them meanwhile.
+const SHARED_BATCH: usize = 8;
+/// Until it is said that the rest is over.
+const REST: Duration = Duration::from_secs(3600);
 /// How long the machine is looked at before each of these batches: the kernel books a tenth of it at a time.
 const LOOK: Duration = Duration::from_millis(100);
 /// Between two canaries.
@@ -167,20 +171,26 @@ fn purpose(standard: Standard) -> Measure {
 #[async_trait]
 impl Role for Timer {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
-        let subject = Queue::time(&self.host.machine_class).all();
-        let mut worker: Worker<Verified> = self.host.worker(&subject, BATCH).await?;
+        let queue = Queue::time(&self.host.machine_class);
+        let most = if self.host.bus.is_private() {
+            BATCH
+        } else {
+            SHARED_BATCH
+        };
+        let mut worker: Worker<Verified> = self.host.worker(&queue.all(), most).await?;
         let mut batch: Vec<Delivery<Verified>> = Vec::new();
         loop {
+            self.host.rest_if_due("time", &mut worker);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                delivery = worker.next(), if batch.len() < BATCH => {
+                delivery = worker.next(), if batch.len() < most => {
                     let Some(delivery) = delivery else { break };
                     batch.push(delivery);
                 }
                 // With work in hand: begin once nobody compiles any more, or after a while.
                 () = self.host.cores.quiet(Duration::from_millis(15), Duration::from_secs(4)), if !batch.is_empty() => {
-                    self.time(std::mem::take(&mut batch), &stop).await?;
+                    self.time(std::mem::take(&mut batch), &mut worker, &stop).await?;
                 }
             }
         }
@@ -219,6 +229,7 @@ impl Timer {
     async fn time(
         &mut self,
         batch: Vec<Delivery<Verified>>,
+        worker: &mut Worker<Verified>,
         stop: &CancellationToken,
     ) -> Result<(), Error> {
         let held = self.prepare(batch).await;
@@ -233,6 +244,10 @@ impl Timer {
                 && !stop.is_cancelled()
             {
                 drop(lease);
+                if !self.host.bus.is_private() {
+                    let desk = Arc::clone(desk);
+                    return self.leave_to_others(desk, next, rest, worker, stop).await;
+                }
                 desk.wait_until_quiet(stop).await;
                 lease = self.host.cores.all("time").await;
             }
@@ -251,6 +266,28 @@ impl Timer {
             }
         }
         drop(lease);
+        Ok(())
+    }
+
+    /// Has nothing in hand while the machine is not quiet: another node may have one that is.
+    async fn leave_to_others(
+        &self,
+        desk: Arc<Desk>,
+        next: Held,
+        rest: impl Iterator<Item = Held>,
+        worker: &mut Worker<Verified>,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        worker.rest(REST);
+        self.host.standing.waits("time", true);
+        for held in std::iter::once(next).chain(rest) {
+            held.delivery.retry(ErrorClass::Elsewhere).await?;
+        }
+        // Each time anew: a node works for a run for days.
+        *desk.waited() = Duration::ZERO;
+        desk.wait_until_quiet(stop).await;
+        self.host.standing.waits("time", false);
+        worker.rest(Duration::ZERO);
         Ok(())
     }
 
@@ -284,6 +321,7 @@ impl Timer {
             Ok(measurement) => {
                 let verdict = Verdict::Measured { measurement };
                 self.host.publish_outcome(decided(verdict)).await?;
+                self.host.standing.worked("time");
                 Ok(delivery.done().await?)
             }
             Err(mishap) => {

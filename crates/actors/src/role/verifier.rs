@@ -171,10 +171,11 @@ fn thoroughness(candidate: &CandidateRef) -> Thoroughness {
 #[async_trait]
 impl Role for Verifier {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
-        let subject = Queue::verify(&self.host.machine_class).all();
-        let mut worker: Worker<Compiled> = self.host.worker(&subject, self.slots).await?;
+        let queue = Queue::verify(&self.host.machine_class);
+        let mut worker: Worker<Compiled> = self.host.stage_worker(&queue, self.slots, 0).await?;
         let mut running = FuturesUnordered::new();
         loop {
+            self.host.rest_if_due("verify", &mut worker);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -224,6 +225,7 @@ async fn verify(
             let candidate = &verified.compiled.candidate;
             let subject = Queue::time(&candidate.machine_class).of(&candidate.run);
             host.bus.publish(&subject, &verified).await?;
+            host.standing.worked("verify");
             Ok(delivery.done().await?)
         }
         Err(mishap) => {

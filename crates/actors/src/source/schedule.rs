@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use flopsmith_generator::schedule::{Index, Schedule, Search};
+use flopsmith_generator::schedule::{Index, Schedule, Search, Share};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{ArtifactRef, PolicyVersion, Task};
 
@@ -13,7 +13,8 @@ use crate::error::Error;
 /// Proposes schedules and learns from their measured speed.
 ///
 /// It saves nothing: a generator tells its source every outcome of the run before it asks for programs, and the programs
-/// themselves lead back to their schedules. What is drawn for a task depends on the task's seed and on what was heard.
+/// themselves lead back to their schedules. What is drawn for a task depends on the task and on what was heard, not on what else
+/// was answered: each task of a step has a share of the space.
 pub struct ScheduleSource {
     search: Search,
     proposed: HashMap<String, Schedule>,
@@ -46,11 +47,9 @@ impl Source for ScheduleSource {
         let mut answers = Vec::with_capacity(tasks.len());
         for task in tasks {
             self.search.reseed(task.seed);
-            let mut group = Vec::with_capacity(task.group_size as usize);
-            for schedule in self
-                .search
-                .propose(task.group_size as usize, task.permitted)
-            {
+            let count = task.group_size as usize;
+            let mut group = Vec::with_capacity(count);
+            for schedule in self.search.propose(count, task.permitted, share_of(task)) {
                 let source = schedule.render();
                 self.proposed.insert(source.clone(), schedule);
                 group.push(Answer {
@@ -76,6 +75,14 @@ impl Source for ScheduleSource {
             self.search.report(&schedule, gflops);
         }
     }
+}
+
+fn share_of(task: &Task) -> Share {
+    let all = Share::ALL;
+    task.id.group().map_or(all, |number| Share {
+        number,
+        of: task.tasks_in_step,
+    })
 }
 
 #[cfg(test)]
@@ -125,5 +132,33 @@ mod tests {
         assert!(!next.iter().flatten().any(known), "nothing is tried again");
         let other = source.answer(&problem, &[task(6)]).await.expect("answers");
         assert_eq!(next, other, "as if it had never ended");
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_the_same_whoever_gives_it_beside_what_else() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        let problem = Problem::load(&folder).expect("a problem");
+        let made = || ScheduleSource::new(Search::new(Space::dgemm(), 1));
+        let step: Vec<Task> = (0..4)
+            .map(|number| Task {
+                group_size: 16,
+                tasks_in_step: 4,
+                permitted: TechniqueSet::all(),
+                purpose: Purpose::Search,
+                seed: 7,
+                ..flopsmith_test_support::task(0, number)
+            })
+            .collect();
+        let together = made().answer(&problem, &step).await.expect("answers");
+        let mut programs: Vec<&str> = Vec::new();
+        for (task, answers) in step.into_iter().zip(&together).rev() {
+            let alone = made().answer(&problem, &[task]).await.expect("answers");
+            assert_eq!(alone[0], *answers);
+            programs.extend(answers.iter().map(|a| a.source.as_str()));
+        }
+        programs.sort_unstable();
+        let count = programs.len();
+        programs.dedup();
+        assert_eq!(programs.len(), count, "no two tasks of a step try the same");
     }
 }

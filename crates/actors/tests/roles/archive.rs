@@ -292,3 +292,112 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
     working.end().await.unwrap();
     assert_eq!(lost().await, all);
 }
+
+/// The outcomes of a step: three programs that are wrong or slow, and one that is fast.
+fn step_of(step: u64, gflops: [f64; 4]) -> Vec<Outcome> {
+    let places = [(0, 0), (0, 1), (1, 0), (1, 1)];
+    let outcome = |((task, sample), gflops): ((u32, u32), f64)| {
+        Measured::at(gflops).outcome(candidate(step, task, sample, Purpose::Search))
+    };
+    places.into_iter().zip(gflops).map(outcome).collect()
+}
+
+/// Which programs of a run of one step are measured again, when their outcomes come in this order.
+async fn measured_again(outcomes: Vec<Outcome>) -> Vec<String> {
+    let world = World::new().await;
+    let subject = subjects::outcome(&run_id());
+    world.bus.publish_many(&subject, &outcomes).await.unwrap();
+    let finished = CancellationToken::new();
+    let archive = Archive::new(world.context(settings()), Job::Search, finished.clone());
+    let working = start(archive);
+    let compile = Queue::compile(&machine_class()).all();
+    let mut queue = world
+        .bus
+        .worker::<Candidate>(WorkerOptions::new(compile, 4))
+        .await
+        .unwrap();
+    let mut asked = Vec::new();
+    loop {
+        tokio::select! {
+            again = soon(queue.next()) => {
+                let again = again.unwrap();
+                let candidate = again.message().candidate.clone();
+                asked.push(candidate.id.to_string());
+                let outcome = Measured::at(10.0).outcome(candidate);
+                world.bus.publish(&subject, &outcome).await.unwrap();
+                again.done().await.unwrap();
+            }
+            () = finished.cancelled() => break,
+        }
+    }
+    queue.close();
+    working.end().await.unwrap();
+    asked.sort();
+    asked
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_first_does_not_matter() {
+    let outcomes = step_of(0, [10.0, 20.0, 30.0, 40.0]);
+    let reversed: Vec<Outcome> = outcomes.iter().rev().cloned().collect();
+    let asked = measured_again(outcomes).await;
+    assert!(!asked.is_empty());
+    assert_eq!(measured_again(reversed).await, asked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_rests_on_the_second_measurements_that_were_asked_for_before_the_last_one() {
+    let world = World::new().await;
+    let subject = subjects::outcome(&run_id());
+    let settings = Settings {
+        max_steps: 3,
+        ..settings()
+    };
+    let finished = CancellationToken::new();
+    let working = start(Archive::new(world.context(settings), Job::Search, finished));
+    let mut tasks = world
+        .bus
+        .worker::<Task>(WorkerOptions::new(Queue::generate("schedule").all(), 8))
+        .await
+        .unwrap();
+    let mut next = async || {
+        let task = soon(tasks.next()).await.unwrap();
+        let message = task.message().clone();
+        task.done().await.unwrap();
+        message
+    };
+    for step in 0..2 {
+        for _ in 0..2 {
+            assert_eq!(next().await.step, step);
+        }
+        // Nothing of the second step is worth a second look.
+        let gflops = if step == 0 { 40.0 } else { 1.0 };
+        let outcomes = step_of(step, [gflops; 4]);
+        world.bus.publish_many(&subject, &outcomes).await.unwrap();
+    }
+    let third = tokio::time::timeout(Duration::from_secs(1), next()).await;
+    assert!(third.is_err(), "a second measurement is missing: {third:?}");
+    let compile = Queue::compile(&machine_class()).all();
+    let mut queue = world
+        .bus
+        .worker::<Candidate>(WorkerOptions::new(compile, 4))
+        .await
+        .unwrap();
+    let task = loop {
+        tokio::select! {
+            again = soon(queue.next()) => {
+                let again = again.unwrap();
+                let outcome = Measured::at(39.0).outcome(again.message().candidate.clone());
+                world.bus.publish(&subject, &outcome).await.unwrap();
+                again.done().await.unwrap();
+            }
+            task = next() => break task,
+        }
+    };
+    assert_eq!(task.step, 2);
+    let mut log = world.bus.log::<Outcome>(&subject, 0).await.unwrap();
+    let last = soon(log.replay()).await.unwrap().last().unwrap().0;
+    assert_eq!(task.heard, last, "it says what it rests on");
+    queue.close();
+    working.end().await.unwrap();
+}

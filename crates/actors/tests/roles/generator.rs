@@ -131,14 +131,68 @@ async fn a_generator_that_is_started_again_hears_the_past_and_takes_the_newest_v
     candidates.close();
     working.end().await.unwrap();
 
-    let mut expected: Vec<Said> = past[..60]
-        .iter()
-        .map(|o| Said::Heard(o.source.clone()))
-        .collect();
-    expected.extend([Said::Wants(5), Said::Updated(5), Said::Asked]);
+    let mut expected = vec![Said::Wants(5), Said::Updated(5)];
+    let heard = past[..60].iter().map(|o| Said::Heard(o.source.clone()));
+    expected.extend(heard);
+    expected.push(Said::Asked);
     assert_eq!(*said.lock().unwrap(), expected);
     let rollouts: Vec<Rollout> = world.log(&subjects::rollout(&run_id())).await;
     assert_eq!(rollouts.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_hears_what_a_task_rests_on_and_nothing_later() {
+    let world = World::new().await;
+    let log = subjects::outcome(&run_id());
+    let past: Vec<Outcome> = (0..4)
+        .map(|step| outcome(candidate(step, 0, 0, Purpose::Search), wrong()))
+        .collect();
+    world.bus.publish_many(&log, &past).await.unwrap();
+    let mut reader = world.bus.log::<Outcome>(&log, 0).await.unwrap();
+    let places: Vec<u64> = soon(reader.replay())
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|(place, _)| place)
+        .collect();
+    let source = Witness::new(&world.store, 0);
+    let said = Arc::clone(&source.said);
+    let context = world.context(settings());
+    let working = start(Generator::new(context, Box::new(source), "policy"));
+    let queue = Queue::generate("policy").of(&run_id());
+    for (step, heard) in [(10, places[1]), (11, places[3])] {
+        let rests = Task {
+            tasks_in_step: 1,
+            heard,
+            ..task(step, 0, Purpose::Search)
+        };
+        world.bus.publish(&queue, &rests).await.unwrap();
+        let asked = usize::try_from(step - 9).unwrap();
+        soon(async {
+            let times = || {
+                said.lock()
+                    .unwrap()
+                    .iter()
+                    .filter(|s| **s == Said::Asked)
+                    .count()
+            };
+            while times() < asked {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+    working.end().await.unwrap();
+    let heard = |number: usize| Said::Heard(past[number].source.clone());
+    let expected = [
+        heard(0),
+        heard(1),
+        Said::Asked,
+        heard(2),
+        heard(3),
+        Said::Asked,
+    ];
+    assert_eq!(*said.lock().unwrap(), expected);
 }
 
 /// Waits until this was said last.

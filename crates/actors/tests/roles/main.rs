@@ -13,6 +13,7 @@ mod quarantine;
 mod recorder;
 mod runs;
 mod stages;
+mod standing;
 
 use std::path::Path;
 use std::sync::Arc;

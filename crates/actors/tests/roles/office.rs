@@ -29,7 +29,7 @@ const STOPPED: Terms = Terms {
 };
 
 /// A connection to the server as one that others share.
-async fn shared(world: &World) -> Bus {
+pub async fn shared(world: &World) -> Bus {
     let known = world._server.connect_options();
     let mut options = Options::new(known.url);
     options.auth = known.auth;
@@ -98,6 +98,35 @@ async fn who_was_replaced_while_it_stood_still_writes_nothing_more() {
     stopped.leave().await.unwrap();
     assert_eq!(second.head().await, Some(head("2 of b")));
     second.commit(head("3 of b")).await.unwrap();
+}
+
+/// A write whose answer was lost may arrive after its writer has looked: that is no stranger's.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_finds_its_own_late_write_goes_on() {
+    let world = World::new().await;
+    let bus = shared(&world).await;
+    let office = take(&bus, "a", STOPPED).await;
+    let kv = bus.kv("fs_offices").await.unwrap();
+    let key = format!("{}.archive", run_id());
+    let late = async |change: &dyn Fn(&mut serde_json::Value)| {
+        let found = kv.get(&key).await.unwrap().unwrap();
+        let mut record: serde_json::Value = serde_json::from_slice(&found.value).unwrap();
+        change(&mut record);
+        kv.update(&key, record.to_string(), found.revision)
+            .await
+            .unwrap();
+    };
+    late(&|record| record["beat"] = 7.into()).await;
+    office.commit(head("1")).await.unwrap();
+    let found = kv.get(&key).await.unwrap().unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&found.value).unwrap();
+    assert_eq!(record["beat"], 7, "what arrived late is kept: {record}");
+    assert_eq!(office.head().await, Some(head("1")));
+    // Another term is another holder, even of this name.
+    let term = office.term() + 1;
+    late(&|record| record["term"] = term.into()).await;
+    let replaced = office.commit(head("2")).await;
+    assert!(matches!(replaced, Err(Error::Replaced)), "{replaced:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

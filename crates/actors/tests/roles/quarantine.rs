@@ -3,15 +3,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flopsmith_actors::Settings;
+use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::timer::{Desk, QUARANTINE, Stage, Timer};
+use flopsmith_actors::{Host, Settings};
 use flopsmith_bench::{Failure, Purpose as Measure, State, Timed, Why};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{Compiled, Digest, Purpose, TechniqueSet, Verified};
 use flopsmith_test_support::{Measured, machine_class, node_id, run_id};
 
+use crate::office::shared;
 use crate::stages::verdicts;
-use crate::{World, candidate, settings, start};
+use crate::{World, candidate, settings, soon, start};
 
 /// What a stage was asked for, in order.
 type Asked = Arc<Mutex<Vec<&'static str>>>;
@@ -81,6 +83,31 @@ impl Stage for Noisy {
 /// It looks around before the first of them and whatever it sees goes on.
 async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>, Duration) {
     let world = World::new().await;
+    publish_three(&world).await;
+    let (asked, looks) = (Asked::default(), Asked::default());
+    let stage = noisy(&asked, &looks, canaries);
+    let context = world.context(settings);
+    let desk = Desk::new(Arc::clone(&context), Arc::new(Mutex::new(stage)));
+    let working = start(Timer::new(desk));
+    let verdicts = verdicts(&world, 3).await;
+    assert!(verdicts.values().all(|v| v.kind() == "measured"));
+    working.end().await.unwrap();
+    assert_eq!(looks.lock().unwrap().first(), Some(&"before"));
+    assert_eq!(context.disturbed(), 3);
+    let asked = asked.lock().unwrap().clone();
+    (asked, context.host.cores.spent(QUARANTINE))
+}
+
+fn noisy(asked: &Asked, looks: &Asked, canaries: u32) -> Noisy {
+    Noisy {
+        asked: Arc::clone(asked),
+        looks: Arc::clone(looks),
+        state: State::Quiet,
+        canaries,
+    }
+}
+
+async fn publish_three(world: &World) {
     let object = world.store.put(b"good".to_vec()).await.unwrap();
     let jobs = [0, 1].map(|task| [0, 1].map(|sample| (task, sample)));
     let jobs: Vec<Verified> = jobs
@@ -106,24 +133,56 @@ async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>
         .collect();
     let subject = Queue::time(&machine_class()).of(&run_id());
     world.bus.publish_many(&subject, &jobs).await.unwrap();
-    let asked = Asked::default();
-    let looks = Asked::default();
-    let stage = Noisy {
-        asked: Arc::clone(&asked),
-        looks: Arc::clone(&looks),
-        state: State::Quiet,
-        canaries,
+}
+
+/// One that never becomes quiet, with a limit that nobody waits for, and another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_timer_that_waits_had_in_hand_another_one_has() {
+    let world = World::new().await;
+    publish_three(&world).await;
+    let mut settings = settings();
+    settings.evaluate.quarantine_limit_seconds = 3600.0;
+    let node = async |settings: &Settings, canaries: u32, quiet: bool| {
+        let ours = world.context(settings.clone());
+        let (bus, store) = (shared(&world).await, world.store.clone());
+        let cores = flopsmith_actors::Cores::new(2);
+        let host = Host::new(node_id(), machine_class(), bus, store, cores);
+        let context = Context::new(Parts {
+            run: run_id(),
+            settings: settings.clone(),
+            folder: world.folder.path().to_owned(),
+            problem: Arc::clone(&ours.problem),
+            toolchain: ours.toolchain.clone(),
+            host: host.clone(),
+        });
+        let asked = Asked::default();
+        if quiet {
+            asked.lock().unwrap().push("before");
+        }
+        let stage = noisy(&asked, &Asked::default(), canaries);
+        let desk = Desk::new(context, Arc::new(Mutex::new(stage)));
+        (host, asked, Timer::new(desk))
     };
-    let context = world.context(settings);
-    let desk = Desk::new(Arc::clone(&context), Arc::new(Mutex::new(stage)));
-    let working = start(Timer::new(desk));
+    let (host, asked, timer) = node(&settings, u32::MAX, false).await;
+    let waiting = start(timer);
+    soon(async {
+        while !host.standing.doubtful().contains(&("time", true)) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let (_, others, timer) = node(&settings, 1, true).await;
+    let working = start(timer);
     let verdicts = verdicts(&world, 3).await;
     assert!(verdicts.values().all(|v| v.kind() == "measured"));
+    let measured = |asked: &Asked| {
+        let asked = asked.lock().unwrap();
+        asked.iter().filter(|what| **what == "measure").count()
+    };
+    assert_eq!((measured(&asked), measured(&others)), (1, 2));
     working.end().await.unwrap();
-    assert_eq!(looks.lock().unwrap().first(), Some(&"before"));
-    assert_eq!(context.disturbed(), 3);
-    let asked = asked.lock().unwrap().clone();
-    (asked, context.host.cores.spent(QUARANTINE))
+    waiting.end().await.unwrap();
+    assert!(!host.standing.doubtful().contains(&("time", true)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

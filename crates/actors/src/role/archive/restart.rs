@@ -1,13 +1,13 @@
 //! How the archive goes on from what was saved, and how it begins where nothing was.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use flopsmith_archive::{Pending, Sqd};
 use flopsmith_protocol::{Candidate, CandidateRef, Outcome, Purpose, Rollout, subjects};
 use flopsmith_store::Checkpoints;
 
-use super::{Archive, Saved, Working};
+use super::{Archive, Saved, Tally, Working};
 use crate::course::Course;
 use crate::error::Error;
 use crate::office::Office;
@@ -21,7 +21,8 @@ impl Archive {
         let run = &self.context.run;
         let now = Instant::now();
         let last_news = self.news();
-        let mut work = match office.latest(&checkpoints, run).await? {
+        let found = office.latest(&checkpoints, run).await?;
+        let (saved, first) = match found {
             Some(checkpoint) => {
                 let bytes = checkpoint.file("archive.msgpack").await?;
                 let saved: Saved = rmp_serde::from_slice(&bytes).map_err(|e| Error::Saved {
@@ -29,38 +30,35 @@ impl Archive {
                     detail: e.to_string(),
                 })?;
                 let first = saved.course.current().map_or(u64::MAX, |c| c.0);
-                let before = saved.elapsed;
-                Working {
-                    saved,
-                    steps: Steps::starting_at(first),
-                    office,
-                    checkpoints,
-                    repeated: BTreeSet::new(),
-                    held: Vec::new(),
-                    started: now,
-                    before,
-                    step_started: now,
-                    last_news,
-                }
+                (saved, first)
             }
-            None => Working {
-                saved: Saved {
+            None => {
+                let saved = Saved {
                     sqd: self.new_sqd()?,
                     course: Course::new(self.job),
                     tasks: Vec::new(),
                     sequence: 0,
+                    heard: 0,
                     elapsed: 0.0,
-                },
-                steps: Steps::starting_at(0),
-                office,
-                checkpoints,
-                repeated: BTreeSet::new(),
-                held: Vec::new(),
-                started: now,
-                before: 0.0,
-                step_started: now,
-                last_news,
-            },
+                };
+                (saved, 0)
+            }
+        };
+        let before = saved.elapsed;
+        let mut work = Working {
+            saved,
+            steps: Steps::starting_at(first),
+            office,
+            checkpoints,
+            arrived: BTreeMap::new(),
+            repeated: BTreeMap::new(),
+            measured_again: BTreeMap::new(),
+            held: Vec::new(),
+            started: now,
+            before,
+            step_started: now,
+            last_news,
+            tally: Tally::default(),
         };
         if work.saved.tasks.is_empty() && !work.saved.course.finished() {
             self.next_step(&mut work, 0.0).await?;

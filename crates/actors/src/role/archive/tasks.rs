@@ -106,6 +106,7 @@ impl Archive {
                         .wrapping_add(u64::from(number)),
                     machine_class: self.context.host.machine_class.clone(),
                     min_policy: PolicyVersion(work.saved.course.trained()),
+                    heard: work.saved.heard,
                 }
             })
             .collect()

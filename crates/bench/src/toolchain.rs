@@ -89,7 +89,7 @@ impl Toolchain {
         let compiler = find(&name).ok_or_else(|| {
             failure(format!(
                 "the C compiler `{name}` was not found; install it (Debian, Ubuntu: `apt install {}`) or name another one",
-                if name.contains("clang") { "clang libomp-dev" } else { "gcc libc6-dev libgomp1" }
+                names::packages(&name)
             ))
         })?;
         let version = version(&compiler)?;
@@ -138,6 +138,20 @@ impl Toolchain {
     pub fn can_be_meant(compiler: &str) -> bool {
         let name = names::for_c(compiler);
         find(&name).is_some() || (!name.contains('/') && names::is_known(&name))
+    }
+
+    /// Is there a program of this name that answers, but not as a C compiler does?
+    pub fn is_no_compiler(compiler: &str) -> bool {
+        let Some(program) = find(&names::for_c(compiler)) else {
+            return false;
+        };
+        let question = ["-dM", "-E", "-x", "c", "/dev/null"].map(str::to_owned);
+        match ask(&program, &question) {
+            Ok(macros) => !macros.contains("#define __STDC__"),
+            // One that hangs or does not start has said nothing, and will be met again.
+            Err(Failure::Infrastructure { detail, .. }) => detail.contains("` failed: "),
+            Err(_) => false,
+        }
     }
 
     /// Why the compiler does not take the problem's flags, in its own words; none where it does, or where it is not there to

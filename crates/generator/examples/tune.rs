@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use flopsmith_generator::corpus::{self, CorpusConfig};
-use flopsmith_generator::schedule::{Search, Space};
+use flopsmith_generator::schedule::{Search, Share, Space};
 use flopsmith_protocol::{Technique, TechniqueSet};
 
 type Failure = Box<dyn std::error::Error>;
@@ -133,7 +133,7 @@ fn search(dir: &Path, seconds: u64, permitted: &str, seed: u64) -> Result<(), Fa
     let mut search = Search::new(Space::dgemm(), seed);
     let (mut best, mut trials) = (0.0, 0);
     while start.elapsed() < Duration::from_secs(seconds) {
-        for schedule in search.propose(8, permitted) {
+        for schedule in search.propose(8, permitted, Share::ALL) {
             let speed = gflops(dir, &schedule.render())?;
             search.report(&schedule, speed);
             trials += 1;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use flopsmith_generator::corpus::{self, CorpusConfig};
 use flopsmith_generator::schedule::{
-    Axis, Block, Body, Index, Order, Outer, Pack, Schedule, Search, Space,
+    Axis, Block, Body, Index, Order, Outer, Pack, Schedule, Search, Share, Space,
 };
 use flopsmith_protocol::{Technique, TechniqueSet};
 use flopsmith_test_support::sample::{SAMPLE, part_of_today};
@@ -314,7 +314,7 @@ fn a_search_within_few_permitted_techniques_repeats_itself_only_when_nothing_is_
     let mut search = Search::new(space, 5);
     let mut seen = BTreeSet::new();
     for _ in 0..10 {
-        for s in search.propose(2, permitted) {
+        for s in search.propose(2, permitted, Share::ALL) {
             search.report(
                 &s,
                 if s.unroll == 8 {
@@ -374,7 +374,7 @@ fn a_search_that_was_told_the_same_goes_on_alike() {
     let mut reports = Vec::new();
     for seed in 0..6 {
         first.reseed(seed);
-        for s in first.propose(8, permitted) {
+        for s in first.propose(8, permitted, Share::ALL) {
             first.report(&s, speed(&s));
             reports.push(s);
         }
@@ -386,8 +386,8 @@ fn a_search_that_was_told_the_same_goes_on_alike() {
     }
     first.reseed(6);
     second.reseed(6);
-    let next = second.propose(8, permitted);
-    assert_eq!(next, first.propose(8, permitted));
+    let next = second.propose(8, permitted, Share::ALL);
+    assert_eq!(next, first.propose(8, permitted, Share::ALL));
     assert!(next.iter().all(|s| !reports.contains(s)));
 }
 
@@ -424,7 +424,7 @@ fn the_search_climbs() {
     let mut search = Search::new(space, 3);
     let mut best = 0.0f64;
     for _ in 0..40 {
-        for s in search.propose(16, permitted) {
+        for s in search.propose(16, permitted, Share::ALL) {
             best = best.max(speed(&s));
             search.report(&s, Some(speed(&s)));
         }

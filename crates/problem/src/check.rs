@@ -40,6 +40,9 @@ impl fmt::Display for Finding {
 /// Shortest timed call worth timing alone, as bytes or operations: below this the clock's own noise shows.
 const LITTLE_WORK: f64 = 100_000.0;
 
+/// Largest array of a call, bytes.
+const LARGEST_BYTES: usize = 1 << 30;
+
 /// Looks at a definition.
 pub fn check(problem: &Problem) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -71,16 +74,39 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
                 "`{}` has no whole, positive number of elements at the timed size",
                 arg.name
             ))),
-            Some(n) if n.saturating_mul(element.size()) > 1 << 30 => findings.push(Finding::Error(
-                format!("`{}` is larger than 1 GiB", arg.name),
-            )),
-            Some(n) if *role == Role::Output && n < 16 => {
-                findings.push(Finding::Warning(format!(
-                    "`{}` has only {n} elements, and a guess may be right: put out more than that where the problem allows it",
+            Some(n) if n.saturating_mul(element.size()) > LARGEST_BYTES => {
+                findings.push(Finding::Error(format!(
+                    "`{}` is larger than 1 GiB at the timed size",
                     arg.name
                 )));
             }
+            Some(n) if *role == Role::Output && n < 16 => {
+                findings.push(Finding::Warning(format!(
+                    "`{}` has only {n} element{}, and a guess may be right: put out more than that where the problem allows it",
+                    arg.name,
+                    if n == 1 { "" } else { "s" }
+                )));
+            }
             Some(_) => {}
+        }
+    }
+    let mut largest = problem.timed.clone();
+    largest.extend(
+        problem
+            .verify
+            .hidden
+            .iter()
+            .map(|h| (h.param.clone(), h.max)),
+    );
+    for arg in &problem.entry.args {
+        if let ArgKind::Array { element, .. } = &arg.kind
+            && let Some(n) = problem.elements(arg, &largest)
+            && n.saturating_mul(element.size()) > LARGEST_BYTES
+        {
+            findings.push(Finding::Error(format!(
+                "`{}` is larger than 1 GiB at the largest hidden sizes: lower `max` in `verify.hidden`",
+                arg.name
+            )));
         }
     }
     let counts = problem.verify.hidden.iter().map(|h| h.count());

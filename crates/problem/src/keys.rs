@@ -99,7 +99,7 @@ fn find_key(text: &str, key: &str) -> usize {
 }
 
 /// The name nearest to `wrong`, when it is near enough to be meant.
-pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let near = names.map(|n| (distance(wrong, n), n)).min()?;
     (near.0 <= 1 + wrong.len() / 3).then_some(near.1)
 }

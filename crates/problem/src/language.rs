@@ -50,7 +50,20 @@ pub const CXX_HEADERS: &[&str] = &[
 /// Modules of Fortran that a candidate may use beside its own.
 pub const FORTRAN_MODULES: &[&str] = &["iso_c_binding", "iso_fortran_env", "omp_lib"];
 
+/// Words of C and C++ that name no function. Candidates may be in either.
+const RESERVED: &str = "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t \
+class compl concept const const_cast consteval constexpr constinit continue co_await co_return co_yield decltype default \
+delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable \
+namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires \
+restrict return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true \
+try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq main";
+
 impl Language {
+    /// Is this a word that C or C++ keeps for itself, so that no function can have it for its name?
+    pub fn is_reserved(word: &str) -> bool {
+        RESERVED.split_whitespace().any(|reserved| reserved == word)
+    }
+
     /// All of them.
     pub const ALL: [Language; 4] = [Self::C, Self::Cxx, Self::Fortran, Self::Fortran77];
 

@@ -33,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{Finding, check};
 pub use formula::Formula;
+pub use keys::nearest;
 pub use language::{CXX_HEADERS, FORTRAN_MODULES, Language};
 pub use load::Error;
 pub use sizes::HiddenSizes;

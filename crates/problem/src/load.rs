@@ -36,12 +36,10 @@ pub enum Error {
         mistakes: Vec<(usize, String)>,
     },
     /// A folder that holds no problem, or none at all.
-    #[error("{}", no_folder(path, *there))]
+    #[error("{}", no_folder(path))]
     NoFolder {
-        /// The folder that was named.
+        /// What was named.
         path: PathBuf,
-        /// Is there a folder at all?
-        there: bool,
     },
     /// A name that no folder of problems has.
     #[error("there is no problem `{name}`{}; looked in {}; `flopsmith problem list` shows all", near.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default(), places.join(", "))]
@@ -55,14 +53,41 @@ pub enum Error {
     },
 }
 
-fn no_folder(path: &Path, there: bool) -> String {
-    let path = path.display();
-    let lacks = if there {
-        format!("the folder {path} holds no problem.toml")
-    } else {
-        format!("there is no folder {path}")
-    };
-    format!("{lacks}: `flopsmith problem new {path}` begins a definition there")
+/// What lies at the path instead of a problem, and what may have been meant.
+fn no_folder(path: &Path) -> String {
+    let shown = path.display();
+    let holds = |folder: &Path| folder.join("problem.toml").is_file();
+    if path.is_file() {
+        let of = path.parent().filter(|folder| holds(folder));
+        let meant = of.map_or_else(
+            || "the folder with its problem.toml is named".into(),
+            |folder| format!("did you mean the problem {}?", folder.display()),
+        );
+        return format!("{shown} is a file and no problem: {meant}");
+    }
+    let beneath = || std::fs::read_dir(path).into_iter().flatten().flatten();
+    if !path.is_dir() {
+        return format!(
+            "there is no folder {shown}: `flopsmith problem new {shown}` begins a definition there"
+        );
+    }
+    let lacks = format!("the folder {shown} holds no problem.toml");
+    let mut problems: Vec<String> = beneath()
+        .filter(|entry| holds(&entry.path()))
+        .map(|entry| entry.path().display().to_string())
+        .collect();
+    problems.sort();
+    if let Some(first) = problems.first() {
+        return format!("{lacks}; folders in it do: name one of them, e.g. {first}");
+    }
+    if beneath().next().is_none() {
+        return format!("{lacks}: `flopsmith problem new {shown}` begins a definition there");
+    }
+    let new = path.join("my_kernel");
+    format!(
+        "{lacks}: write one, or let `flopsmith problem new {}` begin a definition",
+        new.display()
+    )
 }
 
 struct Mistakes<'a>(&'a Path, &'a [(usize, String)]);
@@ -203,7 +228,6 @@ impl Problem {
         if name.contains('/') {
             return Err(Error::NoFolder {
                 path: direct.to_owned(),
-                there: direct.is_dir(),
             });
         }
         let mut known = Vec::new();
@@ -224,10 +248,9 @@ impl Problem {
         }
         // A folder of that name was meant, if no problem is called nearly so.
         let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
-        if near.is_none() && direct.is_dir() {
+        if near.is_none() && direct.exists() {
             return Err(Error::NoFolder {
                 path: direct.to_owned(),
-                there: true,
             });
         }
         let places = roots.iter().map(|r| r.display().to_string()).collect();
@@ -273,7 +296,16 @@ pub(crate) fn parse(
 ) -> Result<Problem, Vec<(usize, String)>> {
     let syntax = |e: &toml::de::Error| {
         let line = e.span().map_or(0, |s| line_of(text, s.start));
-        vec![(line, e.message().trim().replace('\n', " "))]
+        let mut words = e.message().trim().replace('\n', " ");
+        // Of a value that is none of those it may be, the nearest one is told.
+        let mut names = words.split('`').skip(1).step_by(2);
+        if words.starts_with("unknown variant")
+            && let Some(wrong) = names.next()
+            && let Some(near) = keys::nearest(wrong, names)
+        {
+            words = format!("{words} (did you mean `{near}`?)");
+        }
+        vec![(line, words)]
     };
     let table: toml::Table = text.parse().map_err(|e| syntax(&e))?;
     let mut check = Check {
@@ -321,11 +353,13 @@ pub(crate) fn parse(
             Err(e) => check.wrong(name, e.to_string()),
         }
     }
-    let flags = [&raw.compile.cxx_flags, &raw.compile.fortran_flags];
-    let flags = flags.into_iter().flatten().flatten();
-    for flag in raw.compile.flags.iter().chain(flags) {
+    let others = [&raw.compile.cxx_flags, &raw.compile.fortran_flags];
+    let others = others.into_iter().flatten().flatten();
+    for flag in raw.compile.flags.iter().chain(others) {
         if !flag.get_ref().starts_with('-') {
             check.wrong(flag, format!("`{}` is no compiler flag", flag.get_ref()));
+        } else if let Err(refused) = crate::flags::parse(flag.get_ref()) {
+            check.wrong(flag, refused.to_string());
         }
     }
     for name in &raw.compile.forbid {

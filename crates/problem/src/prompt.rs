@@ -80,7 +80,7 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
             ""
         }
     );
-    let _ = writeln!(out, "{}\n", permitted_libraries(problem));
+    let _ = writeln!(out, "{}\n", permitted_libraries(problem, permitted));
     let pool = problem.techniques;
     let list = |set: TechniqueSet| {
         set.iter()
@@ -138,8 +138,15 @@ fn wanted(problem: &Problem) -> String {
     }
 }
 
-fn permitted_libraries(problem: &Problem) -> String {
-    let includes = problem.includes.join(", ");
+fn permitted_libraries(problem: &Problem, permitted: TechniqueSet) -> String {
+    let offered = |header: &&str| *header != "omp.h" || permitted.contains(Technique::Openmp);
+    let includes: Vec<&str> = problem
+        .includes
+        .iter()
+        .map(String::as_str)
+        .filter(offered)
+        .collect();
+    let includes = includes.join(", ");
     let forbidden: String = problem
         .forbidden
         .iter()

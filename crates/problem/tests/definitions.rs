@@ -370,6 +370,8 @@ fn each_language_has_its_flags() {
     let wrong =
         with(|text| text.replace("[compile]\n", "[compile]\ncxx_flags = [\"O1\"]\n")).unwrap_err();
     assert!(wrong.contains("`O1` is no compiler flag"), "{wrong}");
+    let wrong = with(|text| text.replace("\"uniform\"", "\"unifrom\"")).unwrap_err();
+    assert!(wrong.contains("did you mean `uniform`?"), "{wrong}");
 }
 
 #[test]
@@ -384,6 +386,21 @@ fn a_folder_that_was_named_is_not_looked_for_elsewhere() {
         let said = Problem::find(name, &[]).unwrap_err().to_string();
         assert!(said.starts_with(&says), "{said}");
         assert!(said.contains("`flopsmith problem new"), "{said}");
+    }
+    // What holds something is no place for another definition, and what is meant is often near.
+    std::fs::write(empty.path().join("notes.txt"), "mine").unwrap();
+    let baseline = shipped("dgemm/baseline.c").display().to_string();
+    let all = shipped("").display().to_string();
+    for (name, says) in [
+        (&there, format!("{there}/my_kernel`")),
+        (
+            &baseline,
+            format!("the problem {}?", shipped("dgemm").display()),
+        ),
+        (&all, format!("e.g. {}", shipped("batched_dgemm").display())),
+    ] {
+        let said = Problem::find(name, &[]).unwrap_err().to_string();
+        assert!(said.contains(&says), "{said} lacks {says}");
     }
     let roots = [shipped("")];
     let file = shipped("sgemm/problem.toml").display().to_string();

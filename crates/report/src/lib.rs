@@ -30,5 +30,5 @@ pub use model::{
     ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OpenBlas, Roofline,
     RunReport, StageChange, StepMetrics, Summary,
 };
-pub use page::html;
+pub use page::{html, is_report};
 pub use text::share;

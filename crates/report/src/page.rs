@@ -6,12 +6,28 @@ use crate::{curves, heat, machine, mix, roofline, source, tables, timeline};
 
 const STYLE: &str = include_str!("style.css");
 
+/// What tells a report from other pages.
+const MARK: &str = "<meta name=\"generator\" content=\"flopsmith report\"/>";
+
+/// What reports began with before they had that.
+const EARLIER: [&str; 2] = [
+    "<meta name=\"color-scheme\" content=\"light dark\"/>",
+    "content=\"default-src 'none'; style-src 'unsafe-inline'\"/>",
+];
+
+/// Does a file begin like a report? Its first kilobyte is enough.
+pub fn is_report(begin: &[u8]) -> bool {
+    let has = |mark: &str| begin.windows(mark.len()).any(|w| w == mark.as_bytes());
+    has(MARK) || EARLIER.iter().all(|mark| has(mark))
+}
+
 /// The whole report as one HTML file that refers to nothing outside itself.
 pub fn html(report: &RunReport) -> String {
     let top = scale_top(report);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
+         {MARK}\
          <meta name=\"color-scheme\" content=\"light dark\"/>\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\
          <title>{title}</title><style>{STYLE}</style></head><body><main><header><h1>{title}</h1><p class=\"sub\">{sub}</p></header>",

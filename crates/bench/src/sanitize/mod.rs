@@ -415,7 +415,7 @@ fn own(failure: Failure) -> Failure {
     match failure {
         Failure::Candidate { fault, detail } => Failure::infrastructure(
             InfrastructureCause::Baseline,
-            format!("the problem's own reference is refused ({fault}): {detail}"),
+            format!("the problem's own reference.c is refused ({fault}): {detail}"),
         ),
         other => other,
     }

@@ -246,6 +246,7 @@ mod tests {
 
     fn array(count: usize, output: bool) -> Array {
         Array {
+            name: "x".into(),
             element: Element::F64,
             output,
             dims: vec![count],

@@ -9,10 +9,13 @@ use flopsmith_protocol::InfrastructureCause;
 use super::arena::Placement;
 use crate::Failure;
 use crate::verify::oracle::Shape;
+use crate::verify::soundness::words;
 
 /// One array argument with certain parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
+    /// Its name in the problem's definition.
+    pub name: String,
     /// Type of its elements.
     pub element: Element,
     /// Written by the candidate.
@@ -135,6 +138,14 @@ pub struct Specification {
     slots: Vec<Slot>,
 }
 
+impl Specification {
+    /// An array in words, by its number among the arrays (from 0): as C counts them, and as the definition calls it.
+    pub fn argument(&self, array: usize) -> String {
+        let name = self.arrays.get(array).map_or("", |a| &a.name);
+        format!("array argument {} (`{name}`)", array + 1)
+    }
+}
+
 fn unsound(detail: String) -> Failure {
     // A definition that cannot be called is the yardstick's fault, not a candidate's.
     Failure::infrastructure(InfrastructureCause::Baseline, detail)
@@ -176,11 +187,15 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
                     .iter()
                     .map(|f| f.count(params))
                     .collect::<Option<Vec<usize>>>()
-                    .ok_or_else(|| unsound(format!("`{}` has no size", argument.name)))?;
+                    .ok_or_else(|| {
+                        let at = words(params);
+                        unsound(format!("`{}` has no size at {at}", argument.name))
+                    })?;
                 let content = fill(content, &dims, params)
                     .map_err(|e| unsound(format!("`{}`: {e}", argument.name)))?;
                 slots.push(Slot::Array(arrays.len()));
                 arrays.push(Array {
+                    name: argument.name.clone(),
                     element: match element {
                         flopsmith_problem::Element::F64 => Element::F64,
                         flopsmith_problem::Element::F32 => Element::F32,

@@ -87,11 +87,11 @@ impl Timer {
     pub(super) fn time_alone(&mut self) -> Result<Estimate, Failure> {
         let process = self
             .start(&self.baseline_object, &self.problem.entry.name, None)
-            .map_err(own_fault)?;
+            .map_err(own_fault(self.baseline_name()))?;
         self.measuring_own = true;
         let trial = self.try_out(process, &CANARY, None, 2, self.caches);
         self.measuring_own = false;
-        Ok(trial.map_err(own_fault)?.estimate)
+        Ok(trial.map_err(own_fault(self.baseline_name()))?.estimate)
     }
 }
 

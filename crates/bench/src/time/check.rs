@@ -108,8 +108,8 @@ impl<'a> Results<'a> {
             return Err(Failure::candidate(
                 CandidateFault::OutOfBounds,
                 format!(
-                    "a timed call wrote {distance} bytes outside array argument {}",
-                    array + 1
+                    "a timed call wrote {distance} bytes outside {}",
+                    self.specification.argument(array)
                 ),
             ));
         }
@@ -120,7 +120,7 @@ impl<'a> Results<'a> {
             if !mapping.with_slice(offset, bytes, |x: &mut [u8]| *x == *filled) {
                 return Err(Failure::candidate(
                     CandidateFault::InputModified,
-                    format!("a timed call changed array argument {}", n + 1),
+                    format!("a timed call changed {}", self.specification.argument(n)),
                 ));
             }
         }

@@ -131,13 +131,19 @@ impl Timer {
         let held = (MOST_BYTES / (COPIES * bytes.max(1))).clamp(1, HELD);
         let kinds =
             these.unwrap_or_else(|| kinds(&self.problem.verify.distributions, held, &mut rng));
-        let start = |object: &[u8], entry: &str| self.start(object, entry, None).map_err(own_fault);
+        let start = |object: &[u8], entry: &str, name: &'static str| {
+            self.start(object, entry, None).map_err(own_fault(name))
+        };
         let mut yardstick = Yardstick {
-            reference: start(&self.reference_object, &self.problem.entry.name)?,
+            reference: start(
+                &self.reference_object,
+                &self.problem.entry.name,
+                "reference.c",
+            )?,
             magnitude: self
                 .magnitude
                 .as_ref()
-                .map(|object| start(&object.bytes, &object.entry))
+                .map(|object| start(&object.bytes, &object.entry, "magnitude.c"))
                 .transpose()?,
         };
         // The arrays of these lie elsewhere, where there are bands around those of timed calls.
@@ -162,7 +168,7 @@ impl Timer {
                 )
             })
             .collect();
-        yardstick.exit().map_err(own_fault)?;
+        yardstick.exit().map_err(own_fault("reference.c"))?;
         cases
     }
 }

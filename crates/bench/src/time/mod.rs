@@ -402,6 +402,14 @@ impl Timer {
         Ok(process)
     }
 
+    /// The file that the baseline comes from.
+    fn baseline_name(&self) -> &'static str {
+        match self.problem.baseline_source {
+            Some(_) => "baseline.c",
+            None => "reference.c",
+        }
+    }
+
     /// Lets a program run beside the baseline.
     fn try_out(
         &mut self,
@@ -414,7 +422,7 @@ impl Timer {
         let (baseline, filler) = (self.baseline.take(), self.filler.take());
         let trusted = || {
             self.start(&self.baseline_object, &self.problem.entry.name, None)
-                .map_err(own_fault)
+                .map_err(own_fault(self.baseline_name()))
         };
         let (baseline, filler) = match (baseline, filler) {
             (Some(baseline), Some(filler)) => (baseline, filler),
@@ -493,12 +501,12 @@ impl Timer {
     }
 }
 
-/// What the problem's own programs do wrong is no candidate's fault.
-fn own_fault(failure: Failure) -> Failure {
-    match failure {
+/// What the problem's own programs do wrong is no candidate's fault. `program` says which of them.
+fn own_fault(program: &str) -> impl Fn(Failure) -> Failure + '_ {
+    move |failure| match failure {
         Failure::Candidate { fault, detail } => Failure::infrastructure(
             InfrastructureCause::Baseline,
-            format!("the problem's own program failed ({fault}): {detail}"),
+            format!("the problem's own {program} failed ({fault}): {detail}"),
         ),
         other => other,
     }

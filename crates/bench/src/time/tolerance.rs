@@ -193,13 +193,15 @@ impl Timer {
         let started = Instant::now();
         let mut process = self
             .start(&object.bytes, &object.entry, None)
-            .map_err(own_fault)?;
-        process.plan(&self.plan_to_fill()).map_err(own_fault)?;
+            .map_err(own_fault("magnitude.c"))?;
+        process
+            .plan(&self.plan_to_fill())
+            .map_err(own_fault("magnitude.c"))?;
         let mut known = Vec::with_capacity(most);
         while known.len() < least || (known.len() < most && started.elapsed() < time) {
             let seed = rand::rng().random();
-            process.prepare(seed).map_err(own_fault)?;
-            process.call(CALL_LIMIT).map_err(own_fault)?;
+            process.prepare(seed).map_err(own_fault("magnitude.c"))?;
+            process.call(CALL_LIMIT).map_err(own_fault("magnitude.c"))?;
             known.push(Known {
                 seed,
                 most: self.permitted(*c, operations)?,
@@ -207,7 +209,7 @@ impl Timer {
         }
         // The buffers are the candidate's as well: they keep none of these inputs.
         self.arena.restore(&self.placement);
-        process.exit().map_err(own_fault)?;
+        process.exit().map_err(own_fault("magnitude.c"))?;
         Ok(known)
     }
 
@@ -227,9 +229,9 @@ impl Timer {
                 Some(at) => Err(Failure::infrastructure(
                     InfrastructureCause::Baseline,
                     format!(
-                        "magnitude.c permits an error of {} in element {at} of array argument {} at the timed size, with {operations} operations",
+                        "magnitude.c permits an error of {} in element {at} of {} at the timed size, with {operations} operations",
                         most[at] / BOTH_SIDES,
-                        array + 1
+                        self.specification.argument(array)
                     ),
                 )),
             }

@@ -121,8 +121,10 @@ impl<'a> Twin<'a> {
         for (output, index, value) in found {
             let Some(value) = value else {
                 return Err(skipped(format!(
-                    "when a timed call returned, element {index} of array argument {} had not been written",
-                    self.tolerances.array(output) + 1
+                    "when a timed call returned, element {index} of {} had not been written",
+                    results
+                        .specification
+                        .argument(self.tolerances.array(output))
                 )));
             };
             places.push((output, index, value));
@@ -167,7 +169,7 @@ impl<'a> Twin<'a> {
             let expected = results.element(tolerances.array(output), index);
             let expected = expected.unwrap_or(f64::NAN);
             if !near(value, expected, tolerances.most(output, index, known)) {
-                return Err(self.differ(output, index, value, expected));
+                return Err(self.differ(results, output, index, value, expected));
             }
         }
         for (output, found) in pending.all.into_iter().flatten().enumerate() {
@@ -178,7 +180,7 @@ impl<'a> Twin<'a> {
                 .enumerate()
                 .position(|(at, (x, y))| !near(*x, *y, tolerances.most(output, at, known)));
             if let Some(at) = wrong {
-                return Err(self.differ(output, at, found[at], expected[at]));
+                return Err(self.differ(results, output, at, found[at], expected[at]));
             }
         }
         Ok(())
@@ -196,10 +198,19 @@ impl<'a> Twin<'a> {
         self.pending.extend(kept.into_iter().chain(rest));
     }
 
-    fn differ(&self, output: usize, index: usize, found: f64, expected: f64) -> Failure {
+    fn differ(
+        &self,
+        results: Results,
+        output: usize,
+        index: usize,
+        found: f64,
+        expected: f64,
+    ) -> Failure {
         skipped(format!(
-            "after a timed call element {index} of array argument {} held {found:e}, where the baseline computes {expected:e} from the same inputs",
-            self.tolerances.array(output) + 1
+            "after a timed call element {index} of {} held {found:e}, where the baseline computes {expected:e} from the same inputs",
+            results
+                .specification
+                .argument(self.tolerances.array(output))
         ))
     }
 }

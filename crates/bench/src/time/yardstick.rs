@@ -13,6 +13,9 @@ use crate::Failure;
 use crate::stats::Estimate;
 use crate::supervise::Placing;
 
+/// Who failed where the reference was timed: either may have.
+const BESIDE: &str = "reference.c, or the baseline.c that it was timed beside,";
+
 /// How well reference and baseline are compared when a timer starts.
 pub(super) const CHAIN: Limits = Limits {
     min: Duration::from_millis(150),
@@ -133,11 +136,15 @@ impl Timer {
     ) -> Result<Estimate, Failure> {
         let process = self
             .start(&self.reference_object, &self.problem.entry.name, None)
-            .map_err(own_fault)?;
+            .map_err(own_fault("reference.c"))?;
         self.measuring_own = true;
         let trial = self.try_out(process, limits, None, seed, caches);
         self.measuring_own = false;
-        Ok(trial.map_err(own_fault)?.estimate)
+        let trial = trial.map_err(|failure| match self.problem.baseline_source {
+            Some(_) => own_fault(BESIDE)(failure),
+            None => own_fault("reference.c")(failure),
+        })?;
+        Ok(trial.estimate)
     }
 
     fn chain_of(&self, estimate: &Estimate) -> Chain {

@@ -25,6 +25,27 @@ pub(super) fn is_known(name: &str) -> bool {
         })
 }
 
+/// The packages of Debian and Ubuntu that bring a compiler. One of a version has a package of that name.
+pub(super) fn packages(name: &str) -> String {
+    let family = if name.contains("clang") {
+        "clang"
+    } else {
+        "gcc"
+    };
+    let version = name
+        .strip_prefix(family)
+        .and_then(|rest| rest.strip_prefix('-'))
+        .filter(|v| !v.is_empty() && v.chars().all(|c| c.is_ascii_digit()));
+    let (own, dash) = (
+        version.unwrap_or_default(),
+        if version.is_some() { "-" } else { "" },
+    );
+    match family {
+        "clang" => format!("clang{dash}{own} libomp{dash}{own}-dev"),
+        _ => format!("gcc{dash}{own} libc6-dev libgomp1"),
+    }
+}
+
 /// Names under which the compiler of `language` may be found beside a C compiler, best first.
 pub(super) fn drivers(compiler: &str, language: Language) -> Vec<String> {
     let (folder, name) = split(compiler);

@@ -148,9 +148,9 @@ impl Case {
         for ((array, values), tolerances) in results.into_iter().zip(tolerances) {
             if let Some(at) = values.iter().position(|x| !x.is_finite()) {
                 return Err(weak(format!(
-                    "the problem's own reference leaves {} in element {at} of array argument {} ({})",
+                    "the problem's own reference.c leaves {} in element {at} of {} ({})",
                     values[at],
-                    array + 1,
+                    case.specification.argument(array),
                     case.name()
                 )));
             }
@@ -185,7 +185,7 @@ impl Case {
         match finding {
             None => Ok((results, time)),
             Some(other) => Err(weak(format!(
-                "the problem's own reference fails a case ({}): {}",
+                "the problem's own reference.c fails a case ({}): {}",
                 self.name(),
                 self.words(&other)
             ))),
@@ -227,7 +227,7 @@ impl Case {
         match oracle::compare(shape, found, &expected, &tolerances, exact) {
             Ok(_) => Ok(tolerances),
             Err(mismatch) => Err(weak(format!(
-                "the problem's own reference fails a case ({}): {}",
+                "the problem's own reference.c fails a case ({}): {}",
                 self.name(),
                 self.words(&Finding::Wrong(mismatch))
             ))),
@@ -254,9 +254,9 @@ impl Case {
             {
                 None => Ok(tolerances),
                 Some(at) => Err(weak(format!(
-                    "magnitude.c leaves {} in element {at} of array argument {}, with {operations} operations ({})",
+                    "magnitude.c leaves {} in element {at} of {}, with {operations} operations ({})",
                     sizes[at],
-                    n + 1,
+                    self.specification.argument(*n),
                     self.name()
                 ))),
             }
@@ -462,21 +462,21 @@ impl Case {
             }
             Finding::InputChanged { array, element } => {
                 format!(
-                    "array argument {} was changed at element {element}",
-                    array + 1
+                    "{} was changed at element {element}",
+                    self.specification.argument(*array)
                 )
             }
             Finding::BandBroken { array, distance } if *distance < 0 => {
                 format!(
-                    "memory was written {} bytes before array argument {}",
+                    "memory was written {} bytes before {}",
                     -distance,
-                    array + 1
+                    self.specification.argument(*array)
                 )
             }
             Finding::BandBroken { array, distance } => {
                 format!(
-                    "memory was written {distance} bytes behind the end of array argument {}",
-                    array + 1
+                    "memory was written {distance} bytes behind the end of {}",
+                    self.specification.argument(*array)
                 )
             }
         }
@@ -546,7 +546,7 @@ pub(super) fn reference_failed(failure: Failure) -> Failure {
     match failure {
         Failure::Candidate { fault, detail } => Failure::infrastructure(
             InfrastructureCause::Baseline,
-            format!("the problem's own reference failed ({fault}): {detail}"),
+            format!("the problem's own reference.c failed ({fault}): {detail}"),
         ),
         other => other,
     }

@@ -237,6 +237,7 @@ mod tests {
 
     fn array(element: Element, content: Content, count: usize) -> Array {
         Array {
+            name: "x".into(),
             element,
             output: false,
             dims: vec![count],

@@ -5,6 +5,7 @@
 //! cases come first and the first failure ends it. Which cases there are, and which of them a candidate meets, is decided
 //! in `pool`.
 
+mod baseline;
 pub(crate) mod cases;
 pub(crate) mod content;
 pub(crate) mod oracle;
@@ -442,7 +443,10 @@ pub(crate) fn compile_own(
         .map_err(|failure| match failure {
             Failure::Candidate { fault, detail } => Failure::infrastructure(
                 InfrastructureCause::Baseline,
-                format!("the problem's {what} is refused ({fault}): {detail}"),
+                format!(
+                    "the problem's {what} is refused ({fault}): {}",
+                    detail.replace("kernel.c:", &format!("{what}:"))
+                ),
             ),
             other => other,
         })

@@ -142,6 +142,8 @@ pub struct Mismatch {
     pub wrong: usize,
     /// Of how many.
     pub of: usize,
+    /// Has the array one row only, so that the column is simply the element's number?
+    pub flat: bool,
 }
 
 impl std::fmt::Display for Mismatch {
@@ -154,7 +156,12 @@ impl std::fmt::Display for Mismatch {
             share,
             wrong,
             of,
+            flat,
         } = self;
+        let place = match flat {
+            true => format!("element {column}"),
+            false => format!("row {row}, column {column}"),
+        };
         let value = if found.to_bits() == flopsmith_harness::inputs::POISON_F64 {
             "never written".to_owned()
         } else {
@@ -162,7 +169,7 @@ impl std::fmt::Display for Mismatch {
         };
         write!(
             f,
-            "{wrong} of {of} elements are wrong; worst is row {row}, column {column}: {value} instead of {expected:e}"
+            "{wrong} of {of} elements are wrong; worst is {place}: {value} instead of {expected:e}"
         )?;
         if share.is_finite() {
             write!(f, ", {share:.3e} times the permitted error")?;
@@ -234,6 +241,7 @@ pub fn compare(
                     share,
                     wrong,
                     of: expected_count,
+                    flat: expected_count == shape.n,
                 },
             });
         }

@@ -325,7 +325,7 @@ pub(super) fn array_names(problem: &Problem) -> Vec<&str> {
 }
 
 /// Parameters for people.
-fn words(params: &Params) -> String {
+pub(crate) fn words(params: &Params) -> String {
     let params: Vec<String> = params.iter().map(|(k, v)| format!("{k} = {v}")).collect();
     params.join(", ")
 }

@@ -310,6 +310,7 @@ mod tests {
     #[test]
     fn outputs_of_which_hardly_anything_moves_are_told() {
         let array = Array {
+            name: "x".into(),
             element: Element::F64,
             output: true,
             dims: vec![40],

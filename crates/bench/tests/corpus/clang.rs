@@ -8,7 +8,7 @@ use flopsmith_test_support::skipped;
 
 use crate::program::{Expected, Program, attacks, gains_nothing, honest};
 use crate::stages::Stages;
-use crate::{fixtures, words};
+use crate::{Log, fixtures, words};
 
 const CLANG: &str = "clang";
 
@@ -44,13 +44,14 @@ fn what_clang_builds_ends_as_it_says() {
         .iter()
         .filter(|program| has_openmp || !uses_openmp(&program.source));
     let (mut judged, mut wrong) = (0, Vec::new());
+    let mut log = Log::of("clang");
     for program in honest.chain(attacks) {
         if !is_for_clang(program) || !program.can_run(cores) {
             continue;
         }
         let ended = stages.judge(program);
         let text = words(&ended);
-        eprintln!("{}: {text}", program.name);
+        log.line(&format!("{}: {text}", program.name));
         judged += 1;
         // What one compiler refuses the other's audit may refuse; and a trick that rests on how gcc lays out code may be none
         // here: who is refused gains nothing, and neither does who is no faster than what the attack rests in.

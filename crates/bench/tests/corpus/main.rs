@@ -87,6 +87,9 @@ mod program;
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -104,6 +107,9 @@ use stages::{Ended, Stages};
 /// Attacks, and honest programs, that there are at least.
 const AT_LEAST: usize = 70;
 
+/// With this in the environment, only programs with it in their names are tried.
+const ONLY: &str = "FLOPSMITH_CORPUS";
+
 #[test]
 fn every_program_ends_as_it_says() {
     let _alone = fixtures::alone();
@@ -112,18 +118,23 @@ fn every_program_ends_as_it_says() {
     let cores = flopsmith_bench::pinning::allowed_cores().len();
     let (mut refused, mut harmless, mut measured, mut left_out) = (0, 0, 0, 0);
     let mut wrong = Vec::new();
+    let mut log = Log::of("programs");
+    let only = std::env::var(ONLY).unwrap_or_default();
     for program in attacks().iter().chain(&honest()) {
+        if !program.name.contains(&only) {
+            continue;
+        }
         if !program.can_run(cores) {
             left_out += 1;
             continue;
         }
         if let Some(why) = stages.lacks(program.language) {
-            eprintln!("{}: left out: {why}", program.name);
+            log.line(&format!("{}: left out: {why}", program.name));
             left_out += 1;
             continue;
         }
         let ended = stages.judge(program);
-        eprintln!("{}: {}", program.name, words(&ended));
+        log.line(&format!("{}: {}", program.name, words(&ended)));
         if !program.expected.holds(&ended) {
             let text = words(&ended);
             wrong.push(format!(
@@ -371,10 +382,11 @@ fn try_variants(first: usize, one_in: usize) -> usize {
     let all = variants_of(attacks(), &stages, mutate::variants);
     let (mut refused, mut unmeasured, mut unbuilt) = (0, 0, 0);
     let (mut harmless, mut passed) = (Vec::new(), Vec::new());
+    let mut log = Log::of("variants-of-attacks");
     for (program, how, acts) in all.iter().skip(first).step_by(one_in) {
         let ended = stages.judge(program);
         let text = format!("{}, {how}: {}", program.name, words(&ended));
-        eprintln!("{text}");
+        log.line(&text);
         match &ended.verdict {
             Verdict::Rejected { fault, .. } if program.not_built(*fault) => unbuilt += 1,
             Verdict::Rejected { .. } => refused += 1,
@@ -424,10 +436,11 @@ fn try_honest_variants(first: usize, one_in: usize) -> usize {
     let all = variants_of(honest(), &stages, mutate::honest::variants);
     let (mut measured, mut unmeasured) = (0, 0);
     let (mut refused, mut unbuilt) = (Vec::new(), Vec::new());
+    let mut log = Log::of("variants-of-honest-programs");
     for (program, how, _) in all.iter().skip(first).step_by(one_in) {
         let ended = stages.judge(program);
         let text = format!("{}, {how}: {}", program.name, words(&ended));
-        eprintln!("{text}");
+        log.line(&text);
         match &ended.verdict {
             Verdict::Measured { .. } => measured += 1,
             Verdict::Rejected { fault, .. } if program.not_built(*fault) => unbuilt.push(text),
@@ -454,6 +467,23 @@ fn try_honest_variants(first: usize, one_in: usize) -> usize {
         unbuilt.len()
     );
     measured + refused.len()
+}
+
+/// What became of each program, in a file that can be followed: hundreds of lines on standard error would hide the one that
+/// tells what is wrong.
+struct Log(File);
+
+impl Log {
+    fn of(what: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("corpus-{what}.log"));
+        let file = File::create(&path).unwrap();
+        eprintln!("how each ends: {}", path.display());
+        Log(file)
+    }
+
+    fn line(&mut self, text: &str) {
+        writeln!(self.0, "{text}").unwrap();
+    }
 }
 
 /// How a program ended, for people.

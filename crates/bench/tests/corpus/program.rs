@@ -179,7 +179,7 @@ impl Program {
     /// Is it an attack that looks faster than what it rests in?
     pub fn seems_to_gain(&self, ended: &Ended) -> bool {
         matches!(self.expected, Expected::Refused { .. })
-            && matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.ratio >= SUSPECT * ended.honest_ratio)
+            && matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.ratio >= SUSPECT * ended.plain.ratio)
     }
 }
 
@@ -193,7 +193,8 @@ pub fn gains_nothing(ended: &Ended) -> bool {
         Some(_) => measurement.interval.low,
         None => measurement.ratio,
     };
-    at_least < GAIN * ended.honest_ratio
+    let gflops_at_least = measurement.gflops * (at_least / measurement.ratio);
+    at_least < GAIN * ended.plain.ratio || gflops_at_least < GAIN * ended.plain.gflops
 }
 
 impl fmt::Display for Expected {

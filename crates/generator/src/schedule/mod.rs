@@ -9,7 +9,7 @@ use flopsmith_protocol::{Technique, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
 pub use index::Index;
-pub use search::Search;
+pub use search::{Search, Share};
 pub use space::Space;
 
 /// One program of the space. Every field is a local edit of the text; see [`Schedule::render`].

@@ -1,6 +1,7 @@
 //! An evolutionary search over the space: the autotuner.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 
 use flopsmith_protocol::TechniqueSet;
 use rand::{Rng, SeedableRng};
@@ -23,12 +24,55 @@ const CROSSED: f64 = 0.3;
 /// The chance to pass over a parent for the next slower one: half of all children come from the first two or three.
 const PASS: f64 = 0.75;
 
-/// Proposes programs and learns from their speed. Pure: the same seed and the same reports give the same proposals.
+/// A program that was tried before, or is another one's to try, is drawn anew so often, times the number of shares.
+const TRIES: u32 = 40;
+
+/// Which part of the space is somebody's. Several that propose at the same time, and do not know what the others propose, each
+/// keep to a share of their own: so none of them tries what another one does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Counts from 0.
+    pub number: u32,
+    /// How many shares there are.
+    pub of: u32,
+}
+
+impl Share {
+    /// The only share.
+    pub const ALL: Self = Self { number: 0, of: 1 };
+
+    fn has(self, schedule: &Schedule) -> bool {
+        if self.of < 2 {
+            return true;
+        }
+        let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+        schedule.hash(&mut hasher);
+        // The low bits of such a sum mix badly.
+        (hasher.finish() >> 32) % u64::from(self.of) == u64::from(self.number % self.of)
+    }
+}
+
+/// FNV-1a: shares are the same on every machine and in every build, which the standard library's hashes need not be.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// Proposes programs and learns from their speed. Pure: the same seed and the same reports give the same proposals, whatever was
+/// proposed in between.
 #[derive(Debug, Clone)]
 pub struct Search {
     space: Space,
     rng: ChaCha8Rng,
-    proposed: BTreeSet<Schedule>,
     speeds: BTreeMap<Schedule, f64>,
 }
 
@@ -38,7 +82,6 @@ impl Search {
         Self {
             space,
             rng: ChaCha8Rng::seed_from_u64(seed),
-            proposed: BTreeSet::new(),
             speeds: BTreeMap::new(),
         }
     }
@@ -54,8 +97,14 @@ impl Search {
         self.rng = ChaCha8Rng::seed_from_u64(seed);
     }
 
-    /// `count` programs to try within `permitted`: new ones as long as there are any.
-    pub fn propose(&mut self, count: usize, permitted: TechniqueSet) -> Vec<Schedule> {
+    /// `count` programs to try within `permitted`: different ones, of which nothing was reported, as long as there are any. Of the own
+    /// share as long as there are any in it.
+    pub fn propose(
+        &mut self,
+        count: usize,
+        permitted: TechniqueSet,
+        share: Share,
+    ) -> Vec<Schedule> {
         let mut best: Vec<(f64, Schedule)> = self
             .speeds
             .iter()
@@ -64,16 +113,24 @@ impl Search {
             .collect();
         best.sort_by(|a, b| b.0.total_cmp(&a.0));
         best.truncate(PARENTS);
+        let mut proposed = BTreeSet::new();
         (0..count)
             .map(|_| {
                 let mut schedule = self.draw(&best, permitted);
-                for _ in 0..40 {
-                    if !self.proposed.contains(&schedule) {
+                let mut elsewhere = None;
+                for _ in 0..TRIES * share.of.max(1) {
+                    let tried = self.speeds.contains_key(&schedule) || proposed.contains(&schedule);
+                    if !tried && share.has(&schedule) {
+                        elsewhere = None;
                         break;
+                    }
+                    if !tried && elsewhere.is_none() {
+                        elsewhere = Some(schedule);
                     }
                     schedule = self.draw(&best, permitted);
                 }
-                self.proposed.insert(schedule);
+                let schedule = elsewhere.unwrap_or(schedule);
+                proposed.insert(schedule);
                 schedule
             })
             .collect()
@@ -105,7 +162,6 @@ impl Search {
 
     /// How a program did; none when it was refused. It need not have been proposed here, and is not proposed any more.
     pub fn report(&mut self, schedule: &Schedule, gflops: Option<f64>) {
-        self.proposed.insert(*schedule);
         let speed = gflops.filter(|g| g.is_finite()).unwrap_or(0.0);
         let known = self.speeds.entry(*schedule).or_insert(speed);
         *known = known.max(speed);

@@ -18,7 +18,7 @@ use flopsmith_test_support::sample::{SAMPLE, part_of_today};
 
 use crate::program::{Expected, Program, honest};
 use crate::stages::Stages;
-use crate::{fixtures, words};
+use crate::{Log, fixtures, words};
 use form::Form;
 use kinds::{CHEATS, Cheat};
 use sizes::SIZES;
@@ -154,6 +154,7 @@ fn try_cheats(first: usize, one_in: usize) -> usize {
     let mut stages = Stages::default();
     let (mut refused, mut measured) = (0, 0);
     let mut wrong = Vec::new();
+    let mut log = Log::of("cheats");
     for (number, problem) in shipped().iter().enumerate() {
         let first = (first + number) % one_in;
         for program in programs(problem, &CHEATS)
@@ -163,7 +164,7 @@ fn try_cheats(first: usize, one_in: usize) -> usize {
         {
             let ended = stages.judge(program);
             let text = format!("{}: {}", program.name, words(&ended));
-            eprintln!("{text}");
+            log.line(&text);
             if !program.expected.holds(&ended) {
                 wrong.push(format!("{text}, expected {}", program.expected));
             } else if matches!(ended.verdict, Verdict::Measured { .. }) {

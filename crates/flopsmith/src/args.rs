@@ -13,12 +13,16 @@ mod cluster;
 mod dead;
 mod join;
 mod parse;
+mod store;
+mod top;
 mod worker;
 
 pub use bench::{Bench, BenchFormat, BenchPurpose, ThreadCount};
 pub use cluster::{Cluster, Holder};
 pub use dead::{Dead, Where};
 pub use join::Join;
+pub use store::{Collect, Store};
+pub use top::Top;
 pub use worker::Worker;
 
 /// Code models learn to write fast code, with the stopwatch as the teacher.
@@ -74,7 +78,13 @@ pub enum Command {
     /// Set up what the nodes of a cluster share, and look at it
     #[command(subcommand, after_help = cluster::EXAMPLES)]
     Cluster(Cluster),
-    /// List runs
+    /// Tidy up an artifact store
+    #[command(subcommand, after_help = store::EXAMPLES)]
+    Store(Store),
+    /// Show what a cluster does: queues, nodes, runs, dead letters
+    #[command(after_help = top::EXAMPLES)]
+    Top(Top),
+    /// List runs, or follow one
     Runs(Runs),
     /// Write a run's report as one HTML file
     Report(Report),
@@ -139,6 +149,7 @@ pub struct Waiting {
         long,
         value_name = "TIME",
         default_value = "30s",
+        allow_negative_numbers = true,
         env = "FLOPSMITH_WAIT"
     )]
     pub wait: String,
@@ -165,7 +176,7 @@ pub struct Train {
     #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
     /// Seed of the run; overrides the configuration. Not with --resume.
-    #[arg(long, env = "FLOPSMITH_SEED", value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
+    #[arg(long, env = "FLOPSMITH_SEED", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
     pub seed: Option<u64>,
     /// Override one setting, e.g. --set sqd.enabled=false; may be repeated. Not with --resume.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -191,14 +202,15 @@ pub struct Search {
     #[arg(long)]
     pub problem: String,
     /// Time for the search, e.g. 10m, 1h30m, 90s (a bare number is seconds); 5m when left out. With --resume it is the
-    /// search's new budget.
+    /// search's new budget. Measuring the machine before it and the fastest programs once more after it comes on top: a minute
+    /// or two, and longer where it waits for a quiet machine (--wait).
     #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
     /// Stop after this many programs; 0 is no limit. Not with --resume.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub evaluations: u64,
     /// Seed of the search; 1 when left out. Not with --resume.
-    #[arg(long, env = "FLOPSMITH_SEED", value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
+    #[arg(long, env = "FLOPSMITH_SEED", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
     pub seed: Option<u64>,
     /// Write the fastest verified source here instead of to stdout.
     #[arg(long, short)]
@@ -225,13 +237,32 @@ pub struct Search {
 
 /// `flopsmith runs`.
 #[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Runs {
+    /// Anything but a list.
+    #[command(subcommand)]
+    pub action: Option<RunsAction>,
     /// How the list is printed.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
     /// Where runs lie.
     #[command(flatten)]
     pub place: Place,
+}
+
+/// `flopsmith runs …`.
+#[derive(Debug, Subcommand)]
+pub enum RunsAction {
+    /// Follow a run from another terminal: a line for each step, until it ends
+    ///
+    /// Exit codes: 0 it ended, 3 nobody here goes on with it (`--resume` does; a cluster may), 130 interrupted.
+    Watch {
+        /// The run, by name or folder; the newest when left out.
+        run: Option<String>,
+        /// Where runs lie.
+        #[command(flatten)]
+        place: Place,
+    },
 }
 
 /// `flopsmith report`.
@@ -279,7 +310,7 @@ pub enum Problem {
     /// Is this definition sound: reference deterministic, inputs matter, outputs vary?
     ///
     /// Reads it, compiles the reference, holds it against itself on random inputs, and verifies and times
-    /// it as a candidate. Exit codes: 0 it is sound, with or without weaknesses (which are marked `weak`); 1 it is not.
+    /// it as a candidate. Exit codes: 0 it is sound, with or without weaknesses (which are marked `weak`); 1 it is not; 2 it cannot be read as a definition.
     Check {
         /// The problem, by name or folder.
         problem: String,
@@ -297,7 +328,7 @@ pub enum Problem {
     ///
     /// Its last name becomes the problem's and its function's, e.g. `flopsmith problem new problems/my_kernel`.
     New {
-        /// The folder; it must not exist.
+        /// The folder; it must not exist, or be empty.
         folder: PathBuf,
     },
     /// List the problems that are found
@@ -331,10 +362,10 @@ pub enum Dataset {
         #[arg(long, default_value = "dgemm")]
         problem: String,
         /// How many examples.
-        #[arg(long, default_value_t = 20_000)]
+        #[arg(long, default_value_t = 20_000, allow_negative_numbers = true)]
         examples: usize,
         /// Seed.
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
         seed: u64,
     },
 }
@@ -385,22 +416,22 @@ pub enum Model {
         #[arg(long)]
         full: bool,
         /// How many samples.
-        #[arg(long, short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(long, short, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
         number: u32,
         /// Softmax temperature.
-        #[arg(long, default_value_t = 1.0)]
+        #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
         temperature: f32,
         /// Nucleus share.
-        #[arg(long, default_value_t = 1.0)]
+        #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
         top_p: f32,
         /// Most likely tokens to keep; 0 keeps all.
-        #[arg(long, default_value_t = 0)]
+        #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
         top_k: u32,
         /// New tokens at most.
-        #[arg(long, default_value_t = 512)]
+        #[arg(long, default_value_t = 512, allow_negative_numbers = true)]
         max_tokens: u32,
         /// Seed.
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
         seed: u64,
     },
 }
@@ -440,6 +471,8 @@ impl Args {
             Command::Search(a) => Some(a.format),
             Command::Bench(a) => return a.format == BenchFormat::Json,
             Command::Runs(a) => Some(a.format),
+            Command::Top(a) => Some(a.format),
+            Command::Store(Store::Gc(a)) => Some(a.format),
             Command::Dead(a) => a.format(),
             Command::Cluster(Cluster::Check { format, .. }) => Some(*format),
             Command::Doctor(a) => Some(a.format),

@@ -304,14 +304,34 @@ fn check_learner(_: &Settings) -> Result<()> {
 /// A TOML error with its line, the line's text, and the nearest known key where one was misspelt.
 fn explain(error: &toml::de::Error, text: &str, name: &str) -> String {
     let message = error.message().trim();
+    let plain = in_plain_words(message);
     let mut words = match error.span() {
-        Some(span) => with_line(message, span.start, text, name),
-        None => format!("{name}: {message}"),
+        Some(span) => {
+            let mut words = with_line(&plain, span.start, text, name);
+            // Times are the numbers that people write with a unit.
+            let line = words.lines().last().unwrap_or_default();
+            let key = line.split('=').next().unwrap_or_default().trim();
+            if key.ends_with("_seconds") && message.contains("invalid type: string") {
+                words.push_str("\n  write seconds without quotes, e.g. 600");
+            }
+            words
+        }
+        None => format!("{name}: {plain}"),
     };
     if let Some(near) = suggestion(message) {
         words.push_str(&format!("\n  did you mean `{near}`?"));
     }
     words
+}
+
+/// A message with its type as people call it.
+fn in_plain_words(message: &str) -> String {
+    match message.rsplit_once(", expected ") {
+        Some((found, expected)) if message.starts_with("invalid ") => {
+            format!("{found}, expected {}", kind(expected))
+        }
+        _ => message.to_owned(),
+    }
 }
 
 /// A message with the line of the file that it is about, which has this place.

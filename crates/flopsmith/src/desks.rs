@@ -43,10 +43,10 @@ pub fn compiler(context: &Arc<Context>, evaluator: &Evaluator) -> compiler::Desk
 }
 
 /// What programs of a run are timed with, certified ones at several places.
-pub fn timer(
+pub fn timer<S: timer::Stage>(
     context: &Arc<Context>,
     evaluator: &Evaluator,
-    timer: Arc<Mutex<Timer>>,
+    timer: Arc<Mutex<S>>,
     verifiers: &VerifierParts,
 ) -> Result<timer::Desk, Failure> {
     let places = Places::new(Arc::clone(&evaluator.compiler), verifiers.make()?);

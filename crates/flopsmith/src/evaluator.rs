@@ -62,6 +62,18 @@ impl Evaluator {
         .context("untrusted programs cannot be run safely here")?;
         let sandbox = Arc::new(sandbox);
         can_be_meant(compiler)?;
+        let mistakes: Vec<String> = flopsmith_problem::check(&problem)
+            .iter()
+            .filter(|finding| finding.is_error())
+            .map(ToString::to_string)
+            .collect();
+        if !mistakes.is_empty() {
+            return Err(usage(format!(
+                "the definition of {} is not sound: {}; `flopsmith problem check` says more",
+                problem.id,
+                mistakes.join("; ")
+            )));
+        }
         let toolchain = Toolchain::detect(Some(compiler), &problem)?;
         let stage = Arc::new(Compiler::new(Arc::clone(&sandbox), toolchain.clone()));
         Ok(Self {
@@ -322,12 +334,23 @@ impl Prepared {
     }
 }
 
+/// Is a program called what C compilers are called?
+fn is_called_one(compiler: &str) -> bool {
+    let name = compiler.rsplit('/').next().unwrap_or_default();
+    let known = ["gcc", "g++", "clang", "clang++", "cc", "c++"];
+    name.split('-').any(|part| known.contains(&part))
+}
+
 /// Refuses a compiler that nothing can be done about but to name another one.
 pub fn can_be_meant(compiler: &str) -> Result<()> {
-    if Toolchain::can_be_meant(compiler) {
+    let found = Toolchain::can_be_meant(compiler);
+    // One that is called a compiler and does not answer like one is broken, which is this machine's matter.
+    if found && (is_called_one(compiler) || !Toolchain::is_no_compiler(compiler)) {
         return Ok(());
     }
-    let lacking = if compiler.contains('/') {
+    let lacking = if found {
+        format!("`{compiler}` does not answer as a C compiler does")
+    } else if compiler.contains('/') {
         format!("there is no compiler at `{compiler}`")
     } else {
         format!("`{compiler}` was not found, and is no name of gcc or clang")

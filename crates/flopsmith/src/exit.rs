@@ -1,6 +1,8 @@
 //! Exit codes with a meaning, and errors that are printed once.
 
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// It worked.
 pub const OK: u8 = 0;
@@ -53,23 +55,45 @@ pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     }
     if json {
         let object = serde_json::json!({ "error": text, "exit_code": code });
-        write(std::io::stdout(), &object.to_string());
+        data(&object.to_string());
     }
-    write(std::io::stderr(), &format!("error: {text}"));
+    say(&format!("error: {text}"));
     ExitCode::from(code)
 }
 
-/// Writes a line; a reader that has gone away is no error.
-pub fn write(mut to: impl std::io::Write, line: &str) {
+/// What first kept data from being written.
+static UNWRITTEN: OnceLock<String> = OnceLock::new();
+
+/// The exit code of a command that came to its end: [`INFRASTRUCTURE`] where its data could not be written.
+pub fn ended(code: ExitCode) -> ExitCode {
+    match UNWRITTEN.get() {
+        Some(why) => {
+            say(&format!(
+                "error: cannot write to stdout: {why}\n  what was printed is not complete"
+            ));
+            ExitCode::from(INFRASTRUCTURE)
+        }
+        None => code,
+    }
+}
+
+/// Writes a line for people; there is nobody to tell where that fails.
+pub fn write(mut to: impl io::Write, line: &str) {
     let _ = writeln!(to, "{line}");
 }
 
-/// A line of data for stdout.
+/// A line of data for stdout. A reader that has gone away is no error; what else goes wrong is told by [`ended`].
 pub fn data(line: &str) {
-    write(std::io::stdout(), line);
+    let mut stdout = io::stdout().lock();
+    let written = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        UNWRITTEN.get_or_init(|| error.to_string());
+    }
 }
 
 /// A line for people, on stderr.
 pub fn say(line: &str) {
-    write(std::io::stderr(), line);
+    write(io::stderr(), line);
 }

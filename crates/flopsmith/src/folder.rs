@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::course::Job;
@@ -29,6 +30,10 @@ pub struct Folder {
     /// Held while a process works on the run.
     _lock: File,
 }
+
+/// How long a lock is tried that somebody may have for a moment only.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 10;
 
 impl Folder {
     /// Makes the folder of a new run.
@@ -75,6 +80,12 @@ impl Folder {
         )))
     }
 
+    /// Does a process work on the run in this folder?
+    pub fn is_at_work(path: &Path) -> bool {
+        // Opened for reading only: who looks on changes nothing.
+        File::open(path.join("lock")).is_ok_and(|lock| lock.try_lock_shared().is_err())
+    }
+
     /// Opens the folder of a run and locks it.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path
@@ -84,7 +95,16 @@ impl Folder {
         let id = RunId::new(name).map_err(|e| usage(e.to_string()))?;
         let lock_path = path.join("lock");
         let lock = File::create(&lock_path).map_err(|e| unwritable(&lock_path, e))?;
-        lock.try_lock().map_err(|_| {
+        // Whoever looks whether somebody is at work has it for a moment.
+        let mut locked = lock.try_lock();
+        for _ in 0..LOOKS {
+            if locked.is_ok() {
+                break;
+            }
+            std::thread::sleep(LOOK);
+            locked = lock.try_lock();
+        }
+        locked.map_err(|_| {
             usage(format!(
                 "another process works on {}: wait for it or stop it",
                 path.display()

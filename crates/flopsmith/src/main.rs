@@ -35,11 +35,15 @@ mod view;
 mod worker;
 mod yardstick;
 
+/// Messages come and go by the thousand, and with them what is made of them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = args::Args::read();
     let json = args.wants_json();
     match command::execute(args) {
-        Ok(code) => code,
+        Ok(code) => exit::ended(code),
         Err(error) => exit::report(&error, json),
     }
 }

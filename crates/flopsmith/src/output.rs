@@ -1,7 +1,7 @@
 //! Files and folders the user asked for: tried before the work that fills them.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -41,6 +41,21 @@ impl Output {
         })
     }
 
+    /// The same for a file that takes the place of nothing but an earlier one of its kind: a slip of the pen shall not cost a
+    /// program. `kind` says what the file is for people, `is_own` tells one by its beginning.
+    pub fn claim_of_kind(path: &Path, kind: &str, is_own: impl Fn(&[u8]) -> bool) -> Result<Self> {
+        let taken = path
+            .metadata()
+            .is_ok_and(|m| m.is_file() && m.len() > 0 && !begins(path).is_ok_and(|b| is_own(&b)));
+        if taken {
+            return Err(usage(format!(
+                "{} is there already and is no {kind}: it stays as it is; name another file, or remove it",
+                path.display()
+            )));
+        }
+        Self::claim(path)
+    }
+
     /// Replaces what stands in the file.
     pub fn write(mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         std::fs::write(&self.path, bytes)
@@ -53,6 +68,13 @@ impl Output {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// The first kilobyte of a file.
+fn begins(path: &Path) -> io::Result<Vec<u8>> {
+    let mut begin = Vec::new();
+    File::open(path)?.take(1024).read_to_end(&mut begin)?;
+    Ok(begin)
 }
 
 /// The error of a path the user named: wrong usage, unless it is only room that is missing there.
@@ -102,6 +124,23 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
         Output::claim(&path).unwrap().write("next").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "next");
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_never_written_over() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a.json");
+        let claim = || Output::claim_of_kind(&path, "record", |begin| begin.starts_with(b"record"));
+        std::fs::write(&path, "int main;").unwrap();
+        let error = claim().err().unwrap();
+        assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "int main;");
+        for before in ["", "record 1"] {
+            std::fs::write(&path, before).unwrap();
+            claim().unwrap().write("record 2").unwrap();
+        }
+        std::fs::remove_file(&path).unwrap();
+        claim().unwrap();
     }
 
     #[test]

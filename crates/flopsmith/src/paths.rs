@@ -49,7 +49,10 @@ fn named_root(value: Option<OsString>) -> Result<Option<PathBuf>> {
 
 /// A problem by name or by folder.
 pub fn problem(name: &str) -> Result<Problem> {
-    Problem::find(name, &problem_roots()?).map_err(|e| usage(e.to_string()))
+    Problem::find(name, &problem_roots()?).map_err(|e| {
+        let because = std::error::Error::source(&e).map(|why| format!(": {why}"));
+        usage(format!("{e}{}", because.unwrap_or_default()))
+    })
 }
 
 /// A problem whose programs are built with other flags than its own; with its own where none are given.
@@ -66,7 +69,14 @@ pub fn problem_under(name: &str, flags: &str) -> Result<Problem> {
 pub fn harness() -> Result<PathBuf> {
     let name = "flopsmith-harness";
     if let Some(named) = std::env::var_os("FLOPSMITH_HARNESS") {
-        return Ok(named.into());
+        let named = PathBuf::from(named);
+        if !named.is_file() {
+            return Err(usage(format!(
+                "FLOPSMITH_HARNESS names {}, and there is no such file: correct it, or leave it out",
+                named.display()
+            )));
+        }
+        return Ok(named);
     }
     let exe = std::env::current_exe()?;
     // Tests run from target/<profile>/deps.

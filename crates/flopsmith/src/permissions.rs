@@ -24,9 +24,7 @@ pub fn of(roles: &[Holder], class: &MachineClass, key: &Key) -> Permissions {
     let mut publish = BTreeSet::new();
     let mut subscribe = BTreeSet::from([format!("{}.>", key.inbox())]);
     for role in roles {
-        if *role == Holder::Admin {
-            subscribe.insert(">".to_owned());
-        }
+        subscribe.extend(may_hear(*role, class));
         publish.extend(may_say(*role, class));
     }
     Permissions {
@@ -34,6 +32,24 @@ pub fn of(roles: &[Holder], class: &MachineClass, key: &Key) -> Permissions {
         publish,
         subscribe,
     }
+}
+
+/// Beside answers to its own requests.
+fn may_hear(role: Holder, class: &MachineClass) -> Vec<String> {
+    let room = |queue: Queue| vec![room(&queue)];
+    match role {
+        Holder::Compiler => room(Queue::compile(class)),
+        Holder::Verifier => room(Queue::verify(class)),
+        Holder::Timer => room(Queue::time(class)),
+        Holder::Generator | Holder::Client => words(&[subjects::ROOM]),
+        Holder::Archive | Holder::Learner => Vec::new(),
+        Holder::Admin => words(&[">"]),
+    }
+}
+
+/// Where a queue's workers leave room for each other.
+fn room(queue: &Queue) -> String {
+    subjects::room(&flopsmith_bus::durable(&queue.all()))
 }
 
 /// The bucket that says who has the roles of which a run has one, and what they go on from.
@@ -69,6 +85,10 @@ fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
                 subjects::OUTCOMES,
                 "$KV.fs_offices.>",
                 "$KV.fs_results.>",
+                // It tells how full the queues are.
+                "$JS.API.CONSUMER.LIST.WORK",
+                "$JS.API.STREAM.MSG.GET.WORK",
+                "$JS.API.DIRECT.GET.WORK.>",
             ]));
             may
         }
@@ -84,6 +104,7 @@ fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
                 subjects::ROLLOUTS,
                 "fs.v1.work.compile.*.*",
                 subjects::DEAD,
+                subjects::ROOM,
             ]));
             may
         }
@@ -103,6 +124,7 @@ fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
             "$KV.>",
             "$JS.API.INFO",
             "$JS.API.STREAM.INFO.>",
+            "$JS.API.STREAM.NAMES",
             "$JS.API.STREAM.MSG.GET.>",
             "$JS.API.STREAM.PURGE.>",
             "$JS.API.DIRECT.GET.>",
@@ -142,6 +164,7 @@ fn evaluates(queue: &Queue, more: &[&str]) -> Vec<String> {
         format!("$JS.API.CONSUMER.MSG.NEXT.WORK.{durable}"),
         format!("$JS.ACK.WORK.{durable}.>"),
         format!("$JS.ACK.*.*.WORK.{durable}.>"),
+        room(queue),
     ]);
     may.extend(words(&[
         subjects::OUTCOMES,
@@ -215,7 +238,9 @@ mod tests {
                 "{word}"
             );
         }
-        assert_eq!(timer.subscribe.len(), 1);
+        let inbox = format!("{}.>", key.inbox());
+        let heard = [inbox.as_str(), "fs.v1.room.fs-v1-work-time-zen5"];
+        assert!(timer.subscribe.iter().all(|s| heard.contains(&s.as_str())));
         let text = timer.to_string();
         assert!(
             text.starts_with(&format!("{{ nkey: {}", key.public())),

@@ -38,6 +38,11 @@ pub fn json(
     Ok(serde_json::to_vec_pretty(&record)?)
 }
 
+/// Does a file begin like a record?
+pub fn is_record(begin: &[u8]) -> bool {
+    begin.starts_with(b"{\n  \"source\": ")
+}
+
 /// Writes a record into the folder of a run; gives the file's name in it.
 pub fn keep(run: &Path, name: &str, record: &[u8]) -> Result<String> {
     let file = format!("{FOLDER}/{name}.json");

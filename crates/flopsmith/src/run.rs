@@ -487,6 +487,10 @@ async fn announce(
         machine_class: class.clone(),
         trains: job == Job::Train,
         model,
+        store: match bus.is_private() {
+            true => None,
+            false => Some(store.identity().await?),
+        },
     };
     if first {
         notices.announce_new(&spec).await?;

@@ -11,6 +11,7 @@ use flopsmith_actors::cores::Cores;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::notice::Notices;
 use flopsmith_actors::role::compiler::Compiler;
+use flopsmith_actors::role::queues::Queues;
 use flopsmith_actors::role::timer::Timer;
 use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::settings::Hosted;
@@ -161,6 +162,13 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
         .collect();
     let benches = Benches::new(host.clone(), notices.clone(), plan.allow_weaker_jail);
     let mut specs = specs(&plan.duties, &host, &Arc::new(benches));
+    if plan.listen.is_some() && hosted.contains(&Hosted::Archive) {
+        let host = host.clone();
+        specs.push(spec("queues", move || {
+            let role = Queues::new(host.clone());
+            Box::pin(async move { Ok(role) })
+        }));
+    }
     if !hosted.is_empty() {
         let host = host.clone();
         // A little of it is left for what comes after them.
@@ -227,7 +235,10 @@ impl Status for Asked {
         if !self.host.bus.is_connected() {
             return Err("the bus is away".into());
         }
-        Ok(())
+        match self.host.bus.unable() {
+            Some(queue) => Err(format!("no work can be taken from {queue}")),
+            None => Ok(()),
+        }
     }
 }
 
@@ -240,6 +251,7 @@ async fn answering(
     let Some(address) = listen else {
         return Ok(None);
     };
+    host.metrics.watch_gpus();
     let endpoint = Endpoint::bind(address).await.with_context(|| {
         format!("cannot listen at {address}: is it taken? --listen names another")
     })?;

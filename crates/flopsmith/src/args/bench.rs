@@ -56,11 +56,22 @@ pub struct Bench {
     pub purpose: BenchPurpose,
     /// With --purpose rank and several programs: neighbours in the order that share a letter are measured again until they can
     /// be told apart, each up to eight times in all and together for at most this long, e.g. 90s or 5m (0: not at all).
-    #[arg(long, value_name = "TIME", default_value = "60s")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_negative_numbers = true,
+        default_value = "60s"
+    )]
     pub resolve: String,
     /// Threads to time with: a number or a list, e.g. 1,2,all. `all` is as many as can be timed while the stopwatch has a
     /// core of its own.
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1")]
+    #[arg(
+        long,
+        value_name = "N,...",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        default_value = "1"
+    )]
     pub threads: Vec<ThreadCount>,
     /// Measure this program too, and show every ratio relative to it as well (column `vs`). Its own row is marked.
     #[arg(long, value_name = "FILE")]

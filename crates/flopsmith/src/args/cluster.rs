@@ -32,6 +32,10 @@ pub enum Cluster {
         /// cannot be resumed then.
         #[arg(long, value_name = "TIME")]
         keep_logs: Option<String>,
+        /// For how long each server remembers the names of messages, so that none is stored twice, e.g. 20m. Some 100 bytes a message of
+        /// its memory; a run that is resumed later does the step again that it was in.
+        #[arg(long, value_name = "TIME", default_value = "2h")]
+        remember: String,
     },
     /// Make a key for a node, and print what the NATS server is to be told of it
     ///

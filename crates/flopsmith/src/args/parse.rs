@@ -109,6 +109,25 @@ mod tests {
     }
 
     #[test]
+    fn a_negative_number_is_a_wrong_value_and_no_unknown_flag() {
+        for line in [
+            "flopsmith bench a.c --problem dgemm --threads -1",
+            "flopsmith search --problem dgemm --seed -1",
+            "flopsmith search --problem dgemm --evaluations -3",
+        ] {
+            let said = said(line, &[]);
+            assert!(said.contains("invalid value '-"), "{said}");
+        }
+        // Times are read later, and with words of their own.
+        for line in [
+            "bench a.c --problem dgemm --wait -5",
+            "bench a.c --problem dgemm --resolve -5",
+        ] {
+            Args::try_parse_from(["flopsmith"].into_iter().chain(line.split(' '))).unwrap();
+        }
+    }
+
+    #[test]
     fn a_value_that_was_typed_is_not_laid_to_a_variable() {
         let environment = [("FLOPSMITH_FORMAT", "csv")];
         for line in ["flopsmith runs --format csv", "flopsmith runs --format=csv"] {

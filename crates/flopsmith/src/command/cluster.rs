@@ -42,12 +42,17 @@ pub fn run(args: &Cluster) -> Result<ExitCode> {
                 bus,
                 copies,
                 keep_logs,
+                remember,
             } => {
                 let log_max_age = keep_logs.as_deref().map(config::time).transpose();
+                let window = config::time(remember).context("--remember cannot be read")?;
+                if window < SHORTEST_WINDOW {
+                    return Err(usage("--remember is at least 5m"));
+                }
                 let setup = RunSetup {
+                    duplicate_window: window,
                     replicas: usize::from(*copies),
                     log_max_age: log_max_age.context("--keep-logs cannot be read")?,
-                    ..RunSetup::default()
                 };
                 init(&bus.nats, &setup).await?;
             }
@@ -61,6 +66,9 @@ pub fn run(args: &Cluster) -> Result<ExitCode> {
         Ok(ExitCode::from(exit::OK))
     })
 }
+
+/// A message is given out again, and its result said again, within less than this.
+const SHORTEST_WINDOW: Duration = Duration::from_secs(5 * 60);
 
 /// How long a worker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);

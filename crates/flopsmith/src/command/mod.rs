@@ -22,6 +22,8 @@ mod runs;
 mod search;
 #[cfg(feature = "torch")]
 mod sft;
+mod store;
+mod top;
 mod train;
 mod worker;
 
@@ -48,6 +50,14 @@ pub fn execute(args: Args) -> Result<ExitCode> {
             worker::run(&a)
         }
         Command::Runs(a) => runs::run(&a),
+        Command::Store(a) => {
+            let _guard = log.start(None)?;
+            store::run(&a)
+        }
+        Command::Top(a) => {
+            let _guard = log.start(None)?;
+            top::run(&a)
+        }
         Command::Report(a) => report::run(&a),
         Command::Dead(a) => {
             let _guard = log.start(None)?;

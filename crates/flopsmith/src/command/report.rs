@@ -29,7 +29,10 @@ pub fn run(args: &Report) -> Result<ExitCode> {
         |_| true,
     )?;
     let path = args.output.clone().unwrap_or_else(|| folder.join(FILE));
-    let output = Output::claim(&path)?;
+    let output = match &args.output {
+        Some(path) => Output::claim_of_kind(path, "earlier report", flopsmith_report::is_report)?,
+        None => Output::claim(&path)?,
+    };
     output.write(flopsmith_report::html(&gather(&folder)?))?;
     data(&path.display().to_string());
     Ok(ExitCode::SUCCESS)

@@ -1,5 +1,7 @@
 //! `flopsmith runs`: what was run here.
 
+mod watch;
+
 use std::fs::DirEntry;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -8,7 +10,7 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::Result;
 
-use crate::args::{Format, Place, Runs};
+use crate::args::{Format, Place, Runs, RunsAction};
 use crate::digits::significant;
 use crate::exit::{data, say, usage};
 use crate::summary::Facts;
@@ -16,6 +18,9 @@ use crate::{folder, local, shell, summary};
 
 /// Lists the runs of a folder, oldest first.
 pub fn run(args: &Runs) -> Result<ExitCode> {
+    if let Some(RunsAction::Watch { run, place }) = &args.action {
+        return watch::watch(place, run.as_deref().unwrap_or_default());
+    }
     let mut rows = Vec::new();
     for entry in entries(&args.place)? {
         let path = entry.path();

@@ -21,6 +21,7 @@ use flopsmith_actors::supervisor::words;
 use flopsmith_bench::{Failure, Limits, Purpose};
 use flopsmith_problem::{Problem, flags};
 use flopsmith_protocol::{InfrastructureCause, RunId, RunSpec, subjects};
+use flopsmith_store::Store;
 use tokio::sync::OnceCell;
 
 use crate::desks::{self, VerifierParts};
@@ -81,6 +82,12 @@ impl Benches {
                 version()
             )));
         }
+        if let Some(theirs) = &spec.store {
+            let store = &self.host.store;
+            if store.identity().await.map_err(Mishap::from)? != *theirs {
+                return Err(unusable(another_store(run, store)));
+            }
+        }
         tracing::info!(%run, problem = %spec.problem.id, "working for another run");
         let (host, allow_weaker) = (self.host.clone(), self.allow_weaker_jail);
         let made = tokio::task::spawn_blocking(move || make(spec, host, allow_weaker));
@@ -117,6 +124,8 @@ impl Benches {
             tracing::warn!(%run, line, "the machine is not set up for timing");
         }
         let timed = Arc::clone(bench);
+        #[cfg(feature = "steady")]
+        let timer = flopsmith_actors::role::steady::Steady(timer);
         let made = tokio::task::spawn_blocking(move || {
             let timer = Arc::new(Mutex::new(timer));
             desks::timer(&timed.context, &timed.evaluator, timer, &parts).map_err(unfit)
@@ -162,6 +171,14 @@ impl Runs<timer::Desk> for Benches {
         let make = || async { Ok::<_, Mishap>(Arc::new(self.timer(&bench).await?)) };
         Ok(Arc::clone(bench.timer.get_or_try_init(make).await?))
     }
+}
+
+/// What is said where a run and a node are of two clusters that share a broker.
+pub(super) fn another_store(run: &RunId, store: &Store) -> String {
+    format!(
+        "run {run} keeps its artifacts in another store than this node's, {}: give both the same `--store`, or each cluster a broker of its own",
+        store.name()
+    )
 }
 
 /// The stages of a run under this node's jail: a run may not weaken it.

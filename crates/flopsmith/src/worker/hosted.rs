@@ -25,6 +25,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::benches::another_store;
 use crate::run::roles::{self, Told};
 use crate::{export, yardstick};
 
@@ -192,6 +193,13 @@ impl House {
             .filter(|role| can(*role, kind))
             .collect();
         if roles.is_empty() || Office::is_over(&self.host.bus, run, "archive").await? {
+            return Ok(());
+        }
+        if let Some(theirs) = &spec.store
+            && self.host.store.identity().await? != *theirs
+        {
+            let why = another_store(run, &self.host.store);
+            tracing::warn!(%run, why, "the run is left to others");
             return Ok(());
         }
         let folder = tempfile::tempdir().context("no temporary folder can be made")?;

@@ -56,6 +56,16 @@ fn a_compiler_that_never_says_what_it_is_is_an_error_of_this_machine() {
 }
 
 #[test]
+fn a_program_that_is_no_compiler_is_wrong_usage() {
+    let place = tempfile::tempdir().unwrap();
+    let ended = bench(place.path(), Path::new("/bin/ls"), IDLE);
+    contains(
+        ended.one_error(USAGE),
+        &["/bin/ls", "as a C compiler does", "--compiler"],
+    );
+}
+
+#[test]
 fn a_compiler_that_dies_at_everything_is_one_error_of_this_machine() {
     let place = tempfile::tempdir().unwrap();
     let Some(compiler) = compiler(place.path(), "exec \"${0%/*}/crash\"") else {

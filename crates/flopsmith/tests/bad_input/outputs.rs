@@ -48,3 +48,76 @@ fn a_place_that_takes_no_output_is_wrong_usage_for_every_command() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     assert!(!runs.exists(), "a run was begun");
 }
+
+/// A slip of the pen costs no file of another kind: least of all the program that is to be measured.
+#[test]
+fn what_is_there_already_is_written_over_by_nothing_of_another_kind() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("mine.c");
+    let source = "void dgemm(int n, const double *A, const double *B, double *C) {}\n";
+    fs::write(&program, source).unwrap();
+    let run_folder = place.path().join("run");
+    fs::create_dir(&run_folder).unwrap();
+    fs::write(run_folder.join("config.toml"), "").unwrap();
+    let mine = program.to_str().unwrap();
+    for arguments in [
+        vec!["bench", mine, "--problem", "dgemm", "--raw", mine],
+        vec!["report", run_folder.to_str().unwrap(), "--output", mine],
+    ] {
+        let mut command = flopsmith();
+        command.args(&arguments);
+        let ended = run(command);
+        contains(ended.one_error(USAGE), &["mine.c", "stays as it is"]);
+        assert_eq!(fs::read_to_string(&program).unwrap(), source);
+    }
+}
+
+/// Whoever redirects output to a full disk learns it from the exit code.
+#[test]
+#[cfg(target_os = "linux")]
+fn data_that_cannot_be_written_is_an_error_and_a_reader_that_has_gone_is_none() {
+    let full = || {
+        fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap()
+    };
+    for arguments in [
+        vec!["problem", "list"],
+        vec!["config", "explain"],
+        vec!["problem", "prompt", "dgemm"],
+    ] {
+        let mut command = flopsmith();
+        command.args(&arguments).stdout(full());
+        let ended = command.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(
+            ended.status.code(),
+            Some(INFRASTRUCTURE),
+            "{arguments:?}: {said}"
+        );
+        assert!(said.contains("cannot write to stdout"), "{said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = flopsmith();
+        command.args(&arguments).stdout(writer);
+        let ended = command.output().unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_harness_that_is_not_there_is_the_variables_fault() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("mine.c");
+    fs::write(&program, "void dgemm(void) {}\n").unwrap();
+    let mut command = flopsmith();
+    command.env("FLOPSMITH_HARNESS", "/nowhere/harness");
+    command.arg("bench").arg(&program);
+    command.args(["--problem", "dgemm", "--allow-weaker-jail"]);
+    let ended = run(command);
+    contains(
+        ended.one_error(USAGE),
+        &["FLOPSMITH_HARNESS", "/nowhere/harness"],
+    );
+}

@@ -196,6 +196,44 @@ fn what_is_weak_about_a_sound_definition_is_listed_and_no_failure() {
 }
 
 #[test]
+fn a_baseline_that_is_right_where_it_is_timed_only_is_found_and_named() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("my_kernel");
+    let named = folder.to_str().unwrap();
+    assert_eq!(run(&["problem", "new", named]).status.code(), Some(0));
+    let change = |file: &str, old: &str, new: &str| {
+        let path = folder.join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(old), "{file}");
+        std::fs::write(path, text.replace(old, new)).unwrap();
+    };
+    let errors = || {
+        let output = run(&["problem", "check", named, "--format", "json"]);
+        let object = last_object(&output);
+        assert_eq!(output.status.code(), Some(1), "{object}");
+        let findings = object["findings"].as_array().unwrap().clone();
+        let errors = findings.iter().filter(|f| f["error"] == true);
+        errors.map(|f| f["text"].to_string()).collect::<Vec<_>>()
+    };
+    // The timed size is a multiple of 8, and hidden ones are not.
+    let rest = "rest += A[i * n + j] * x[j];";
+    change("baseline.c", rest, "rest += 0 * x[j];");
+    let found = errors();
+    assert_eq!(found.len(), 1, "{found:?}");
+    for part in [
+        "baseline.c and reference.c do not agree",
+        "wrong_result",
+        "n = ",
+    ] {
+        assert!(found[0].contains(part), "{part} in {found:?}");
+    }
+    change("baseline.c", "rest += 0 * x[j];", rest);
+    change("problem.toml", "c = 4.0", "c = 0.0001");
+    let found = errors();
+    assert!(found[0].contains("`bound.c` is too small"), "{found:?}");
+}
+
+#[test]
 fn doctor_finds_what_a_run_needs() {
     let output = run(&["doctor", "--quick", "--broker", "--format", "json"]);
     let object = last_object(&output);

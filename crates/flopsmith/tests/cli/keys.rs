@@ -22,11 +22,12 @@ impl Drop for Broker {
     }
 }
 
-const HOLDERS: [(&str, &str); 5] = [
+const HOLDERS: [(&str, &str); 6] = [
     ("admin", "admin"),
     ("client", "client"),
     ("bench", "compiler,verifier,timer"),
-    ("keeper", "archive,generator"),
+    ("keeper", "archive"),
+    ("trainer", "learner,generator"),
     ("timer", "timer"),
 ];
 
@@ -103,6 +104,22 @@ impl Broker {
         Bus::connect(options).await.unwrap()
     }
 
+    /// A run that is left to the nodes, to its end. Gives its folder.
+    async fn followed(&self, name: &str, arguments: &[&str]) -> PathBuf {
+        let runs = self.file(name);
+        let mut command = self.command("client", arguments);
+        command.args(["--budget", "10m", "--format", "json", "--cluster"]);
+        let settings = ["evaluate.finalists=1", "evaluate.quarantine=false"];
+        command.args(settings.iter().flat_map(|setting| ["--set", setting]));
+        command.arg("--runs").arg(&runs);
+        let ended = tokio::task::spawn_blocking(move || command.output());
+        let ended = tokio::time::timeout(Duration::from_secs(240), ended).await;
+        let ended = ended.expect("it takes too long").unwrap().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(0), "{said}{}", self.said());
+        only_run(&runs).unwrap()
+    }
+
     fn said(&self) -> String {
         std::fs::read_to_string(self.file("nats.log")).unwrap()
     }
@@ -159,33 +176,28 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
         Node(child.unwrap())
     };
     let _bench = worker("bench", "compiler,verifier,timer");
-    let _keeper = worker("keeper", "archive,generator");
-    let runs = broker.file("runs");
-    let search = [
-        "search",
-        "--problem",
-        "dgemm",
-        "--evaluations",
-        "32",
-        "--budget",
-        "10m",
-        "--format",
-        "json",
-        "--cluster",
-        "--set",
-        "evaluate.finalists=1",
-        "--set",
-        "evaluate.quarantine=false",
-        "--runs",
-        runs.to_str().unwrap(),
-    ];
-    let mut search = broker.command("client", &search);
-    let ended = tokio::task::spawn_blocking(move || search.output());
-    let ended = tokio::time::timeout(Duration::from_secs(240), ended).await;
-    let ended = ended.expect("it takes too long").unwrap().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(0), "{said}{}", broker.said());
-    assert!(outcomes(&only_run(&runs).unwrap()).len() >= 32);
+    let _keeper = worker("keeper", "archive");
+    let writes = if cfg!(feature = "torch") {
+        "learner,generator"
+    } else {
+        "generator"
+    };
+    let _trainer = worker("trainer", writes);
+    let search = ["search", "--problem", "dgemm", "--evaluations", "32"];
+    let searched = broker.followed("search", &search).await;
+    assert!(outcomes(&searched).len() >= 32);
+    if cfg!(feature = "torch") {
+        let settings = ["tasks=1", "group_size=4", "evaluate_tasks=1", "max_steps=2"];
+        let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+        let train: Vec<&str> = ["train", "examples/dgemm.toml"]
+            .into_iter()
+            .chain(settings)
+            .collect();
+        let trained = broker.followed("train", &train).await;
+        assert!(trained.join("model/model.safetensors").exists());
+        // Two steps, and the evaluations before and after them.
+        assert!(outcomes(&trained).len() >= 16);
+    }
     // Nobody wanted more than it may.
     let refused = broker.said();
     assert!(!refused.contains("Violation"), "{refused}");

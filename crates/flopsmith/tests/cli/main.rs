@@ -21,6 +21,7 @@ mod kills;
 #[cfg(feature = "torch")]
 mod models;
 mod search;
+mod store;
 mod summary;
 mod terminal;
 #[cfg(feature = "torch")]

@@ -72,6 +72,15 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
         error.contains("--set") && error.contains("--budget"),
         "{error}"
     );
+    // Whoever looks on learns that nobody is at work, and later that it has ended.
+    let watched = || {
+        let mut command = flopsmith();
+        command.args(["runs", "watch", "--runs"]).arg(&runs);
+        let output = command.output().unwrap();
+        let lines = String::from_utf8(output.stdout).unwrap().lines().count();
+        (output.status.code(), lines)
+    };
+    assert_eq!(watched().0, Some(3));
     let output = resume_search(&runs)
         .args(["--budget", "11m"])
         .output()
@@ -108,6 +117,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     assert_eq!(summary["infrastructure_errors"], 0, "{summary}");
     assert!(summary["best"]["gflops"].as_f64().unwrap() > 0.1);
     assert!(folder.join("report.html").is_file() && folder.join("best.c").is_file());
+    assert_eq!(watched(), (Some(0), 4));
 
     // What speaks against timing on this machine is said when a sitting begins, once.
     let machines = objects(&folder.join("machines.jsonl"));

@@ -73,6 +73,15 @@ impl Worker {
         (address, answer)
     }
 
+    /// Waits until it says something.
+    fn says(&mut self, words: &str) {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "it ended");
+        }
+    }
+
     /// Tells it to stop; its exit code and what it said.
     fn stop(mut self) -> (Option<i32>, String) {
         let pid = self.child.id().to_string();
@@ -123,6 +132,11 @@ impl Cluster {
 
     /// Tells what a run is.
     async fn announce(&self, run: &RunId, problem: &str) {
+        self.announce_in(run, problem, None).await;
+    }
+
+    /// The same of a run whose artifacts lie in this store.
+    async fn announce_in(&self, run: &RunId, problem: &str, store: Option<String>) {
         let problem = Problem::load(&root().join("problems").join(problem)).unwrap();
         let spec = RunSpec {
             run: run.clone(),
@@ -132,6 +146,7 @@ impl Cluster {
             machine_class: machine_class(),
             trains: false,
             model: Vec::new(),
+            store,
         };
         let notices = Notices::open(&self.bus).await.unwrap();
         notices.announce(&spec).await.unwrap();
@@ -200,15 +215,53 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
     let nobody = run(&["cluster", "ready", "--listen", "127.0.0.1:1"]);
     assert_eq!(nobody.status.code(), Some(3), "{nobody:?}");
     for line in [
-        "flopsmith_outcomes_total{verdict=\"measured\"} 1",
-        "flopsmith_outcomes_total{verdict=\"wrong_result\"} 1",
+        "flopsmith_outcomes_total{verdict=\"measured\",cause=\"\"} 1",
+        "flopsmith_outcomes_total{verdict=\"rejected\",cause=\"wrong_result\"} 1",
         "flopsmith_connected 1",
     ] {
         assert!(counted.lines().any(|l| l == line), "{line}: {counted}");
     }
+    let top = run(&["top", "--nats", &cluster.url(), "--format", "json"]);
+    let shown = last_object(&top);
+    assert_eq!(top.status.code(), Some(0), "{shown}");
+    assert_eq!(shown["runs"], serde_json::json!(["products", "sums"]));
+    assert_eq!(shown["nodes"][0]["node"], "w1", "{shown}");
+    assert_eq!(shown["nodes"][0]["last_minute"], 3, "{shown}");
+    assert_eq!(shown["dead_letters"], 0, "{shown}");
+    let queues = shown["queues"].as_array().unwrap();
+    assert_eq!(queues.len(), 3, "{shown}");
+    for queue in queues {
+        assert_eq!(queue["class"], "local", "{shown}");
+        assert_eq!(queue["waiting"], 0, "{shown}");
+    }
     let (code, said) = worker.stop();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("w1 works for machine class local"), "{said}");
+}
+
+/// Two clusters on one broker: their work is told apart by the stores.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_with_another_store_leaves_a_runs_work_to_others() {
+    let cluster = Cluster::new().await;
+    let setup = RunSetup::default();
+    cluster.bus.ensure_streams(&setup).await.unwrap();
+    let mut worker = Worker::start(&cluster, "far");
+    let theirs = RunId::new("theirs").unwrap();
+    let store = Some("of another cluster".to_owned());
+    cluster.announce_in(&theirs, "dot", store).await;
+    cluster.submit(&theirs, "dot", "void dot(void) {}").await;
+    worker.says("keeps its artifacts in another store");
+    let ours = RunId::new("ours").unwrap();
+    let store = flopsmith_store::Store::open(cluster.store().to_str().unwrap()).unwrap();
+    let store = Some(store.identity().await.unwrap());
+    cluster.announce_in(&ours, "dot", store).await;
+    cluster.submit(&ours, "dot", "void dot(void) {}").await;
+    let outcome = cluster.outcome(&ours).await;
+    assert_ne!(outcome.verdict.kind(), "infrastructure", "{outcome:?}");
+    let outcomes = subjects::outcome(&theirs);
+    let mut log = cluster.bus.log::<Outcome>(&outcomes, 0).await.unwrap();
+    let decided = tokio::time::timeout(Duration::from_millis(500), log.next()).await;
+    assert!(decided.is_err(), "{decided:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -422,8 +475,12 @@ async fn a_bus_is_set_up_and_looked_at() {
     let (output, said) = cluster_command(&["init", "--copies", "3"]);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("stream WORK cannot be set up"), "{said}");
-    for _ in 0..2 {
-        let (output, said) = cluster_command(&["init", "--keep-logs", "30d"]);
+    let (output, said) = cluster_command(&["init", "--remember", "1m"]);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("at least 5m"), "{said}");
+    for window in ["2h", "20m"] {
+        let more = ["init", "--keep-logs", "30d", "--remember", window];
+        let (output, said) = cluster_command(&more);
         assert_eq!(output.status.code(), Some(0), "{said}");
     }
     let (output, said) = cluster_command(&["check", "--store", store, "--format", "json"]);

@@ -1,6 +1,9 @@
 //! Which programs were named, and what they say.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
@@ -8,7 +11,7 @@ use anyhow::Result;
 use flopsmith_problem::Language;
 
 use super::pattern;
-use crate::exit::usage;
+use crate::exit::{say, usage};
 
 /// A program that is to be measured.
 #[derive(Debug, Clone)]
@@ -32,11 +35,17 @@ impl Program {
     pub fn read(file: &Path, stem: String) -> Result<Self> {
         let language = language(file)?;
         let stamp = stamp(file);
-        let bytes = std::fs::read(file)
-            .map_err(|e| usage(format!("cannot read {}: {e}", file.display())))?;
+        let mut bytes = Vec::new();
+        if std::fs::metadata(file).is_ok_and(|m| m.file_type().is_fifo()) {
+            say(&format!("reading the pipe {}…", shown(file)));
+        }
+        // No program is so long, and some files have no end.
+        File::open(file)
+            .and_then(|open| open.take(LONGEST).read_to_end(&mut bytes))
+            .map_err(|e| usage(format!("cannot read {}: {e}", shown(file))))?;
         Ok(Self {
             file: file.to_owned(),
-            name: file.display().to_string(),
+            name: shown(file),
             stem,
             language,
             source: text(bytes),
@@ -73,10 +82,29 @@ pub fn stamp(file: &Path) -> Option<Stamp> {
     Some((found.modified().ok()?, found.len()))
 }
 
+/// What is longer is cut off, bytes: a hundred times what any problem permits.
+const LONGEST: u64 = 8 << 20;
+
+/// A file's name for people: what would move a terminal's cursor or change its colours is written out.
+fn shown(file: &Path) -> String {
+    let name = file.display().to_string();
+    let plain = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    name.chars().map(plain).collect()
+}
+
+/// So much of a file that is no text is passed on, bytes.
+const LOOKED_AT: usize = 256;
+
 /// What is no text is the program's fault, and the compile stage says so: it knows a NUL at the end for that.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| {
-        let mut text = String::from_utf8_lossy(e.as_bytes()).into_owned();
+        // Its replaced bytes are longer than what was read, and its length is not what is wrong with it.
+        let begin = e.as_bytes().get(..LOOKED_AT).unwrap_or(e.as_bytes());
+        let mut text = String::from_utf8_lossy(begin).into_owned();
+        text.push(char::REPLACEMENT_CHARACTER);
         text.push('\0');
         text
     })
@@ -155,7 +183,11 @@ fn beneath(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
         // Links may lead back to where they lie.
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             beneath(&path, found)?;
-        } else if Language::of_file(&path).is_some() && path.is_file() {
+        } else if Language::of_file(&path).is_some()
+            && path.is_file()
+            // The program of a problem that tells how large the terms of a result are solves nothing.
+            && !(entry.file_name() == "magnitude.c" && folder.join("problem.toml").is_file())
+        {
             found.push(path);
         }
     }
@@ -254,6 +286,15 @@ mod tests {
             assert!(error.is::<crate::exit::Usage>(), "{error:#}");
             assert!(error.to_string().contains(says), "{error:#}");
         }
+        for name in [
+            "problem/problem.toml",
+            "problem/magnitude.c",
+            "problem/baseline.c",
+        ] {
+            std::fs::create_dir_all(at("problem")).unwrap();
+            std::fs::write(at(name), name).unwrap();
+        }
+        assert_eq!(found(&["problem"]).unwrap(), all("problem/baseline.c"));
         std::fs::create_dir(at("empty")).unwrap();
         let error = found(&["empty"]).unwrap_err().to_string();
         assert!(error.contains("no `.c` file"), "{error}");
@@ -280,9 +321,27 @@ mod tests {
     }
 
     #[test]
+    fn names_move_no_cursor_and_files_without_an_end_are_cut_off() {
+        assert_eq!(shown(Path::new("a b/ü.c")), "a b/ü.c");
+        assert_eq!(
+            shown(Path::new("odd\n\u{1b}[31mred.c")),
+            "odd\\n\\u{1b}[31mred.c"
+        );
+        let zero = Program::read(Path::new("/dev/zero"), String::new()).unwrap();
+        assert_eq!(zero.source.len(), 8 << 20);
+    }
+
+    #[test]
     fn what_is_no_text_is_left_to_the_compile_stage() {
         assert_eq!(text(b"int x;".to_vec()), "int x;");
         assert!(text(vec![b'a', 0xff]).ends_with('\0'));
+        // However long it is, its length is not what is said of it.
+        let long = text(vec![0xff; 1 << 20]);
+        assert!(
+            long.len() < 1000 && long.ends_with("\u{fffd}\0"),
+            "{}",
+            long.len()
+        );
     }
 
     #[test]

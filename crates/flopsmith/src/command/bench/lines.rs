@@ -33,7 +33,7 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "stop": measurement.map(|m| m.stop),
         "machine_busy": row.done.busy,
         "sanitizers": row.done.checked.as_ref().map(|c| json!({ "by": c.by, "left_out": c.left_out })),
-        "diagnostics": row.detail(),
+        "diagnostics": row.detail_for_people(),
         "attestation": row.machine.attestation,
     })
 }
@@ -117,7 +117,7 @@ pub fn csv(problem: &str, row: &Row) -> String {
         measurement.map(|m| m.interval.high.to_string()),
         measurement.map(|m| m.share_of_peak.to_string()),
         row.group.clone(),
-        row.done.techniques.map(|t| t.to_string()),
+        row.done.techniques.map(|t| t.words()),
         row.done.vector_bits.map(|b| b.to_string()),
         measurement.map(|m| m.blocks.to_string()),
         measurement.map(|m| m.calls.to_string()),
@@ -125,7 +125,7 @@ pub fn csv(problem: &str, row: &Row) -> String {
         to_against.map(|c| c.ratio.to_string()),
         to_against.map(|c| c.interval.low.to_string()),
         to_against.map(|c| c.interval.high.to_string()),
-        Some(row.detail().trim().to_owned()),
+        Some(row.detail_for_people()),
         measurement.map(|m| m.attestation.to_string()),
         place.map(|p| p.roof_gflops.to_string()),
         place.map(|p| p.share.to_string()),

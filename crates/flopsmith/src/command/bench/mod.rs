@@ -26,7 +26,7 @@ use flopsmith_problem::Problem;
 use crate::args::{Bench, BenchFormat, BenchPurpose};
 use crate::exit::{say, usage};
 use crate::output::Output;
-use crate::{config, neighbour, paths};
+use crate::{config, neighbour, paths, record};
 use inputs::Program;
 use keep::Keep;
 
@@ -97,6 +97,9 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             "--raw takes the samples of one FILE at one number of threads",
         ));
     }
+    if args.purpose != BenchPurpose::Rank && args.resolve != "60s" {
+        say("note: --resolve has a meaning with --purpose rank only");
+    }
     let keep = args.keep.as_deref().map(|folder| {
         let stems = inputs.programs.iter().map(|p| p.stem.as_str());
         Keep::new(folder, stems)
@@ -118,7 +121,11 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         threads,
         keep: keep.transpose()?,
         programs: inputs.programs,
-        raw: args.raw.as_deref().map(Output::claim).transpose()?,
+        raw: args
+            .raw
+            .as_deref()
+            .map(|path| Output::claim_of_kind(path, "earlier record", record::is_record))
+            .transpose()?,
         watch: args.watch,
         against,
     };

@@ -62,8 +62,9 @@ pub fn run(order: Order) -> Result<ExitCode> {
             for line in text(row, &order.problem.timed_size(), order.purpose) {
                 data(&line);
             }
-            if !row.detail().trim().is_empty() {
-                say(row.detail().trim_end());
+            let detail = row.detail_for_people();
+            if !detail.is_empty() {
+                say(&detail);
             }
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flopsmith_bench::roofline::Place;
+use flopsmith_problem::Language;
 use flopsmith_protocol::{UnknownCause, Verdict};
 
 use super::groups;
@@ -75,6 +76,15 @@ impl Row {
             | Verdict::Unknown { detail, .. } => detail,
             Verdict::Measured { .. } => &self.done.diagnostics,
         }
+    }
+
+    /// The same for people: compilers speak of a file in the jail, and who reads it knows the program by its own name.
+    pub fn detail_for_people(&self) -> String {
+        let mut detail = self.detail().trim().to_owned();
+        for end in Language::ALL.into_iter().flat_map(Language::endings) {
+            detail = detail.replace(&format!("kernel.{end}:"), &format!("{}:", self.file));
+        }
+        detail
     }
 
     /// Why it was not measured, if it was not.

@@ -1,6 +1,7 @@
 //! Several programs, or one of which there is more to say: a table, objects, or rows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -200,8 +201,16 @@ impl<'a> Several<'a> {
         match self.order.format {
             BenchFormat::Text => {
                 let against = self.against.as_ref().map(|a| a.name.as_str());
-                for line in table::lines(&self.rows, &self.order.problem.timed_size(), against) {
+                let size = self.order.problem.timed_size();
+                for line in table::lines(&self.rows, &size, against) {
                     data(&line);
+                }
+                // On one screen they stand above already, each where it was met.
+                let one_screen = io::stdout().is_terminal() && io::stderr().is_terminal();
+                let refusals = table::refusals(&self.rows);
+                if !refusals.is_empty() && !one_screen {
+                    data("");
+                    refusals.iter().for_each(|line| data(line));
                 }
             }
             BenchFormat::Json => {
@@ -238,7 +247,7 @@ fn find<'b>(rows: &'b mut [Row], file: &str, threads: u32) -> Option<&'b mut Row
 pub fn say_why(rows: &[Row]) {
     let reasons: BTreeSet<String> = rows
         .iter()
-        .filter_map(|row| Some(why(&row.refusal()?, row.detail())))
+        .filter_map(|row| Some(why(&row.refusal()?, &row.detail_for_people())))
         .collect();
     for reason in reasons {
         say(&reason);
@@ -273,7 +282,7 @@ impl Against {
             let words = format!(
                 "--against {}: {}",
                 program.name,
-                why(&refusal, row.detail()).trim_start()
+                why(&refusal, &row.detail_for_people()).trim_start()
             );
             return Err(match row.said().2 {
                 exit::CANDIDATE => usage(words),

@@ -52,13 +52,14 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
         cells.push(cells_of(row, rank, shown));
     }
     let mut lines = layout(&columns, &cells);
-    lines.push(String::new());
-    lines.push(format!("timed at {size}"));
-    lines.extend(legend(rows, against));
-    let refusals = refusals(rows);
-    if !refusals.is_empty() {
+    // Of numbers that are not there nothing has to be explained.
+    if rows
+        .iter()
+        .any(|row| row.done.verdict.measurement().is_some())
+    {
         lines.push(String::new());
-        lines.extend(refusals);
+        lines.push(format!("timed at {size}"));
+        lines.extend(legend(rows, against));
     }
     lines
 }
@@ -177,14 +178,15 @@ fn yardsticks(rows: &[Row]) -> Vec<String> {
 }
 
 /// Why programs were refused: a table in a file has none of what was said meanwhile.
-fn refusals(rows: &[Row]) -> Vec<String> {
+pub fn refusals(rows: &[Row]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut seen = BTreeSet::new();
     for row in rows {
         let Some(refusal) = row.refusal() else {
             continue;
         };
-        let first = row.detail().trim().lines().next().unwrap_or_default();
+        let detail = row.detail_for_people();
+        let first = detail.lines().next().unwrap_or_default();
         let line = format!("{}: {refusal}: {first}", row.file);
         if !first.is_empty() && seen.insert(line.clone()) {
             lines.push(line);
@@ -212,8 +214,14 @@ fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
         .filter(disturbed)
         .filter_map(|row| row.done.busy.as_deref())
         .collect();
-    for why in reasons {
-        lines.push(format!("!: measured while the machine was busy: {why}"));
+    if let Some(why) = reasons.first() {
+        let more = match reasons.len() {
+            1 => String::new(),
+            several => format!(" (and {} like it)", counted(several as u64 - 1, "note")),
+        };
+        lines.push(format!(
+            "!: measured while the machine was busy: {why}{more}"
+        ));
     }
     if rows.iter().any(|r| cold(r).is_some()) {
         lines.push(
@@ -302,12 +310,45 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
             ]
         );
         assert!(lines[8].starts_with("group:"));
-        assert_eq!(lines[9], "");
+        assert_eq!(lines.len(), 9);
         assert_eq!(
-            lines[10],
-            "broken.c: refused: wrong_result: n = 64: element 3 is 2 instead of 1"
+            refusals(&rows),
+            ["broken.c: refused: wrong_result: n = 64: element 3 is 2 instead of 1"]
         );
-        assert_eq!(lines.len(), 11);
+    }
+
+    #[test]
+    fn numbers_that_are_not_there_are_not_explained_and_the_compiler_names_the_users_file() {
+        let mut rows = [row("tries/broken.c", 1, wrong())];
+        if let Verdict::Rejected { detail, .. } = &mut rows[0].done.verdict {
+            *detail = "kernel.c:3:5: error: expected `;`".into();
+        }
+        let lines = lines(&rows, "n = 8", None);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        let refusals = refusals(&rows);
+        assert!(
+            refusals[0].ends_with("tries/broken.c:3:5: error: expected `;`"),
+            "{refusals:?}"
+        );
+    }
+
+    #[test]
+    fn many_notes_of_a_busy_machine_are_one_line() {
+        let mut rows = [
+            fast("a.c", 1, 40.0),
+            fast("b.c", 1, 41.0),
+            fast("c.c", 1, 42.0),
+        ];
+        for (row, share) in rows.iter_mut().zip([12, 30, 31]) {
+            row.done.busy = Some(format!("core 1 is used {share} % by others"));
+        }
+        let lines = lines(&rows, "n = 8", None);
+        let notes: Vec<&String> = lines.iter().filter(|l| l.starts_with("!:")).collect();
+        assert_eq!(notes.len(), 1, "{lines:?}");
+        assert!(
+            notes[0].contains("12 %") && notes[0].ends_with("(and 2 notes like it)"),
+            "{notes:?}"
+        );
     }
 
     #[test]

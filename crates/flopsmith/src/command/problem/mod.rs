@@ -64,7 +64,12 @@ pub fn permitted(text: Option<&str>, problem: &Definition) -> Result<TechniqueSe
     match text {
         Some(text) => text
             .parse()
-            .map_err(|e: flopsmith_protocol::technique::UnknownTechnique| usage(e.to_string())),
+            .map_err(|e: flopsmith_protocol::technique::UnknownTechnique| {
+                let known = Technique::ALL.into_iter().map(Technique::name);
+                let near = flopsmith_problem::nearest(&e.0, known);
+                let near = near.map(|near| format!("\n  did you mean `{near}`?"));
+                usage(format!("{e}{}", near.unwrap_or_default()))
+            }),
         None => Ok(problem.techniques.without(Technique::Openmp)),
     }
 }
@@ -121,14 +126,21 @@ fn list(format: Format) -> Result<ExitCode> {
 
 fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) -> Result<ExitCode> {
     let problem = Arc::new(paths::problem(name)?);
-    let mut findings = flopsmith_problem::check(&problem);
+    let mut findings = Findings {
+        all: Vec::new(),
+        aloud: format == Format::Text,
+    };
+    findings.extend(flopsmith_problem::check(&problem));
     match refused_flags(&problem, compiler)? {
         Some(mistake) => findings.push(mistake),
+        // What cannot be called as it stands is not called.
+        None if findings.all.iter().any(Finding::is_error) => {}
         None => {
             let evaluator = Evaluator::new(problem, compiler, allow_weaker_jail)?;
             try_out(&evaluator, &mut findings)?;
         }
     }
+    let findings = findings.all;
     let sound = !findings.iter().any(Finding::is_error);
     if format == Format::Json {
         let list: Vec<_> = findings
@@ -144,9 +156,6 @@ fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) ->
             json!({ "problem": name, "sound": sound, "weaknesses": weaknesses, "findings": list });
         data(&object.to_string());
     } else {
-        for finding in &findings {
-            data(&format!("{}  {finding}", mark(finding)));
-        }
         data(&conclusion(&findings));
     }
     Ok(ExitCode::from(if sound {
@@ -154,6 +163,33 @@ fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) ->
     } else {
         exit::CANDIDATE
     }))
+}
+
+/// What was found so far.
+struct Findings {
+    all: Vec<Finding>,
+    /// Is each told as soon as it is found? What is to come may take minutes.
+    aloud: bool,
+}
+
+impl Findings {
+    fn push(&mut self, finding: Finding) {
+        if self.aloud {
+            data(&format!("{}  {finding}", mark(&finding)));
+        }
+        self.all.push(finding);
+    }
+
+    fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
+        findings.into_iter().for_each(|f| self.push(f));
+    }
+
+    /// Says what is done next.
+    fn next(&self, what: &str) {
+        if self.aloud {
+            exit::say(&format!("{what}…"));
+        }
+    }
 }
 
 fn mark(finding: &Finding) -> &'static str {
@@ -188,16 +224,27 @@ fn refused_flags(problem: &Definition, compiler: &str) -> Result<Option<Finding>
 }
 
 /// Runs the definition's programs. What they do wrong is a finding; what this machine cannot do is an error.
-fn try_out(evaluator: &Evaluator, findings: &mut Vec<Finding>) -> Result<()> {
+fn try_out(evaluator: &Evaluator, findings: &mut Findings) -> Result<()> {
     let problem = &evaluator.problem;
+    findings.next("calling reference.c on random inputs, at most a minute each time");
     let examined = evaluator.examine()?;
     findings.extend(examined.findings);
     if !examined.ran {
         return Ok(());
     }
+    findings.next("verifying programs at hidden sizes");
     let Some(mut verifier) = unless_mistaken(evaluator.verifier(1), findings)? else {
         return Ok(());
     };
+    let baseline = verifier.baseline(&evaluator.toolchain, random());
+    let baseline = unless_mistaken(baseline.map_err(Into::into), findings)?.flatten();
+    let disagree =
+        baseline.as_ref().is_none_or(Finding::is_error) && problem.baseline_source.is_some();
+    findings.extend(baseline);
+    if disagree {
+        return Ok(());
+    }
+    findings.next("timing the reference beside the baseline");
     let Some(mut timer) = unless_mistaken(evaluator.timer(1), findings)? else {
         return Ok(());
     };
@@ -245,7 +292,7 @@ fn try_out(evaluator: &Evaluator, findings: &mut Vec<Finding>) -> Result<()> {
 }
 
 /// A stage, or a finding where the definition is to blame that there is none.
-fn unless_mistaken<T>(made: Result<T>, findings: &mut Vec<Finding>) -> Result<Option<T>> {
+fn unless_mistaken<T>(made: Result<T>, findings: &mut Findings) -> Result<Option<T>> {
     let error = match made {
         Ok(stage) => return Ok(Some(stage)),
         Err(error) => error,

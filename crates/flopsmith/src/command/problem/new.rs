@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use flopsmith_problem::Language;
 use flopsmith_protocol::ProblemId;
 
 use crate::exit::{data, usage};
@@ -29,9 +30,17 @@ pub fn new(folder: &Path) -> Result<()> {
             "`{name}` cannot name a problem and its function: use letters, digits and `_`, e.g. problems/my_kernel"
         )));
     }
-    if folder.exists() {
+    if Language::is_reserved(name) {
         return Err(usage(format!(
-            "{} exists already; name a folder that does not",
+            "`{name}` is a word of C or C++ and can name no function: use another name, e.g. {}",
+            folder.with_file_name(format!("my_{name}")).display()
+        )));
+    }
+    // An empty folder holds nothing that could be touched.
+    let empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    if folder.exists() && !empty {
+        return Err(usage(format!(
+            "{} exists already; name a folder that does not, or an empty one",
             folder.display()
         )));
     }
@@ -63,8 +72,13 @@ mod tests {
         assert!(problem.magnitude_source.is_some() && problem.baseline_source.is_some());
         let again = new(&place).unwrap_err().to_string();
         assert!(again.contains("exists already"), "{again}");
-        for wrong in ["2fast", "a-b", "x y", ".."] {
-            assert!(new(&folder.path().join(wrong)).is_err(), "{wrong}");
+        for wrong in ["2fast", "a-b", "x y", "..", "double", "template"] {
+            let place = folder.path().join(wrong);
+            assert!(new(&place).is_err(), "{wrong}");
         }
+        let empty = folder.path().join("empty_one");
+        std::fs::create_dir(&empty).unwrap();
+        new(&empty).unwrap();
+        assert!(flopsmith_problem::Problem::load(&empty).is_ok());
     }
 }

@@ -1,0 +1,111 @@
+//! `flopsmith runs watch`: a run as it goes on, seen from beside it.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use flopsmith_actors::role::recorder::{StepLine, files};
+use flopsmith_protocol::Purpose;
+
+use crate::args::Place;
+use crate::digits::{share, significant};
+use crate::exit::{self, data, say};
+use crate::folder::Folder;
+use crate::interrupt::Watch;
+use crate::{config, folder, shell, summary};
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(500);
+/// A run may be between two sittings, or not have begun its work: so many looks in a row without anybody at work are an end.
+const PATIENCE: u32 = 4;
+
+/// Prints a line for each step, until the run ends.
+pub fn watch(place: &Place, name: &str) -> Result<ExitCode> {
+    let folder = folder::find(place.folder(), name, |_| true)?;
+    say(&format!("watching {}", folder.display()));
+    let watch = Watch::start()?;
+    let mut shown = 0;
+    let mut alone = 0;
+    loop {
+        // Before the steps are read: what is written last is then read, too.
+        let at_work = Folder::is_at_work(&folder);
+        let lines: Vec<StepLine> = summary::lines(&folder.join(files::METRICS))?;
+        for line in lines.iter().skip(shown) {
+            data(&told(line));
+        }
+        shown = shown.max(lines.len());
+        if let Some(code) = ended(&folder, at_work, &mut alone)? {
+            return Ok(code);
+        }
+        if watch.asked().is_cancelled() {
+            return Ok(ExitCode::from(exit::INTERRUPTED));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// The exit code once nothing more will come.
+fn ended(folder: &Path, at_work: bool, alone: &mut u32) -> Result<Option<ExitCode>> {
+    if at_work {
+        *alone = 0;
+        return Ok(None);
+    }
+    let facts = folder::read_facts(folder)?;
+    if facts.concluded {
+        say(&format!("it has ended: {} shows it", shell::report(folder)));
+        return Ok(Some(ExitCode::SUCCESS));
+    }
+    *alone += 1;
+    if *alone < PATIENCE {
+        return Ok(None);
+    }
+    let settings = std::fs::read_to_string(folder.join("config.toml")).unwrap_or_default();
+    let hosted = config::parse(&settings, "config.toml", &[]).is_ok_and(|s| !s.hosted.is_empty());
+    say(match hosted {
+        true => {
+            "nobody follows this run here; the cluster may go on with it, and --resume follows it again"
+        }
+        false => "nobody works on this run: it was stopped, and --resume goes on with it",
+    });
+    Ok(Some(ExitCode::from(exit::INFRASTRUCTURE)))
+}
+
+/// A step in one line.
+fn told(line: &StepLine) -> String {
+    let phase = match line.purpose {
+        Some(Purpose::EvaluateStart) => "evaluation before",
+        Some(Purpose::EvaluateEnd) => "evaluation after",
+        _ => "step",
+    };
+    format!(
+        "{phase} {}: {} programs, {} correct, mean {} GFLOPS, best {}",
+        line.step,
+        line.samples,
+        share(line.correct_rate),
+        significant(line.mean_gflops, 3),
+        significant(line.best_gflops, 3)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_one_line() {
+        let line = StepLine {
+            step: 3,
+            purpose: Some(Purpose::EvaluateStart),
+            samples: 64,
+            correct_rate: 0.5,
+            mean_gflops: 12.345,
+            best_gflops: 40.0,
+            ..StepLine::default()
+        };
+        assert_eq!(
+            told(&line),
+            "evaluation before 3: 64 programs, 50.0 % correct, mean 12.3 GFLOPS, best 40.0"
+        );
+    }
+}

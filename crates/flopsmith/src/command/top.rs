@@ -1,0 +1,167 @@
+//! `flopsmith top`: what a cluster does at this moment.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use flopsmith_actors::node::unix_ms;
+use flopsmith_actors::notice::{Notices, RunChange};
+use flopsmith_bus::{Bus, LogReader, QueueState, stream};
+use flopsmith_protocol::{Outcome, subjects};
+
+use crate::args::{Format, Top};
+use crate::exit::{self, data};
+use crate::interrupt::Watch;
+use crate::{broker, config};
+
+mod board;
+
+use board::{Board, Queue};
+
+/// So many of the newest outcomes tell who is there and what became of the last programs.
+const NEWEST: u64 = 4000;
+/// When nothing came for so long, all that is there has come.
+const SILENCE: Duration = Duration::from_millis(300);
+/// Until the first of it comes.
+const FIRST: Duration = Duration::from_millis(1000);
+/// Until the next of what is known to be there comes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Shows it until it is told to stop.
+pub fn run(args: &Top) -> Result<ExitCode> {
+    let every = config::time(&args.every).context("--every cannot be read")?;
+    let every = every.max(Duration::from_millis(200));
+    let once = args.once || args.format == Format::Json || !std::io::stdout().is_terminal();
+    let watch = Watch::start()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")?;
+    runtime.block_on(async {
+        let bus = Bus::connect(broker::options(&args.bus.nats)).await?;
+        bus.check_streams().await?;
+        let mut look = Box::pin(Look::open(bus)).await?;
+        loop {
+            let board = look.again().await?;
+            if args.format == Format::Json {
+                data(&serde_json::to_string(&board)?);
+            } else {
+                let lines = board.lines();
+                if !once {
+                    // The whole screen anew: lines come and go.
+                    print_screen(&lines);
+                } else {
+                    lines.iter().for_each(|line| data(line));
+                }
+            }
+            if once {
+                break;
+            }
+            tokio::select! {
+                () = watch.asked().cancelled() => break,
+                () = look.listen(every) => {}
+            }
+        }
+        look.bus.drain().await?;
+        Ok(ExitCode::from(exit::OK))
+    })
+}
+
+fn print_screen(lines: &[String]) {
+    data(&format!("\x1b[2J\x1b[H{}", lines.join("\n")));
+}
+
+/// Who looks.
+struct Look {
+    bus: Bus,
+    notices: Notices,
+    log: LogReader<Outcome>,
+    recent: board::Recent,
+}
+
+impl Look {
+    async fn open(bus: Bus) -> Result<Self> {
+        let notices = Notices::open(&bus).await?;
+        let stored = bus.stored().await?;
+        let outcomes = stored.iter().find(|s| s.name == stream::OUTCOME);
+        let last = outcomes.map_or(0, |s| s.last_sequence);
+        let from = last.saturating_sub(NEWEST) + 1;
+        let log = bus.log::<Outcome>(subjects::OUTCOMES, from).await?;
+        let mut look = Self {
+            bus,
+            notices,
+            log,
+            recent: board::Recent::default(),
+        };
+        // What was there before. Over a slow line the first may take a while.
+        while look.log.pending() > 0 {
+            let next = tokio::time::timeout(PATIENCE, look.log.next()).await;
+            let (sequence, outcome) = next.context("the bus sends no outcomes")??;
+            look.recent.note(&outcome);
+            if sequence >= last {
+                break;
+            }
+        }
+        Ok(look)
+    }
+
+    /// Hears outcomes for so long.
+    async fn listen(&mut self, time: Duration) {
+        let heard = async {
+            while let Ok((_, outcome)) = self.log.next().await {
+                self.recent.note(&outcome);
+            }
+            // The bus is away: the next look says so.
+            std::future::pending::<()>().await;
+        };
+        // It ends with the time.
+        let _over = tokio::time::timeout(time, heard).await;
+    }
+
+    async fn again(&mut self) -> Result<Board> {
+        let now = unix_ms();
+        let queues = self.bus.queues().await?;
+        let stored = self.bus.stored().await?;
+        let of = |name: &str| stored.iter().find(|s| s.name == name);
+        Ok(Board {
+            server: self.bus.server_version(),
+            runs: self.runs().await?,
+            queues: queues.iter().map(|q| queue(q, now)).collect(),
+            verdicts: self.recent.verdicts(now),
+            nodes: self.recent.nodes(now),
+            dead_letters: of(stream::DEAD).map_or(0, |s| s.messages),
+            outcomes: of(stream::OUTCOME).map_or(0, |s| s.messages),
+        })
+    }
+
+    /// Runs that nodes may work for.
+    async fn runs(&self) -> Result<Vec<String>> {
+        let mut runs = Vec::new();
+        let mut watch = self.notices.watch().await?;
+        let mut patience = FIRST;
+        while let Ok(change) = tokio::time::timeout(patience, watch.next()).await {
+            patience = SILENCE;
+            if let RunChange::Told(spec) = change? {
+                let run = spec.run.to_string();
+                if !runs.contains(&run) {
+                    runs.push(run);
+                }
+            }
+        }
+        runs.sort();
+        Ok(runs)
+    }
+}
+
+fn queue(state: &QueueState, now_unix_ms: u64) -> Queue {
+    Queue {
+        stage: state.stage.clone(),
+        class: state.target.clone(),
+        waiting: state.waiting,
+        in_hand: state.in_hand,
+        oldest_seconds: state
+            .oldest_unix_ms
+            .map(|at| now_unix_ms.saturating_sub(at) as f64 / 1000.0),
+    }
+}

@@ -1,0 +1,291 @@
+//! What `flopsmith top` shows.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use flopsmith_protocol::{NodeId, Outcome, Verdict};
+use serde::Serialize;
+
+use crate::digits::four;
+
+/// Rates are told over this time, milliseconds.
+const WINDOW_MS: u64 = 60_000;
+/// Who was not heard of for so long is shown no more, milliseconds.
+const GONE_MS: u64 = 600_000;
+
+/// A cluster at a moment.
+#[derive(Debug, Serialize)]
+pub struct Board {
+    /// Version of the broker.
+    pub server: String,
+    /// Runs that nodes may work for.
+    pub runs: Vec<String>,
+    /// How full the queues are.
+    pub queues: Vec<Queue>,
+    /// What became of the programs of the last minute.
+    pub verdicts: BTreeMap<&'static str, u64>,
+    /// Who decided programs.
+    pub nodes: Vec<Node>,
+    /// Messages that nobody could work off.
+    pub dead_letters: u64,
+    /// Outcomes that are kept.
+    pub outcomes: u64,
+}
+
+/// A queue.
+#[derive(Debug, Serialize)]
+pub struct Queue {
+    /// What is done with its messages.
+    pub stage: String,
+    /// For whom they are.
+    pub class: String,
+    /// Messages that nobody has in hand.
+    pub waiting: u64,
+    /// Messages in somebody's hands.
+    pub in_hand: u64,
+    /// Age of the oldest; none where it is empty.
+    pub oldest_seconds: Option<f64>,
+}
+
+/// A node, as its outcomes tell.
+#[derive(Debug, Serialize, PartialEq)]
+pub struct Node {
+    /// Its name.
+    pub node: String,
+    /// Programs it decided in the last minute.
+    pub last_minute: u64,
+    /// Of those, failures that no program is to blame for.
+    pub failures: u64,
+    /// Since its last outcome, seconds.
+    pub silent_seconds: f64,
+    /// The fastest program that it has measured of those looked at, 10⁹ operations a second.
+    pub best_gflops: Option<f64>,
+}
+
+/// The newest outcomes.
+#[derive(Debug, Default)]
+pub struct Recent {
+    /// When each was decided, by whom, and how.
+    last: VecDeque<(u64, NodeId, &'static str)>,
+    /// When each node was heard of last, and the best it has measured.
+    nodes: BTreeMap<NodeId, (u64, Option<f64>)>,
+}
+
+impl Recent {
+    /// Takes up an outcome.
+    pub fn note(&mut self, outcome: &Outcome) {
+        let at = outcome.decided_unix_ms;
+        let (last, best) = self.nodes.entry(outcome.node.clone()).or_default();
+        *last = at.max(*last);
+        if let Verdict::Measured { measurement } = &outcome.verdict {
+            let faster = best.is_none_or(|best| best < measurement.gflops);
+            if faster {
+                *best = Some(measurement.gflops);
+            }
+        }
+        let kind = match &outcome.verdict {
+            Verdict::Measured { .. } => "measured",
+            Verdict::Rejected { .. } => "rejected",
+            Verdict::Infrastructure { .. } => "infrastructure",
+            Verdict::Unknown { .. } => "unknown",
+        };
+        self.last.push_back((at, outcome.node.clone(), kind));
+        // Nodes' clocks differ, so the order is only nearly theirs.
+        while self
+            .last
+            .front()
+            .is_some_and(|(first, ..)| first + GONE_MS < at)
+        {
+            self.last.pop_front();
+        }
+    }
+
+    fn of_window(&self, now: u64) -> impl Iterator<Item = &(u64, NodeId, &'static str)> {
+        self.last
+            .iter()
+            .filter(move |(at, ..)| now.saturating_sub(*at) <= WINDOW_MS)
+    }
+
+    /// What became of the programs of the last minute.
+    pub fn verdicts(&self, now_unix_ms: u64) -> BTreeMap<&'static str, u64> {
+        let mut counts = BTreeMap::new();
+        for (_, _, kind) in self.of_window(now_unix_ms) {
+            *counts.entry(*kind).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Who was heard of in the last ten minutes.
+    pub fn nodes(&self, now_unix_ms: u64) -> Vec<Node> {
+        let mut nodes: BTreeMap<&NodeId, Node> = self
+            .nodes
+            .iter()
+            .filter(|(_, (last, _))| now_unix_ms.saturating_sub(*last) <= GONE_MS)
+            .map(|(node, (last, best))| {
+                let known = Node {
+                    node: node.to_string(),
+                    last_minute: 0,
+                    failures: 0,
+                    silent_seconds: now_unix_ms.saturating_sub(*last) as f64 / 1000.0,
+                    best_gflops: *best,
+                };
+                (node, known)
+            })
+            .collect();
+        for (_, node, kind) in self.of_window(now_unix_ms) {
+            if let Some(known) = nodes.get_mut(node) {
+                known.last_minute += 1;
+                known.failures += u64::from(matches!(*kind, "infrastructure" | "unknown"));
+            }
+        }
+        nodes.into_values().collect()
+    }
+}
+
+impl Board {
+    /// For people.
+    pub fn lines(&self) -> Vec<String> {
+        let verdicts: Vec<String> = self
+            .verdicts
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        let mut lines = vec![
+            format!(
+                "nats-server {}, {} outcomes kept, {}",
+                self.server,
+                self.outcomes,
+                match self.dead_letters {
+                    0 => "no dead letters".to_owned(),
+                    some => format!("{some} dead letters: `flopsmith dead list` shows them"),
+                }
+            ),
+            format!(
+                "last minute: {}",
+                match verdicts.is_empty() {
+                    true => "no program was decided".to_owned(),
+                    false => verdicts.join(", "),
+                }
+            ),
+            format!(
+                "runs: {}",
+                match self.runs.is_empty() {
+                    true => "none".to_owned(),
+                    false => self.runs.join(", "),
+                }
+            ),
+            String::new(),
+            format!(
+                "{:<10}{:<20}{:>9}{:>9}{:>10}",
+                "queue", "class", "waiting", "in hand", "oldest"
+            ),
+        ];
+        for queue in &self.queues {
+            let oldest = queue.oldest_seconds.map_or_else(|| "–".into(), age);
+            lines.push(format!(
+                "{:<10}{:<20}{:>9}{:>9}{oldest:>10}",
+                queue.stage, queue.class, queue.waiting, queue.in_hand
+            ));
+        }
+        lines.push(String::new());
+        lines.push(format!(
+            "{:<30}{:>12}{:>10}{:>10}{:>10}",
+            "node", "a minute", "failed", "silent", "best"
+        ));
+        for node in &self.nodes {
+            let best = node.best_gflops.map_or_else(|| "–".into(), four);
+            lines.push(format!(
+                "{:<30}{:>12}{:>10}{:>10}{best:>10}",
+                node.node,
+                node.last_minute,
+                node.failures,
+                age(node.silent_seconds)
+            ));
+        }
+        if self.nodes.is_empty() {
+            lines.push("no node was heard of in the last ten minutes".to_owned());
+        }
+        lines
+    }
+}
+
+fn age(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.0} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_protocol::InfrastructureCause;
+    use flopsmith_test_support::{candidate, infrastructure, measured, outcome, wrong};
+
+    use super::*;
+
+    fn at(ms: u64, node: &str, verdict: Verdict) -> Outcome {
+        Outcome {
+            decided_unix_ms: ms,
+            node: NodeId::new(node).unwrap(),
+            ..outcome(candidate(0, 0, 0), verdict)
+        }
+    }
+
+    #[test]
+    fn nodes_are_who_was_heard_of_and_rates_are_of_the_last_minute() {
+        let mut recent = Recent::default();
+        let now = 1_000_000_000;
+        recent.note(&at(now - 700_000, "gone", measured(90.0)));
+        recent.note(&at(now - 300_000, "a", measured(50.0)));
+        recent.note(&at(now - 30_000, "a", measured(40.0)));
+        recent.note(&at(now - 10_000, "b", wrong()));
+        let jail = infrastructure(InfrastructureCause::Jail);
+        recent.note(&at(now - 5_000, "a", jail));
+        let verdicts = recent.verdicts(now);
+        assert_eq!(
+            verdicts.into_iter().collect::<Vec<_>>(),
+            [("infrastructure", 1), ("measured", 1), ("rejected", 1)]
+        );
+        let nodes = recent.nodes(now);
+        let short: Vec<_> = nodes
+            .iter()
+            .map(|n| (n.node.as_str(), n.last_minute, n.failures, n.best_gflops))
+            .collect();
+        assert_eq!(
+            short,
+            [("a", 2, 1, Some(50.0)), ("b", 1, 0, None)],
+            "{nodes:?}"
+        );
+        assert_eq!(nodes[0].silent_seconds, 5.0);
+    }
+
+    #[test]
+    fn an_idle_cluster_is_said_to_be_idle() {
+        let board = Board {
+            server: "2.12".into(),
+            runs: Vec::new(),
+            queues: vec![Queue {
+                stage: "time".into(),
+                class: "zen5".into(),
+                waiting: 12,
+                in_hand: 3,
+                oldest_seconds: Some(600.0),
+            }],
+            verdicts: BTreeMap::new(),
+            nodes: Vec::new(),
+            dead_letters: 2,
+            outcomes: 0,
+        };
+        let text = board.lines().join("\n");
+        for part in [
+            "2 dead letters",
+            "no program was decided",
+            "runs: none",
+            "10 min",
+            "no node was heard of",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+}

@@ -15,3 +15,34 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends curl \
  && rm -rf /var/lib/apt/lists/*
 COPY s3_server /usr/bin/minio
+
+# The rest are those of the profile `observability`. Grafana has no stand-in.
+FROM debian:bookworm-slim AS prometheus
+LABEL org.flopsmith.stand-in="prometheus"
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends prometheus wget \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
+ && install -d -o nobody -g nogroup /prometheus
+USER nobody
+WORKDIR /prometheus
+ENTRYPOINT ["prometheus"]
+
+FROM debian:bookworm-slim AS opentelemetry-collector-contrib
+LABEL org.flopsmith.stand-in="opentelemetry-collector-contrib"
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates libpython3.11 \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+COPY otel python/rotel/rotel-agent /usr/local/bin/
+USER 10001
+ENTRYPOINT ["otel"]
+
+FROM debian:bookworm-slim AS jaeger
+LABEL org.flopsmith.stand-in="jaeger"
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends python3 wget \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+COPY phoenix /opt/phoenix
+COPY jaeger /usr/local/bin/
+ENV PYTHONPATH=/opt/phoenix PYTHONDONTWRITEBYTECODE=1
+USER 10001
+ENTRYPOINT ["jaeger"]

@@ -2,8 +2,22 @@
 # Makes all images of docker-compose.yml on a machine that reaches Debian's packages but no image registry: the base from packages, the
 # binaries built on the host, and stand-ins for the images of others under the names that the compose file gives.
 # Nothing that is there already is written over, except Flopsmith's own images and earlier stand-ins.
+#
+#   scripts/images.sh                     what the cluster needs
+#   scripts/images.sh --observability     also stand-ins for the profile `observability`, a gigabyte more; there is none for Grafana
+#
+# The latter need pip, which reaches PyPI.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+stand_ins=(nats minio/minio)
+case "${1:-}" in
+"") ;;
+--observability) stand_ins+=(prom/prometheus otel/opentelemetry-collector-contrib jaegertracing/jaeger) ;;
+*)
+    echo "usage: scripts/images.sh [--observability]" >&2
+    exit 2
+    ;;
+esac
 base=debian:bookworm-slim
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -41,13 +55,23 @@ done
 mkdir "$work/stand-ins"
 strip -o "$work/stand-ins/s3_server" target/release/examples/s3_server
 cp "${FLOPSMITH_HOME:-.flopsmith}/bin/nats-server" "$work/stand-ins/"
-for named in nats minio/minio; do
-    image=$(image_of $named)
+cp docker/stand-ins/* "$work/stand-ins/"
+# Python packages as Debian 12's Python takes them, whatever the host's is.
+wheels() {
+    python3 -m pip install --quiet --no-compile --only-binary=:all: --python-version 3.11 --implementation cp \
+        --platform manylinux_2_34_x86_64 --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 --target "$work/stand-ins/$1" "${@:2}"
+}
+for named in "${stand_ins[@]}"; do
+    image=$(image_of "$named")
     name=${named##*/}
     if there "$image" && [ -z "$(docker image inspect -f '{{index .Config.Labels "org.flopsmith.stand-in"}}' "$image")" ]; then
         echo "== $image is there" >&2
         continue
     fi
     echo "== a stand-in for $image" >&2
-    docker build --quiet -f docker/stand-ins.Dockerfile --target $name -t "$image" "$work/stand-ins"
+    case $name in
+    opentelemetry-collector-contrib) wheels python --no-deps rotel==0.0.1a15 ;;
+    jaeger) wheels phoenix arize-phoenix==20.26.1 ;;
+    esac
+    docker build --quiet -f docker/stand-ins.Dockerfile --target "$name" -t "$image" "$work/stand-ins"
 done

@@ -137,14 +137,37 @@ def hostile_programs(cluster, program):
     say(f"hostile programs in the worker's container: {result[0]}")
 
 
-def outcomes(cluster, run_id):
-    read = cluster.compose("run", "--rm", "-T", "--no-deps", "--entrypoint", "cat", "flopsmith", f"/runs/{run_id}/outcomes.jsonl")
+# Of the slim image, beyond its base with the compiler; of a worker that waits for work. Megabytes.
+MOST_ADDED, MOST_IDLE = 60, 60
+
+
+def is_small(cluster):
+    layers = run(["docker", "history", "--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}", "flopsmith-worker"]).stdout.splitlines()
+    added = 0
+    for layer in layers:
+        size, made = layer.split(" ", 1)
+        if "install -y --no-install-recommends gcc" in made:
+            break
+        added += int(size) / 1e6
+    else:
+        sys.exit("no layer of the image has the compiler")
+    idle = 0
+    for container in cluster.containers("worker"):
+        processes = run(["docker", "top", container, "-o", "pid,rss,args"]).stdout.splitlines()[1:]
+        idle = max(idle, sum(int(line.split()[1]) for line in processes) / 1000)
+    say(f"the slim image adds {added:.1f} MB to its base with gcc, an idle worker takes {idle:.1f} MB")
+    if not 0 < added <= MOST_ADDED or not 0 < idle <= MOST_IDLE:
+        sys.exit(f"{MOST_ADDED} MB and {MOST_IDLE} MB are permitted")
+
+
+def lines_of(cluster, run_id, file):
+    read = cluster.compose("run", "--rm", "-T", "--no-deps", "--entrypoint", "cat", "flopsmith", f"/runs/{run_id}/{file}.jsonl")
     return [json.loads(line) for line in read.stdout.splitlines() if line.startswith("{")]
 
 
 def check(cluster, summary):
-    """Each sample of each step has one outcome, and none is the infrastructure's fault."""
-    all_outcomes = outcomes(cluster, summary["run"])
+    """Each sample of each step has one outcome, the learner has learned from each once, and none is the infrastructure's fault."""
+    all_outcomes = lines_of(cluster, summary["run"], "outcomes")
     ids = [outcome["candidate"]["id"] for outcome in all_outcomes]
     twice = len(ids) - len(set(ids))
     samples = {}
@@ -154,6 +177,12 @@ def check(cluster, summary):
             want = candidate["tasks_in_step"] * candidate["group_size"]
             samples.setdefault(candidate["step"], [want, 0])[1] += 1
     lost = sum(want - found for want, found in samples.values())
+    # The learner reads the log by itself, and counts what it learns from.
+    noted = {line["step"]: line["samples"] for line in lines_of(cluster, summary["run"], "metrics")}
+    learned = {line["step"]: line["metrics"]["samples"] for line in lines_of(cluster, summary["run"], "training") if line["metrics"]}
+    otherwise = {step: (count, noted.get(step)) for step, count in learned.items() if count != noted.get(step)}
+    if not learned or otherwise:
+        sys.exit(f"the learner learned from other samples than there were (step: learned, noted): {otherwise or 'none at all'}")
     failures = summary["infrastructure_errors"]
     say(f"{summary['run']}: {len(samples)} steps, {len(ids)} outcomes, {lost} lost, {twice} counted twice, {failures} failures of the infrastructure")
     if not summary["finished"] or twice or lost or failures or len(samples) < 4:
@@ -171,6 +200,7 @@ def main():
         cluster.compose("up", "-d")
         cluster.wait()
         say("all services are healthy")
+        is_small(cluster)
         hostile_programs(cluster, program.resolve())
         train = Train(cluster, "30m")
         train.reaches(1)

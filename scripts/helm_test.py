@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests the chart in helm/flopsmith: renders it with each file of examples/, holds what comes out against golden/ and against
-Kubernetes' schemas, and looks whether values that contradict each other are refused with a sentence.
+Kubernetes' schemas, and looks whether values that contradict each other are refused with a sentence and whether nats-server takes the
+configuration that the chart gives it.
 
   scripts/helm_test.py --helm helm            hold against the golden files
   scripts/helm_test.py --helm helm --bless    write them anew
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-CHART = pathlib.Path(__file__).resolve().parent.parent / "helm" / "flopsmith"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CHART = ROOT / "helm" / "flopsmith"
 # The oldest and the newest that the chart is held against.
 VERSIONS = ["1.31", "1.34"]
 # Of other projects, which Kubernetes' own schemas do not have.
@@ -24,6 +26,7 @@ FOREIGN = {"keda.sh/v1alpha1", "monitoring.coreos.com/v1"}
 STORE = ["--set", "store.url=s3://bucket/flopsmith"]
 ELSEWHERE = ["--set", "nats.internal.enabled=false,nats.external.url=nats://elsewhere:4222"]
 POOL = {"name": "a", "class": "local", "roles": ["timer"], "cores": 2, "memory": "1Gi"}
+KEYS = {"nats": {"auth": {"keys": {"enabled": True, "users": "u", "init": "a", "archive": "b", "trainer": "c", "generator": "d"}}}}
 REFUSED = [
     ([], "url"),
     (["--set", "store.url=/a/folder"], "store.url"),
@@ -36,7 +39,13 @@ REFUSED = [
     ([*STORE, {"pools": [POOL, POOL]}], "two called a"),
     ([*STORE, {"pools": [POOL | {"autoscaling": {"enabled": True, "min": 9, "max": 3, "lag": 1}}]}], "min is above"),
     ([*STORE, {"pools": [POOL | {"autoscaling": {"enabled": True, "min": 1, "max": 3, "lag": 1}}]}, *ELSEWHERE], "external.monitoring"),
+    ([*STORE, {"pools": [POOL | {"autoscaling": {"enabled": True, "min": 0, "max": 3, "lag": 1}}]}], "min"),
     ([*STORE, "--set", "trainers.replicas=2"], "trainers"),
+    ([*STORE, "--set", "nats.auth.keys.enabled=true,nats.auth.keys.init=a"], "keys.users"),
+    ([*STORE, "--set", "nats.auth.keys.enabled=true,nats.auth.keys.users=u"], "keys.init"),
+    ([*STORE, "--set", "nats.auth.keys.enabled=true,nats.auth.keys.users=u,nats.auth.keys.init=a,nats.auth.keys.archive=b"], "its key"),
+    ([*STORE, KEYS | {"pools": [POOL]}], "pool a: key has to name"),
+    ([*STORE, {"pools": [POOL | {"key": "k"}]}], "keys.enabled is false"),
     ([*STORE, "--set", "store.env.PATH=/tmp"], "PATH"),
 ]
 
@@ -97,10 +106,17 @@ def sound(text):
                 wrong.append(f"{name}: a container is not confined")
             if "seccompProfile" in security and "-pool-" not in name:
                 wrong.append(f"{name}: the jail's exceptions are for pools alone")
+            if "-pool-" in name and not spec["serviceAccountName"].endswith("-pool"):
+                wrong.append(f"{name}: it may what is for others")
+            if "-pool-" not in name and spec.get("serviceAccountName", "").endswith("-pool"):
+                wrong.append(f"{name}: it has the account of pools")
             if "-pool-" in name:
                 resources = container["resources"]
                 if resources["requests"] != resources["limits"] or not str(resources["requests"]["cpu"]).isdigit():
                     wrong.append(f"{name}: its cores are not its own")
+        secrets = {volume["secret"]["secretName"]: volume["secret"].get("items") for volume in spec["volumes"] if "secret" in volume}
+        if not name.endswith("-nats") and any(items not in ([{"key": "nkey", "path": "nkey"}], [{"key": "ca.crt", "path": "ca.crt"}]) for items in secrets.values()):
+            wrong.append(f"{name}: it gets more of a secret than its own key and whom to trust")
         if document["kind"] != "Job":
             wanted = document["spec"]["selector"]["matchLabels"].items()
             if not wanted <= pod["metadata"]["labels"].items():
@@ -112,6 +128,34 @@ def sound(text):
                 wrong.append(f"{document['metadata']['name']}: it is about no pods, or about several kinds")
         if document["kind"] == "ScaledObject" and document["spec"]["scaleTargetRef"]["name"] not in pods:
             wrong.append(f"{document['metadata']['name']}: what it scales is not there")
+    return wrong
+
+
+def understood(text, server, flopsmith):
+    """Does nats-server take the configuration? With the files that the secrets would have."""
+    wrong = []
+    for document in documents(text):
+        config = document.get("data", {}).get("nats.conf") if document["kind"] == "ConfigMap" else None
+        if not config:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            # As in the pod, beside each other.
+            place = pathlib.Path(folder)
+            for part in ("nats", "nats-users", "nats-tls", "data"):
+                (place / part).mkdir()
+            keys = [subprocess.run([flopsmith, "cluster", "key", f"{folder}/{role}.nk", "--roles", role], text=True, capture_output=True, check=True).stdout
+                    for role in ("admin", "archive,learner,generator", "compiler,verifier,timer")]
+            (place / "nats-users" / "users.conf").write_text("users: [\n" + "".join(keys) + "]\n")
+            tls = place / "nats-tls"
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj", "/CN=broker",
+                            "-keyout", tls / "tls.key", "-out", tls / "tls.crt"], capture_output=True, check=True)
+            (tls / "ca.crt").write_bytes((tls / "tls.crt").read_bytes())
+            config = config.replace("/etc/nats-tls", str(tls)).replace("/data", str(place / "data"))
+            (place / "nats" / "nats.conf").write_text(config)
+            tried = subprocess.run([server, "-t", "-c", place / "nats" / "nats.conf"], text=True, capture_output=True, env={"POD_NAME": "nats-0", "FLOPSMITH_TOKEN": "token", "FLOPSMITH_ROUTES": "secret",
+                                                                                                                           **{f"FLOPSMITH_ROUTE_{i}": f"nats://routes:secret@127.0.0.{i + 1}:6222" for i in range(3)}})
+            if tried.returncode != 0:
+                wrong.append(f"nats-server does not take its configuration: {tried.stdout}{tried.stderr}")
     return wrong
 
 
@@ -164,6 +208,10 @@ def main():
     given = parser.parse_args()
     helm = given.helm.split()
     wrong = readme(given.bless)
+    built = [ROOT / ".flopsmith" / "bin" / "nats-server", ROOT / "target" / "release" / "flopsmith"]
+    if not all(path.exists() for path in built):
+        print("skipped: whether nats-server takes its configuration, as it or flopsmith is not built here", file=sys.stderr)
+        built = None
     examples = sorted((CHART / "examples").glob("*.yaml"))
     if len(examples) < 4:
         sys.exit("the examples are not there")
@@ -180,6 +228,8 @@ def main():
         if difference:
             wrong.append(f"{example.name} is rendered otherwise than before (--bless, where that is meant):\n" + "\n".join(difference[:60]))
         wrong += [f"{example.name}: {what}" for what in valid(rendered.stdout) + sound(rendered.stdout)]
+        if built:
+            wrong += [f"{example.name}: {what}" for what in understood(rendered.stdout, *built)]
         linted = subprocess.run([*helm, "lint", str(CHART), "-f", str(example)], text=True, capture_output=True)
         if linted.returncode != 0:
             wrong.append(f"{example.name}: {linted.stdout}{linted.stderr}")

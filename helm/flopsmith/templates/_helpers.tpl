@@ -24,7 +24,7 @@ app.kubernetes.io/component: {{ .component }}
 {{/* The broker without credentials. */}}
 {{- define "flopsmith.nats" -}}
 {{- if .Values.nats.internal.enabled -}}
-nats://{{ include "flopsmith.name" . }}-nats:4222
+{{ if .Values.nats.tls.existingSecret }}tls{{ else }}nats{{ end }}://{{ include "flopsmith.name" . }}-nats:4222
 {{- else -}}
 {{ .Values.nats.external.url }}
 {{- end -}}
@@ -62,12 +62,32 @@ localhostProfile: {{ .localhostProfile }}
 {{- if contains "@" $nats.external.url -}}
 {{- fail "nats.external.url holds credentials; they belong in the secret that nats.auth.existingSecret names" -}}
 {{- end -}}
+{{- $keys := $nats.auth.keys -}}
+{{- if $keys.enabled -}}
+{{- if and $nats.internal.enabled (not $keys.users) -}}
+{{- fail "nats.auth.keys.users has to name the secret with users.conf, or the chart's own server knows nobody" -}}
+{{- end -}}
+{{- if not $keys.init -}}
+{{- fail "nats.auth.keys.init has to name the secret with an admin's key, which sets the broker up" -}}
+{{- end -}}
+{{- range $part, $values := dict "archive" .Values.archive "trainer" .Values.trainer "generator" .Values.generator -}}
+{{- if and $values.enabled (not (index $keys $part)) -}}
+{{- fail (printf "nats.auth.keys.%s has to name the secret with its key" $part) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $names := dict -}}
 {{- range $pool := .Values.pools -}}
 {{- if hasKey $names $pool.name -}}
 {{- fail (printf "pools: there are two called %s" $pool.name) -}}
 {{- end -}}
 {{- $_ := set $names $pool.name true -}}
+{{- if and $keys.enabled (not $pool.key) -}}
+{{- fail (printf "pool %s: key has to name the secret with its key, as nats.auth.keys are in use" $pool.name) -}}
+{{- end -}}
+{{- if and $pool.key (not $keys.enabled) -}}
+{{- fail (printf "pool %s has a key, but nats.auth.keys.enabled is false" $pool.name) -}}
+{{- end -}}
 {{- $scaling := default dict $pool.autoscaling -}}
 {{- if $scaling.enabled -}}
 {{- if gt (int $scaling.min) (int $scaling.max) -}}
@@ -85,6 +105,12 @@ localhostProfile: {{ .localhostProfile }}
 
 {{/* What every node is told. */}}
 {{- define "flopsmith.env" -}}
+{{- if .root.Values.nats.auth.keys.enabled -}}
+- name: FLOPSMITH_NATS_NKEY
+  value: /etc/flopsmith/key/nkey
+- name: FLOPSMITH_NATS
+  value: {{ include "flopsmith.nats" .root | quote }}
+{{- else -}}
 - name: FLOPSMITH_TOKEN
   valueFrom:
     secretKeyRef:
@@ -92,6 +118,11 @@ localhostProfile: {{ .localhostProfile }}
       key: {{ .root.Values.nats.auth.tokenKey }}
 - name: FLOPSMITH_NATS
   value: {{ include "flopsmith.nats" .root | replace "://" "://$(FLOPSMITH_TOKEN)@" | quote }}
+{{- end }}
+{{- if .root.Values.nats.tls.existingSecret }}
+- name: FLOPSMITH_NATS_CA
+  value: /etc/flopsmith/ca/ca.crt
+{{- end }}
 - name: FLOPSMITH_STORE
   value: {{ .root.Values.store.url | quote }}
 - name: FLOPSMITH_LISTEN
@@ -114,7 +145,41 @@ localhostProfile: {{ .localhostProfile }}
 {{- end }}
 {{- end -}}
 
-{{/* A pod that is a node; takes root, component, image, roles, and what is special about it. */}}
+{{/* What a node proves itself and trusts the broker by; takes root and key, the secret with its key. Of the broker's secret it gets the certificate of
+who vouches for it alone. */}}
+{{- define "flopsmith.trustMounts" -}}
+{{- if .root.Values.nats.auth.keys.enabled -}}
+- name: key
+  mountPath: /etc/flopsmith/key
+  readOnly: true
+{{- end }}
+{{- if .root.Values.nats.tls.existingSecret }}
+- name: ca
+  mountPath: /etc/flopsmith/ca
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{- define "flopsmith.trustVolumes" -}}
+{{- if .root.Values.nats.auth.keys.enabled -}}
+- name: key
+  secret:
+    secretName: {{ .key }}
+    defaultMode: 0440
+    items:
+      - {key: nkey, path: nkey}
+{{- end }}
+{{- with .root.Values.nats.tls.existingSecret }}
+- name: ca
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+    items:
+      - {key: ca.crt, path: ca.crt}
+{{- end }}
+{{- end -}}
+
+{{/* A pod that is a node; takes root, component, image, roles, the secret with its key, and what is special about it. */}}
 {{- define "flopsmith.pod" -}}
 metadata:
   labels:
@@ -124,7 +189,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  serviceAccountName: {{ include "flopsmith.name" .root }}
+  serviceAccountName: {{ include "flopsmith.name" .root }}{{ if .jailed }}-pool{{ end }}
   automountServiceAccountToken: false
   enableServiceLinks: false
   # Longer than a node takes to finish what it has in hand.
@@ -170,7 +235,7 @@ spec:
         - name: FLOPSMITH_MACHINE_CLASS
           value: {{ . | quote }}
         {{- end }}
-      {{- with .root.Values.store.existingSecret }}
+      {{- with default .root.Values.store.existingSecret .storeSecret }}
       envFrom:
         - secretRef:
             name: {{ . }}
@@ -208,6 +273,9 @@ spec:
         - name: shm
           mountPath: /dev/shm
         {{- end }}
+        {{- with include "flopsmith.trustMounts" . | trim }}
+        {{- . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: tmp
       emptyDir:
@@ -217,5 +285,8 @@ spec:
     - name: shm
       emptyDir:
         medium: Memory
+    {{- end }}
+    {{- with include "flopsmith.trustVolumes" . | trim }}
+    {{- . | nindent 4 }}
     {{- end }}
 {{- end -}}

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""What a cluster of many nodes asks of its broker and its store, from what one job was measured to cost.
+
+    scripts/bench/scale.py [--nodes 10 100 1000 10000] [--name VALUE ...] [--json]
+
+Each unit cost is an option; what it is by default, and how it was measured, stands in docs/scale.md. A resource that is asked for
+more than it has is marked: there a cluster breaks first.
+"""
+import argparse
+import json
+
+COSTS = {
+    # name: (default, unit, what it is)
+    "programs_per_node": (9.0, "1/s", "fresh programs a two-core node compiles, verifies and times"),
+    "twins": (2.5, "1/program", "samples that equal an earlier program, for each fresh one"),
+    "broker_jobs": (12300.0, "1/s", "jobs a two-core machine with broker and no-op workers passes on, syncing every second"),
+    "broker_jobs_synced": (870.0, "1/s", "the same where the broker syncs every message before it confirms it"),
+    "store_requests": (2.0, "1/program", "an object is put once and got once"),
+    "object_bytes": (16500.0, "B", "a compiled program"),
+    "messages": (2.0, "1/program", "messages of a fresh program beside those that every sample has"),
+    "sample_messages": (3.0, "1/sample", "messages of a sample: candidate, rollout, outcome"),
+    "remembered_bytes": (100.0, "B", "memory for the name of a message that must not be stored twice"),
+    "remembered_seconds": (7200.0, "s", "for so long (`cluster init --remember`)"),
+    "trainer_samples": (49.0, "1/s", "samples that one trainer writes and learns from"),
+    "store_rate": (600.0, "1/s", "requests of 16 kB that one S3 server answers"),
+}
+
+
+def rows(cost, nodes):
+    for count in nodes:
+        fresh = count * cost["programs_per_node"]
+        samples = fresh * (1 + cost["twins"])
+        # A twin passes the first hop only, and its outcome is told like any other.
+        hops = fresh + samples * 0.4
+        store = fresh * cost["store_requests"]
+        names = fresh * cost["messages"] + samples * cost["sample_messages"]
+        yield {
+            "nodes": count,
+            "names_gb": names * cost["remembered_seconds"] * cost["remembered_bytes"] / 1e9,
+            "trainer": samples / cost["trainer_samples"],
+            "programs": fresh,
+            "broker": hops / cost["broker_jobs"],
+            "broker_synced": hops / cost["broker_jobs_synced"],
+            "store": store / cost["store_rate"],
+            "store_mb": store * cost["object_bytes"] / 1e6,
+        }
+
+
+def share(value):
+    text = f"{value:.2g}" if value < 10 else f"{value:.0f}"
+    return f"**{text}**" if value > 1 else text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[10, 100, 1000, 10000])
+    parser.add_argument("--json", action="store_true")
+    for name, (default, unit, what) in COSTS.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=float, default=default, metavar=unit, help=f"{what} (default {default:g})")
+    given = vars(parser.parse_args())
+    table = list(rows({name: given[name] for name in COSTS}, given["nodes"]))
+    if given["json"]:
+        print(json.dumps(table))
+        return
+    print("| nodes | fresh programs/s | trainers | broker | broker, each message synced | broker's memory for names, GB | store | store, MB/s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for row in table:
+        print(
+            f"| {row['nodes']:,} | {row['programs']:,.0f} | {share(row['trainer'])} | {share(row['broker'])} | {share(row['broker_synced'])} | {row['names_gb']:.2g} | "
+            f"{share(row['store'])} | {row['store_mb']:.3g} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

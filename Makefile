@@ -12,7 +12,7 @@ ARGS ?=
 TESTS ?= --workspace --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node train search report test kills variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart clean distclean
+.PHONY: help setup build node train search report test kills variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-dashboard test-traces faults audit clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -72,9 +72,28 @@ test-cluster: ## a short training on the compose cluster, with containers killed
 test-chart: ## the Helm chart against its golden files and Kubernetes' schemas (needs helm, and kubernetes-validate and PyYAML for Python; ARGS=--bless)
 	@python3 scripts/helm_test.py $(ARGS)
 
+test-slurm: build ## the batch scripts of slurm/, without Slurm: two clusters one after the other, and a worker that follows
+	@python3 scripts/slurm_test.py $(ARGS)
+
+# A folder of its own: such a build says numbers that are no measurements.
+STEADY := --release --locked --target-dir target/steady
+faults: setup ## two hundred faults on a cluster of processes, and whether its searches end as undisturbed ones (an hour and more; ARGS="--faults 20")
+	@cargo build $(STEADY) -p flopsmith -p flopsmith-harness --no-default-features --features flopsmith/steady >&2
+	@cargo build $(STEADY) -p flopsmith-store --example s3_server >&2
+	@python3 scripts/faults.py $(ARGS)
+
+test-dashboard: build ## the dashboard's queries and the alerts on a real Prometheus that scrapes nodes of this machine (needs prometheus)
+	@python3 scripts/dashboard_test.py $(ARGS)
+
+test-traces: build ## the traces of a search at a collector of somebody else's (needs rotel from PyPI)
+	@python3 scripts/otlp_test.py $(ARGS)
+
 lint: setup ## formatting and clippy, warnings are errors
 	@cargo fmt --all --check
 	@cargo clippy --release --workspace --all-targets --locked -- -D warnings
+
+audit: ## licences, sources and known weaknesses of everything that is built in, by cargo-deny (minutes the first time)
+	@scripts/audit.sh
 
 format: ## format all Rust code
 	@cargo fmt --all

@@ -164,7 +164,7 @@ impl Bus {
         let mut outgoing = Outgoing {
             subject: subjects::dead(corpse.subject),
             kind: "dead letter",
-            id: format!("dead/{}/{}", stream::WORK, corpse.sequence),
+            id: format!("dead/{}/{}", corpse.stream, corpse.sequence),
             others,
             payload: corpse.payload,
         };
@@ -194,6 +194,8 @@ pub(crate) fn unix_ms(nanoseconds: i128) -> u64 {
 
 /// A message about to become a dead letter.
 pub(crate) struct Corpse<'a> {
+    /// Where it is; with its place there, its name.
+    pub stream: &'a str,
     pub subject: &'a str,
     pub sequence: u64,
     pub reason: &'a str,

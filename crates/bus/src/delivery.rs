@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::backoff::ErrorClass;
 use crate::dead::Corpse;
 use crate::error::{Error, Result};
+use crate::streams::stream;
 use crate::worker::Shared;
 
 /// One try of an acknowledgement.
@@ -172,6 +173,7 @@ impl<M> Delivery<M> {
         self.shared
             .bus
             .bury(Corpse {
+                stream: stream::WORK,
                 subject: &self.ticket.subject,
                 sequence: self.ticket.sequence,
                 reason,

@@ -48,7 +48,7 @@ pub use error::{Error, Result};
 pub use flopsmith_telemetry::{TraceContext, link};
 pub use key::Key;
 pub use kv::{Change, Entry, Kv, Watch};
-pub use log::LogReader;
+pub use log::{LogEntry, LogReader, Unreadable};
 pub use publish::Published;
 pub use server::{Server, ServerOptions, Sync};
 pub use streams::{QueueState, RunSetup, Stored, stream};

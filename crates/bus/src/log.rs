@@ -12,7 +12,7 @@ use flopsmith_telemetry::TraceContext;
 
 use crate::backoff::{doubled, jittered};
 use crate::connect::Bus;
-use crate::dead::unix_ms;
+use crate::dead::{Corpse, unix_ms};
 use crate::error::{Cause, Error, Result};
 use crate::pull::{Event, Pull, trace_of};
 use crate::streams::stream_of;
@@ -213,7 +213,46 @@ pub struct LogReader<M> {
     message: PhantomData<fn() -> M>,
 }
 
+/// An entry of a log that is no message of the kind and version that is read there.
+#[derive(Debug, Clone)]
+pub struct Unreadable {
+    /// Its log.
+    pub subject: String,
+    /// Its place in the stream.
+    pub sequence: u64,
+    /// Why it cannot be read.
+    pub reason: String,
+    payload: bytes::Bytes,
+    trace: TraceContext,
+}
+
+/// What stands next in a log.
+#[derive(Debug)]
+pub enum LogEntry<M> {
+    /// A message and its place in the stream.
+    Message(u64, M),
+    /// Bytes of another kind or version.
+    Unreadable(Unreadable),
+}
+
 impl Bus {
+    /// Copies an entry that cannot be read to the dead letters, lest it be missed by nobody. It stays in its log. Safe to repeat.
+    ///
+    /// # Errors
+    /// What [`Bus::publish`] says.
+    pub async fn bury_entry(&self, entry: &Unreadable) -> Result<()> {
+        self.bury(Corpse {
+            stream: stream_of(&entry.subject).unwrap_or_default(),
+            subject: &entry.subject,
+            sequence: entry.sequence,
+            reason: &entry.reason,
+            attempts: 1,
+            payload: entry.payload.clone(),
+            trace: &entry.trace,
+        })
+        .await
+    }
+
     /// Reads `subject` from `sequence` on; 0 reads it from its start.
     ///
     /// Ids are told apart from those returned by this reader only: one that
@@ -240,8 +279,20 @@ impl<M: Message> LogReader<M> {
     /// [`Error::Closed`] once the bus is drained.
     pub async fn next(&mut self) -> Result<(u64, M)> {
         loop {
-            if let Some(found) = self.step().await? {
-                return Ok(found);
+            if let LogEntry::Message(sequence, message) = self.entry().await? {
+                return Ok((sequence, message));
+            }
+        }
+    }
+
+    /// As [`LogReader::next`], but what cannot be read is told as well.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] once the bus is drained.
+    pub async fn entry(&mut self) -> Result<LogEntry<M>> {
+        loop {
+            if let Some(entry) = self.step().await? {
+                return Ok(entry);
             }
         }
     }
@@ -250,7 +301,9 @@ impl<M: Message> LogReader<M> {
     pub async fn replay(&mut self) -> Result<Vec<(u64, M)>> {
         let mut all = Vec::new();
         while self.pending() > 0 {
-            all.extend(self.step().await?);
+            if let Some(LogEntry::Message(sequence, message)) = self.step().await? {
+                all.push((sequence, message));
+            }
         }
         Ok(all)
     }
@@ -282,26 +335,34 @@ impl<M: Message> LogReader<M> {
         self.skipped
     }
 
-    async fn step(&mut self) -> Result<Option<(u64, M)>> {
+    /// None for a message that was returned before.
+    async fn step(&mut self) -> Result<Option<LogEntry<M>>> {
         let raw = self.raw.next().await?;
         let message: M = match decode(&raw.message.payload) {
             Ok(message) => message,
             Err(error) => {
                 self.skipped += 1;
+                let reason = chain(&error);
                 tracing::error!(
                     subject = self.raw.subject,
                     sequence = raw.sequence,
-                    error = %chain(&error),
+                    error = reason,
                     "an entry of the log cannot be read and is passed over"
                 );
-                return Ok(None);
+                return Ok(Some(LogEntry::Unreadable(Unreadable {
+                    subject: raw.message.subject.to_string(),
+                    sequence: raw.sequence,
+                    reason,
+                    trace: trace_of(&raw.message),
+                    payload: raw.message.payload,
+                })));
             }
         };
         if !self.seen.is_new(&message.id()) {
             return Ok(None);
         }
         self.trace = trace_of(&raw.message);
-        Ok(Some((raw.sequence, message)))
+        Ok(Some(LogEntry::Message(raw.sequence, message)))
     }
 }
 

@@ -305,6 +305,7 @@ async fn accept<M: Message>(
     let buried = shared
         .bus
         .bury(Corpse {
+            stream: stream::WORK,
             subject: &ticket.subject,
             sequence,
             reason: &reason,

@@ -83,6 +83,7 @@ fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
                 "fs.v1.work.compile.*.*",
                 "fs.v1.event.*.stage",
                 subjects::OUTCOMES,
+                subjects::DEAD,
                 "$KV.fs_offices.>",
                 "$KV.fs_results.>",
                 // It tells how full the queues are.

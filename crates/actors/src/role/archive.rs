@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use flopsmith_archive::{Effect, Sqd};
-use flopsmith_bus::DeadLetter;
+use flopsmith_bus::{DeadLetter, LogEntry};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     Candidate, CandidateId, CandidateRef, InfrastructureCause, Outcome, Purpose, StageChanged,
@@ -143,8 +143,17 @@ impl Role for Archive {
                 biased;
                 () = stop.cancelled() => break,
                 error = work.office.lost() => return Err(error),
-                next = log.next() => {
-                    let (sequence, outcome) = next?;
+                next = log.entry() => {
+                    let (sequence, outcome) = match next? {
+                        LogEntry::Message(sequence, outcome) => (sequence, outcome),
+                        LogEntry::Unreadable(entry) => {
+                            // Who can read it may have it given out again (`flopsmith dead retry`).
+                            if let Err(error) = context.host.bus.bury_entry(&entry).await {
+                                tracing::warn!(sequence = entry.sequence, %error, "an outcome that cannot be read could not be kept as a dead letter");
+                            }
+                            continue;
+                        }
+                    };
                     let span = log.continue_trace(candidate_span!("archive", &outcome.candidate));
                     span.record("verdict", outcome.verdict.kind());
                     span.in_scope(|| self.on_outcome(&mut work, sequence, outcome));

@@ -293,6 +293,31 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
     assert_eq!(lost().await, all);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_cannot_be_read_is_kept_as_a_dead_letter_and_the_run_goes_on() {
+    let world = World::new().await;
+    let subject = subjects::outcome(&run_id());
+    // As one of another version is: a message, but none that the archive knows.
+    let strange = flopsmith_test_support::task(9, 9);
+    world.bus.publish(&subject, &strange).await.unwrap();
+    let known: Vec<Outcome> = [(0, 0), (0, 1), (1, 0), (1, 1)]
+        .map(|(task, sample)| outcome(candidate(0, task, sample, Purpose::Search), wrong()))
+        .into();
+    world.bus.publish_many(&subject, &known).await.unwrap();
+    let finished = CancellationToken::new();
+    let archive = Archive::new(world.context(settings()), Job::Search, finished.clone());
+    let working = start(archive);
+    soon(finished.cancelled()).await;
+    working.end().await.unwrap();
+
+    let mut dead = world.bus.dead_letters(0).await.unwrap();
+    assert_eq!(dead.pending(), 1);
+    let letter = soon(dead.next()).await.unwrap();
+    assert_eq!(letter.subject, subject);
+    assert_eq!(letter.decode::<Task>().unwrap(), strange);
+    assert!(letter.reason.contains("task"), "{}", letter.reason);
+}
+
 /// The outcomes of a step: three programs that are wrong or slow, and one that is fast.
 fn step_of(step: u64, gflops: [f64; 4]) -> Vec<Outcome> {
     let places = [(0, 0), (0, 1), (1, 0), (1, 1)];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flopsmith_bus::{Error, LogReader, RunSetup, ServerOptions};
+use flopsmith_bus::{Error, LogEntry, LogReader, RunSetup, ServerOptions};
 
 use crate::{Job, OUTCOME, World, job, nothing, soon};
 
@@ -110,6 +110,43 @@ async fn what_cannot_be_read_is_passed_over_and_counted() {
     let mut log: LogReader<Job> = world.bus.log(OUTCOME, 0).await.unwrap();
     assert_eq!(soon(log.replay()).await.unwrap().len(), 2);
     assert_eq!(log.skipped(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_can_be_kept_as_a_dead_letter_and_comes_back_once() {
+    let world = World::new().await;
+    let client = async_nats::ConnectOptions::new()
+        .token(crate::work::token(&world.server.connect_options()))
+        .connect(world.server.url())
+        .await
+        .unwrap();
+    client.publish(OUTCOME, "no message".into()).await.unwrap();
+    client.flush().await.unwrap();
+    let mut log: LogReader<Job> = world.bus.log(OUTCOME, 0).await.unwrap();
+    let LogEntry::Unreadable(entry) = soon(log.entry()).await.unwrap() else {
+        panic!("it was read");
+    };
+    // Every reader of the log may do so, and a crash in between may repeat it.
+    world.bus.bury_entry(&entry).await.unwrap();
+    world.bus.bury_entry(&entry).await.unwrap();
+    let mut dead = world.bus.dead_letters(0).await.unwrap();
+    assert_eq!(dead.pending(), 1);
+    let letter = soon(dead.next()).await.unwrap();
+    assert_eq!(
+        (
+            letter.subject.as_str(),
+            &letter.payload[..],
+            letter.attempts
+        ),
+        (OUTCOME, &b"no message"[..], 1)
+    );
+    world.bus.retry_dead(&letter).await.unwrap();
+    let again = soon(log.entry()).await.unwrap();
+    assert!(
+        matches!(&again, LogEntry::Unreadable(e) if e.sequence > entry.sequence),
+        "{again:?}"
+    );
+    assert_eq!(log.skipped(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -205,11 +205,15 @@ def main():
         train = Train(cluster, "30m")
         train.reaches(1)
         cluster.kill("worker")
-        cluster.cut("worker", 5)
+        # For longer than a message is held (10 s): what it has in hand is given to the other one.
+        cluster.cut("worker", 15)
         train.reaches(2)
         cluster.kill("trainer")
         cluster.kill("archive")
         train.reaches(3)
+        # For longer than an office is held for anybody: it finds itself replaced, or takes up again where it was.
+        cluster.cut("archive", 15)
+        cluster.cut("trainer", 15)
         cluster.kill("nats")
         cluster.compose("up", "-d", "--no-deps", "--scale", "worker=3", "worker")
         say("a third worker has joined")

@@ -126,6 +126,10 @@ def sound(text):
             wanted = document["spec"]["selector"]["matchLabels"].items()
             if sum(wanted <= pod["metadata"]["labels"].items() for _, pod in pods.values()) != 1:
                 wrong.append(f"{document['metadata']['name']}: it is about no pods, or about several kinds")
+        if document["kind"] == "NetworkPolicy":
+            open_to_all = [rule for rule in document["spec"].get("egress") or [] if not rule.get("to")]
+            if open_to_all:
+                wrong.append(f"{document['metadata']['name']}: it lets pods reach any address by {open_to_all[0].get('ports')}")
         if document["kind"] == "ScaledObject" and document["spec"]["scaleTargetRef"]["name"] not in pods:
             wrong.append(f"{document['metadata']['name']}: what it scales is not there")
     return wrong

@@ -46,7 +46,7 @@ class Site:
 
     def job(self, name, script, **more):
         """What sbatch would start."""
-        self.processes.start(name, ["bash", SLURM / script], FLOPSMITH_SITE=str(self.env), SLURMD_NODENAME=HOST, SLURM_JOB_ID=name, FLOPSMITH_ROLES="generator", **more)
+        return self.processes.start(name, ["bash", SLURM / script], FLOPSMITH_SITE=str(self.env), SLURMD_NODENAME=HOST, SLURM_JOB_ID=name, FLOPSMITH_ROLES="generator", **more)
 
     def address(self):
         file = self.shared / "address"
@@ -84,6 +84,12 @@ def course(site):
     site.job("first", "cluster.sbatch")
     site.job("worker", "workers.sbatch")
     address = until("the first job says where its broker is", LIMIT, site.address)
+    # Queued without waiting for the first one's end, as a site may allow.
+    rival = site.job("rival", "cluster.sbatch")
+    until("a second broker on the same messages is refused", LIMIT, lambda: rival.poll() is not None)
+    said = site.processes.log("rival")
+    if site.processes.stop("rival") != 1 or "another job's broker runs on" not in said or site.address() != address:
+        raise Failed(f"a second job on the messages of the first ended with {rival.returncode}:\n{said[-3000:]}")
     say(f"{site.search('one')} outcomes under the first job")
     site.ends("first")
     if site.address():

@@ -83,10 +83,12 @@ impl Work {
 }
 
 /// The samples of the `tasks` of a run that go without an outcome for a letter that cannot be read, as one that another version wrote:
-/// whose it is says its queue, and what it was about its id.
+/// whose it is says its queue or log, and what it was about its id.
 pub(crate) fn unreadable(letter: &DeadLetter, run: &RunId, tasks: &[Task]) -> Vec<Lost> {
     let name = letter.id.as_deref().and_then(|id| id.split_once('/'));
-    let Some((_, name)) = name.filter(|_| subjects::is_work_of(&letter.subject, run)) else {
+    let ours =
+        subjects::is_work_of(&letter.subject, run) || letter.subject == subjects::outcome(run);
+    let Some((_, name)) = name.filter(|_| ours) else {
         return Vec::new();
     };
     tasks
@@ -211,7 +213,12 @@ mod tests {
             about("task/r-s1-g0", "fs.v1.work.generate.policy.r"),
             ["r-s1-g0-c0", "r-s1-g0-c1"]
         );
+        assert_eq!(
+            about("outcome/r-s1-g0-c1", "fs.v1.outcome.r"),
+            ["r-s1-g0-c1"]
+        );
         let none: [&str; 0] = [];
+        assert_eq!(about("outcome/r-s1-g0-c1", "fs.v1.outcome.other"), none);
         assert_eq!(
             about("compiled/r-s1-g1-c0", "fs.v1.work.verify.local.other"),
             none

@@ -40,6 +40,14 @@ pub enum Error {
     /// Of this role a run has one only, and somebody else has taken over.
     #[error("somebody else has taken over, or may have")]
     Replaced,
+    /// A checkpoint that somebody else has put in the place of the one that was saved.
+    #[error(
+        "the checkpoint {place} is not the one that was saved there: who else may write to the store?"
+    )]
+    Strange {
+        /// Where it lies.
+        place: String,
+    },
     /// The bus did not answer.
     #[error("nothing was answered about {0}")]
     Silent(&'static str),

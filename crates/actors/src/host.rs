@@ -152,6 +152,15 @@ impl Host {
     ///
     /// Equal programs find it afterwards. Where that cannot be noted they are tried themselves, after a while, so it is no failure.
     pub async fn publish_outcome(&self, decided: Decided<'_>) -> Result<(), Error> {
+        self.publish_outcome_as(decided, None).await
+    }
+
+    /// [`Host::publish_outcome`] for what others may have published an outcome of that nobody can read: `instead` tells it apart from that.
+    pub(crate) async fn publish_outcome_as(
+        &self,
+        decided: Decided<'_>,
+        instead: Option<&str>,
+    ) -> Result<(), Error> {
         let span = tracing::Span::current();
         span.record("verdict", decided.verdict.kind());
         if let Some(techniques) = decided.techniques {
@@ -169,9 +178,11 @@ impl Host {
             machine_class: decided.candidate.machine_class.clone(),
             decided_unix_ms: unix_ms(),
         };
-        self.bus
-            .publish(&subjects::outcome(&outcome.candidate.run), &outcome)
-            .await?;
+        let subject = subjects::outcome(&outcome.candidate.run);
+        match instead {
+            Some(name) => self.bus.publish_instead(&subject, &outcome, name).await?,
+            None => self.bus.publish(&subject, &outcome).await?,
+        }
         self.metrics
             .decided(&outcome.verdict, outcome.stage_seconds);
         if let Some(key) = decided.key {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopsmith_bus::{Bus, Kv};
-use flopsmith_protocol::RunId;
-use flopsmith_store::{Checkpoint, Checkpoints};
+use flopsmith_protocol::{Digest, RunId};
+use flopsmith_store::{Checkpoint, Checkpoints, Saved};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -55,7 +55,22 @@ impl Default for Terms {
 pub struct Head {
     /// The checkpoint's name among those of the role.
     pub checkpoint: String,
+    /// Digest of the checkpoint's manifest: whoever else may write to the store puts nothing in its place. None in records of before.
+    #[serde(default)]
+    pub manifest: Option<Digest>,
 }
+
+impl From<Saved> for Head {
+    fn from(saved: Saved) -> Self {
+        Self {
+            checkpoint: saved.name,
+            manifest: Some(saved.manifest),
+        }
+    }
+}
+
+/// States before the last one that are still known, should that be damaged: as many as roles keep.
+const EARLIER: usize = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
@@ -66,6 +81,9 @@ struct Record {
     /// Grows with every sign of life.
     beat: u64,
     head: Option<Head>,
+    /// Those before it, the newest first.
+    #[serde(default)]
+    earlier: Vec<Head>,
     /// Nothing is left to do in it.
     #[serde(default)]
     over: bool,
@@ -77,6 +95,16 @@ pub struct Office {
     lost: CancellationToken,
     _renewing: DropGuard,
     term: u64,
+    private: bool,
+}
+
+impl Record {
+    fn goes_on_from(&mut self, head: &Head) {
+        if let Some(before) = self.head.replace(head.clone()) {
+            self.earlier.insert(0, before);
+            self.earlier.truncate(EARLIER);
+        }
+    }
 }
 
 struct Shared {
@@ -98,27 +126,55 @@ impl Office {
         Self::take(&host.bus, run, role, &host.instance, terms, stop).await
     }
 
-    /// The checkpoint to go on from: the one that was made so last, and where it is damaged the newest whole one.
+    /// The checkpoint to go on from: the one that was made so last, and where it is damaged, or is not what was saved, the one before.
+    ///
+    /// # Errors
+    /// What is wrong with the last one, where none of those that were made so can be used.
     pub async fn latest(
         &self,
         checkpoints: &Checkpoints,
         run: &RunId,
     ) -> Result<Option<Checkpoint>, Error> {
-        if let Some(head) = self.head().await {
-            match checkpoints.named(run, &head.checkpoint).await {
-                Ok(found) => return Ok(Some(found)),
-                Err(error) if error.is_loss() => {
-                    let error = crate::supervisor::words(&error);
-                    tracing::warn!(
-                        checkpoint = head.checkpoint,
-                        error,
-                        "the last state is damaged; an older one is used"
-                    );
+        let (head, earlier) = {
+            let written = self.shared.written.lock().await;
+            (written.0.head.clone(), written.0.earlier.clone())
+        };
+        let Some(head) = head else {
+            // What lies there was never made the state to go on from; on a server of the run's own it can only be the run's.
+            return match self.private {
+                true => Ok(checkpoints.latest(run).await?),
+                false => Ok(None),
+            };
+        };
+        let mut wrong = None;
+        for state in std::iter::once(&head).chain(&earlier) {
+            let error = match checkpoints.named(run, &state.checkpoint).await {
+                Ok(found)
+                    if state
+                        .manifest
+                        .as_ref()
+                        .is_none_or(|known| *known == found.manifest) =>
+                {
+                    return Ok(Some(found));
                 }
+                Ok(found) => Error::Strange {
+                    place: found.place(),
+                },
+                Err(error) if error.is_loss() => error.into(),
                 Err(error) => return Err(error.into()),
-            }
+            };
+            tracing::error!(
+                checkpoint = state.checkpoint,
+                error = crate::supervisor::words(&error),
+                "this state is not used; an older one is"
+            );
+            wrong.get_or_insert(error);
         }
-        Ok(checkpoints.latest(run).await?)
+        match wrong {
+            Some(error) if head.manifest.is_some() => Err(error),
+            // It is not known which others are the run's.
+            _ => Ok(checkpoints.latest(run).await?),
+        }
     }
 
     /// Takes the office of `role` in a run as `holder`, as soon as nobody else has it. None when `stop` comes first.
@@ -152,6 +208,7 @@ impl Office {
                     term: record.term + 1,
                     beat: 0,
                     head: record.head,
+                    earlier: record.earlier,
                     over: record.over,
                 };
                 if let Some(revision) = write(&kv, &key, &ours, revision).await? {
@@ -215,6 +272,7 @@ impl Office {
             lost,
             _renewing: ended.drop_guard(),
             term,
+            private,
         }
     }
 
@@ -239,7 +297,7 @@ impl Office {
     /// # Errors
     /// [`Error::Replaced`] when somebody else has taken over: this state is nobody's.
     pub async fn commit(&self, head: Head) -> Result<(), Error> {
-        self.change(|record| record.head = Some(head.clone())).await
+        self.change(|record| record.goes_on_from(&head)).await
     }
 
     /// The same for the last state, after which nothing is left to do: see [`Office::is_over`].
@@ -248,7 +306,7 @@ impl Office {
     /// [`Error::Replaced`] when somebody else has taken over.
     pub async fn conclude(&self, head: Head) -> Result<(), Error> {
         let last = |record: &mut Record| {
-            record.head = Some(head.clone());
+            record.goes_on_from(&head);
             record.over = true;
         };
         self.change(last).await
@@ -375,6 +433,7 @@ async fn read(kv: &Kv, key: &str) -> Result<(Record, u64), Error> {
                 term: 0,
                 beat: 0,
                 head: None,
+                earlier: Vec::new(),
                 over: false,
             },
             0,

@@ -11,7 +11,6 @@ use crate::log::RawLog;
 use crate::publish::Outgoing;
 use crate::streams::stream;
 
-const SUBJECT: &str = "Flopsmith-Subject";
 const REASON: &str = "Flopsmith-Reason";
 const ATTEMPTS: &str = "Flopsmith-Attempts";
 const TRUNCATED: &str = "Flopsmith-Truncated";
@@ -24,7 +23,8 @@ const REASON_BYTES: usize = 1000;
 pub struct DeadLetter {
     /// Where it stands among the dead letters.
     pub sequence: u64,
-    /// The queue it was in.
+    /// The queue it was in, or the log. By where the letter lies, not by what it says of itself: so it is given back to no other place
+    /// than who wrote it may take messages from. Empty where it lies nowhere of that kind.
     pub subject: String,
     /// Why it left.
     pub reason: String,
@@ -58,8 +58,8 @@ impl DeadLetters {
     pub async fn next(&mut self) -> Result<DeadLetter> {
         let raw = self.0.next().await?;
         let headers = raw.message.headers.unwrap_or_default();
-        let payload = raw.message.payload;
-        Ok(read(raw.sequence, &headers, payload, raw.unix_ms))
+        let (at, payload) = (&raw.message.subject, raw.message.payload);
+        Ok(read(raw.sequence, at, &headers, payload, raw.unix_ms))
     }
 
     /// Dead letters that are there and have not been returned.
@@ -68,11 +68,17 @@ impl DeadLetters {
     }
 }
 
-fn read(sequence: u64, headers: &HeaderMap, payload: Bytes, died_unix_ms: u64) -> DeadLetter {
+fn read(
+    sequence: u64,
+    at: &str,
+    headers: &HeaderMap,
+    payload: Bytes,
+    died_unix_ms: u64,
+) -> DeadLetter {
     let header = |name: &str| Some(headers.get(name)?.as_str().to_owned());
     DeadLetter {
         sequence,
-        subject: header(SUBJECT).unwrap_or_default(),
+        subject: subjects::died_in(at).unwrap_or_default(),
         reason: header(REASON).unwrap_or_default(),
         attempts: header(ATTEMPTS)
             .and_then(|a| a.parse().ok())
@@ -98,6 +104,7 @@ impl Bus {
         let unix_ms = unix_ms(found.time.unix_timestamp_nanos());
         Ok(Some(read(
             found.sequence,
+            &found.subject,
             &found.headers,
             found.payload,
             unix_ms,
@@ -156,7 +163,6 @@ impl Bus {
     /// Copies a message to the dead letters. Safe to repeat.
     pub(crate) async fn bury(&self, corpse: Corpse<'_>) -> Result<()> {
         let mut others = vec![
-            (SUBJECT.to_owned(), corpse.subject.to_owned()),
             (REASON.to_owned(), one_line(corpse.reason)),
             (ATTEMPTS.to_owned(), corpse.attempts.to_string()),
         ];

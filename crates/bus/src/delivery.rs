@@ -157,7 +157,13 @@ impl<M> Delivery<M> {
         if class.counts() {
             self.shared.failed(self.ticket.sequence);
         }
-        let delay = self.shared.options.backoff.delay(class, self.failures());
+        // What counts as no failure is waited for by how often it was given out: that, too, has an end.
+        let attempt = if class.counts() {
+            self.failures()
+        } else {
+            self.ticket.attempt
+        };
+        let delay = self.shared.options.backoff.delay(class, attempt);
         self.decided = true;
         let sent = self
             .shared

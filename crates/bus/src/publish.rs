@@ -93,7 +93,20 @@ impl Bus {
         self.store(&outgoing).await
     }
 
-    /// Publishes messages to one subject, in order and without waiting for each;
+    /// Like [`Bus::publish`], under another name for the server than the message's own: where one of that name was stored that is of no use
+    /// to anybody, this one must not be taken for it. Whoever reads them still finds one id.
+    pub async fn publish_instead<M: Message>(
+        &self,
+        subject: &str,
+        message: &M,
+        name: &str,
+    ) -> Result<()> {
+        let mut outgoing = Outgoing::of(subject, message)?;
+        outgoing.id = format!("{}/{name}", outgoing.id);
+        self.store(&outgoing).await.map(drop)
+    }
+
+    /// Publishes messages to one subject, in order where nothing has to be sent again and without waiting for each;
     /// returns when all are stored. After an error some may be stored; repeat them all.
     pub async fn publish_many<'a, M: Message + 'a>(
         &self,

@@ -16,7 +16,7 @@ const BUCKETS: &str = "KV_fs_";
 const SILENCE: Duration = Duration::from_secs(30);
 
 impl Bus {
-    /// Gives the content of every message of our streams and buckets to `each`, in no order among streams. What comes meanwhile
+    /// Gives the content of every message of our streams and buckets to `each`. What comes meanwhile
     /// may be among them or not.
     ///
     /// # Errors
@@ -24,12 +24,14 @@ impl Bus {
     pub async fn scan(&self, mut each: impl FnMut(&[u8])) -> Result<()> {
         let failed = |name, source| Error::Stream { name, source };
         let any = "streams of the bus";
-        let names: Vec<String> = self
+        let mut names: Vec<String> = self
             .jetstream()
             .stream_names()
             .try_collect()
             .await
             .map_err(|e| failed(any, e.into()))?;
+        // Work first: what leaves its queue meanwhile goes to one of the others, which are read then.
+        names.sort_by_key(|name| name != stream::WORK);
         let ours =
             |name: &String| stream::ALL.contains(&name.as_str()) || name.starts_with(BUCKETS);
         for name in names.into_iter().filter(ours) {

@@ -83,7 +83,7 @@ fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
                 "fs.v1.work.compile.*.*",
                 "fs.v1.event.*.stage",
                 subjects::OUTCOMES,
-                subjects::DEAD,
+                "fs.v1.dead.outcome.*",
                 "$KV.fs_offices.>",
                 "$KV.fs_results.>",
                 // It tells how full the queues are.
@@ -104,7 +104,7 @@ fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
                 "$JS.ACK.*.*.WORK.>",
                 subjects::ROLLOUTS,
                 "fs.v1.work.compile.*.*",
-                subjects::DEAD,
+                "fs.v1.dead.work.generate.>",
                 subjects::ROOM,
             ]));
             may
@@ -167,11 +167,8 @@ fn evaluates(queue: &Queue, more: &[&str]) -> Vec<String> {
         format!("$JS.ACK.*.*.WORK.{durable}.>"),
         room(queue),
     ]);
-    may.extend(words(&[
-        subjects::OUTCOMES,
-        subjects::DEAD,
-        "$KV.fs_results.>",
-    ]));
+    may.push(subjects::dead(&queue.all()));
+    may.extend(words(&[subjects::OUTCOMES, "$KV.fs_results.>"]));
     may
 }
 

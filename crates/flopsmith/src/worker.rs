@@ -88,6 +88,9 @@ pub struct Plan {
     pub allow_weaker_jail: bool,
 }
 
+/// How long the connection may take to close once all roles have ended or were given up.
+const DRAIN_LIMIT: Duration = Duration::from_secs(5);
+
 /// Works until it is told to stop. True when it stopped in order.
 pub fn execute(plan: Plan) -> Result<bool> {
     // Before any thread is made: all have the cores of the one that made them.
@@ -140,7 +143,8 @@ fn own_cores((wanted, folder): &(usize, PathBuf)) -> Result<Claim> {
 async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     let mut options = broker::options(&plan.nats);
     options.name = format!("worker {}", plan.node);
-    options.drain_limit = plan.grace;
+    // The roles have all of the grace time. What one of them still holds when it is over is given out again by the broker.
+    options.drain_limit = plan.grace.min(DRAIN_LIMIT);
     let bus = Bus::connect(options).await?;
     bus.check_streams().await?;
     let store = Store::open(&plan.store)?;

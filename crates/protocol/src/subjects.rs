@@ -14,6 +14,8 @@ pub const ROLLOUTS: &str = "fs.v1.rollout.*";
 pub const EVENTS: &str = "fs.v1.event.*.*";
 /// Dead letters.
 pub const DEAD: &str = "fs.v1.dead.>";
+const PREFIX: &str = "fs.v1.";
+const DEAD_PREFIX: &str = "fs.v1.dead.";
 /// All of [`room`].
 pub const ROOM: &str = "fs.v1.room.>";
 
@@ -102,9 +104,20 @@ pub fn stage(run: &RunId) -> String {
     format!("fs.v1.event.{}.stage", token(run.as_str()))
 }
 
-/// Where a message goes that nobody could work off; `subject` is where it had been.
+/// Where a message goes that nobody could work off; `subject` is where it had been. Its parts stay apart, so that who may take work off
+/// one queue may say no more than that it died there.
 pub fn dead(subject: &str) -> String {
-    format!("fs.v1.dead.{}", token(subject))
+    format!(
+        "{DEAD_PREFIX}{}",
+        subject.strip_prefix(PREFIX).unwrap_or(subject)
+    )
+}
+
+/// Where the message of a dead letter had been, which lies at `dead`: among work or outcomes, or it is no dead letter of anything.
+pub fn died_in(dead: &str) -> Option<String> {
+    let rest = dead.strip_prefix(DEAD_PREFIX)?;
+    let known = ["work.", "outcome."].iter().any(|of| rest.starts_with(of));
+    known.then(|| format!("{PREFIX}{rest}"))
 }
 
 /// Where workers of a queue hear that there is room for a request of theirs; `durable` is the name of the queue's consumer. No stream keeps it.

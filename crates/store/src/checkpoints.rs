@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use flopsmith_protocol::RunId;
+use flopsmith_protocol::{Digest, RunId};
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
@@ -31,6 +31,15 @@ pub struct Checkpoints {
     first: u64,
 }
 
+/// What is to be known of a checkpoint that was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    /// By which [`Checkpoints::named`] finds it.
+    pub name: String,
+    /// Digest of its manifest, which has those of its files: kept elsewhere, it tells the checkpoint from any other that is put in its place.
+    pub manifest: Digest,
+}
+
 /// A whole checkpoint, checked when it was found and again when a file is read.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
@@ -40,6 +49,8 @@ pub struct Checkpoint {
     pub meta: serde_json::Value,
     /// By which [`Checkpoints::named`] finds it.
     pub name: String,
+    /// Digest of its manifest; see [`Saved::manifest`].
+    pub manifest: Digest,
     store: Store,
     folder: Path,
     files: BTreeMap<String, Entry>,
@@ -108,14 +119,13 @@ impl Checkpoints {
     }
 
     /// Saves files and a description as the checkpoint of a step. When this returns, it is safe from a crash of the process or the machine.
-    /// Gives its name.
     pub async fn save<B: Into<Bytes>>(
         &self,
         run: &RunId,
         step: u64,
         files: impl IntoIterator<Item = (String, B)>,
         meta: serde_json::Value,
-    ) -> Result<String, Error> {
+    ) -> Result<Saved, Error> {
         let files: Vec<(String, Bytes)> = files.into_iter().map(|(n, b)| (n, b.into())).collect();
         check_names(&files)?;
         let earlier: Vec<Attempt> = self
@@ -145,13 +155,13 @@ impl Checkpoints {
             self.write(folder.clone().join(name), bytes).await?;
         }
         let manifest = Manifest::new(run.clone(), step, entries);
-        let bytes = manifest.to_bytes().map_err(describe)?;
-        self.write(folder.clone().join(MANIFEST), bytes.into())
-            .await?;
+        let bytes: Bytes = manifest.to_bytes().map_err(describe)?.into();
+        let manifest = digest(&bytes).await;
+        self.write(folder.clone().join(MANIFEST), bytes).await?;
         for old in earlier {
             self.remove(&old).await?;
         }
-        Ok(name)
+        Ok(Saved { name, manifest })
     }
 
     /// The checkpoint of this name.
@@ -256,7 +266,7 @@ impl Checkpoints {
         Ok(attempts)
     }
 
-    async fn manifest(&self, run: &RunId, attempt: &Attempt) -> Result<Manifest, Error> {
+    async fn manifest(&self, run: &RunId, attempt: &Attempt) -> Result<(Manifest, Digest), Error> {
         let key = attempt.folder.clone().join(MANIFEST);
         let damaged = |detail| Error::Damaged {
             place: self.store.place(&key),
@@ -270,11 +280,11 @@ impl Checkpoints {
                 manifest.step, manifest.run
             )));
         }
-        Ok(manifest)
+        Ok((manifest, digest(&bytes).await))
     }
 
     async fn load(&self, run: &RunId, attempt: &Attempt) -> Result<Checkpoint, Error> {
-        let manifest = self.manifest(run, attempt).await?;
+        let (manifest, known_by) = self.manifest(run, attempt).await?;
         let mut meta = None;
         let mut files = BTreeMap::new();
         for entry in manifest.files {
@@ -297,6 +307,7 @@ impl Checkpoints {
             step: attempt.step,
             meta,
             name: attempt.folder.filename().unwrap_or_default().to_owned(),
+            manifest: known_by,
             store: self.store.clone(),
             folder: attempt.folder.clone(),
             files,
@@ -305,7 +316,7 @@ impl Checkpoints {
 
     async fn looks_whole(&self, run: &RunId, attempt: &Attempt) -> Result<bool, Error> {
         let manifest = match self.manifest(run, attempt).await {
-            Ok(manifest) => manifest,
+            Ok((manifest, _)) => manifest,
             Err(error) if error.is_loss() => return Ok(false),
             Err(error) => return Err(error),
         };

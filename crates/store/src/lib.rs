@@ -24,7 +24,7 @@ mod probe;
 mod store;
 mod write;
 
-pub use checkpoints::{Checkpoint, Checkpoints};
+pub use checkpoints::{Checkpoint, Checkpoints, Saved};
 pub use error::Error;
 pub use listing::Listed;
 pub use probe::Honours;

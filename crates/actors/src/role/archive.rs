@@ -27,12 +27,15 @@ use crate::dead::{Work, unreadable};
 use crate::error::Error;
 use crate::host::Decided;
 use crate::node::Context;
-use crate::office::{Head, Office};
+use crate::office::Office;
 use crate::steps::Steps;
 use crate::trace::candidate_span;
 
 mod restart;
 mod tasks;
+
+/// Told apart by the server from an outcome that a node may have published and nobody here can read.
+const GIVEN_UP: &str = "given-up";
 
 /// How long the end of a run waits for elites that are measured again.
 const LAST_MEASUREMENTS: Duration = Duration::from_secs(25);
@@ -147,7 +150,7 @@ impl Role for Archive {
                     let (sequence, outcome) = match next? {
                         LogEntry::Message(sequence, outcome) => (sequence, outcome),
                         LogEntry::Unreadable(entry) => {
-                            // Who can read it may have it given out again (`flopsmith dead retry`).
+                            // It counts as lost once its letter is read, below.
                             if let Err(error) = context.host.bus.bury_entry(&entry).await {
                                 tracing::warn!(sequence = entry.sequence, %error, "an outcome that cannot be read could not be kept as a dead letter");
                             }
@@ -338,7 +341,7 @@ impl Archive {
                         meta,
                     )
                     .await?;
-                work.office.conclude(Head { checkpoint }).await?;
+                work.office.conclude(checkpoint.into()).await?;
                 self.finished.cancel();
             }
             return Ok(());
@@ -384,7 +387,10 @@ impl Archive {
     async fn on_dead_letter(&self, work: &Working, letter: &DeadLetter) -> Result<(), Error> {
         let run = &self.context.run;
         let (cause, samples) = match Work::of(letter) {
-            Some(dead) if dead.run() == run => (dead.cause(), dead.samples()),
+            // Who may take work off one run's queue may say of no other that it died.
+            Some(dead) if dead.run() == run && subjects::is_work_of(&letter.subject, run) => {
+                (dead.cause(), dead.samples())
+            }
             Some(_) => return Ok(()),
             None => (
                 InfrastructureCause::Bus,
@@ -418,7 +424,10 @@ impl Archive {
                 object: None,
                 key: lost.key.as_ref(),
             };
-            self.context.host.publish_outcome(decided).await?;
+            self.context
+                .host
+                .publish_outcome_as(decided, Some(GIVEN_UP))
+                .await?;
         }
         Ok(())
     }
@@ -459,7 +468,10 @@ impl Archive {
             object: None,
             key: None,
         };
-        self.context.host.publish_outcome(decided).await?;
+        self.context
+            .host
+            .publish_outcome_as(decided, Some(GIVEN_UP))
+            .await?;
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use crate::credit::{StageBests, credit};
 use crate::error::Error;
 use crate::hall::Hall;
 use crate::node::Context;
-use crate::office::{Head, Office};
+use crate::office::Office;
 use crate::settings::Settings;
 use crate::versions::{Told, Versions};
 
@@ -280,7 +280,7 @@ impl Learner {
             .checkpoints
             .save(&self.context.run, step, files, meta)
             .await?;
-        work.office.commit(Head { checkpoint }).await?;
+        work.office.commit(checkpoint.into()).await?;
         work.checkpoints.keep(&self.context.run, 2).await?;
         Ok(())
     }

@@ -10,6 +10,7 @@ use flopsmith_actors::role::archive::Archive;
 use flopsmith_actors::{Cores, Error, Host};
 use flopsmith_bus::{Bus, Options};
 use flopsmith_protocol::{Outcome, Purpose, subjects};
+use flopsmith_store::{Checkpoints, Store};
 use flopsmith_test_support::{machine_class, node_id, outcome, run_id, wrong};
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +46,7 @@ async fn take(bus: &Bus, who: &str, terms: Terms) -> Office {
 fn head(name: &str) -> Head {
     Head {
         checkpoint: name.into(),
+        manifest: None,
     }
 }
 
@@ -141,6 +143,54 @@ async fn who_is_asked_to_stop_while_it_waits_does() {
     assert!(waited.unwrap().is_none());
     // The same process has it again at once, as after a failure of the role.
     take(&bus, "a", SHORT).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_that_somebody_else_put_there_is_not_gone_on_from() {
+    let world = World::new().await;
+    let bus = shared(&world).await;
+    let office = take(&bus, "a", SHORT).await;
+    let run = run_id();
+    let of = |store: &Store| Checkpoints::new(store.clone(), "archive").in_term(office.term());
+    let save = async |checkpoints: &Checkpoints, step: u64, text: &str| {
+        let files = [("state".to_owned(), text.to_owned())];
+        let saved = checkpoints.save(&run, step, files, serde_json::json!({}));
+        saved.await.unwrap()
+    };
+    let (ours, folder) = (of(&world.store), world.folder.path().join("store"));
+    // A state that was never made the one to go on from, as one that somebody wrote for a run that begins.
+    save(&ours, 9, "strange").await;
+    assert!(office.latest(&ours, &run).await.unwrap().is_none());
+    let mut names = Vec::new();
+    for (step, text) in [(1, "first"), (2, "second")] {
+        let saved = save(&ours, step, text).await;
+        names.push(saved.name.clone());
+        office.commit(saved.into()).await.unwrap();
+    }
+    let state = async || {
+        let found = office.latest(&ours, &run).await?.expect("a state");
+        Ok::<_, Error>(found.file("state").await.unwrap())
+    };
+    assert_eq!(state().await.unwrap(), "second");
+    // Whole in themselves and under the names of the right ones: only the record on the bus tells that they are others.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let theirs = of(&Store::open(elsewhere.path().to_str().unwrap()).unwrap());
+    let place = async |step: u64, name: &str| {
+        assert_eq!(save(&theirs, step, "strange").await.name, name);
+        let of_run = format!("checkpoints/{run}/archive/{name}");
+        for entry in std::fs::read_dir(elsewhere.path().join(&of_run)).unwrap() {
+            let file = entry.unwrap();
+            let to = folder.join(&of_run).join(file.file_name());
+            std::fs::copy(file.path(), to).unwrap();
+        }
+        let planted = ours.named(&run, name).await.unwrap();
+        assert_eq!(planted.file("state").await.unwrap(), "strange");
+    };
+    place(2, &names[1]).await;
+    assert_eq!(state().await.unwrap(), "first");
+    place(1, &names[0]).await;
+    let refused = state().await.unwrap_err();
+    assert!(matches!(refused, Error::Strange { .. }), "{refused:?}");
 }
 
 /// A node of its own, of a cluster.

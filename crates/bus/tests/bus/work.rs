@@ -313,6 +313,43 @@ async fn given_back_too_often_it_is_dead() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_can_do_for_long_is_refused_less_and_less_often() {
+    use futures::StreamExt;
+    let world = World::new().await;
+    let client = async_nats::ConnectOptions::new()
+        .token(token(&world.server.connect_options()))
+        .connect(world.server.url())
+        .await
+        .unwrap();
+    let mut answers = client.subscribe("$JS.ACK.>").await.unwrap();
+    client.flush().await.unwrap();
+    let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
+    world.bus.publish(COMPILE, &job(1)).await.unwrap();
+    // Given out to many who were told to stop.
+    for _ in 0..14 {
+        let delivery = soon(worker.next()).await.unwrap();
+        delivery.retry(ErrorClass::Shutdown).await.unwrap();
+    }
+    let delivery = soon(worker.next()).await.unwrap();
+    assert_eq!((delivery.attempt(), delivery.failures()), (15, 0));
+    delivery.retry(ErrorClass::Elsewhere).await.unwrap();
+    // The server is told how long to wait: the first ten times two seconds, then ever longer.
+    let said = soon(async {
+        loop {
+            let answer = answers.next().await.unwrap().payload;
+            let text = String::from_utf8_lossy(&answer).into_owned();
+            if let Some(delay) = text.strip_prefix("-NAK {\"delay\":")
+                && !delay.starts_with("0}")
+            {
+                return delay.trim_end_matches('}').trim().parse::<u64>().unwrap();
+            }
+        }
+    })
+    .await;
+    assert_eq!(Duration::from_nanos(said), Duration::from_secs(60));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_is_no_failed_attempt() {
     let world = World::new().await;
     let mut worker: Worker<Job> = world
@@ -641,6 +678,39 @@ async fn wrong_use_gets_a_clear_error() {
         .await
         .unwrap_err();
     assert!(matches!(error, Error::NoStream { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_goes_to_no_other_place_than_where_it_lies() {
+    let world = World::new().await;
+    let client = async_nats::ConnectOptions::new()
+        .token(token(&world.server.connect_options()))
+        .connect(world.server.url())
+        .await
+        .unwrap();
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Flopsmith-Subject", "$KV.fs_runs.r");
+    for forged in ["fs.v1.dead.event.r.policy", "fs.v1.dead.$KV.fs_runs.r"] {
+        client
+            .publish_with_headers(forged, headers.clone(), "forged".into())
+            .await
+            .unwrap();
+    }
+    let named = flopsmith_protocol::subjects::dead(COMPILE);
+    client
+        .publish_with_headers(named, headers, "forged".into())
+        .await
+        .unwrap();
+    client.flush().await.unwrap();
+    let mut dead = world.bus.dead_letters(0).await.unwrap();
+    for _ in 0..2 {
+        let letter = soon(dead.next()).await.unwrap();
+        assert_eq!(letter.subject, "");
+        let refused = world.bus.retry_dead(&letter).await.unwrap_err();
+        assert!(matches!(refused, flopsmith_bus::Error::NotCopied { .. }));
+    }
+    let letter = soon(dead.next()).await.unwrap();
+    assert_eq!(letter.subject, COMPILE);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -225,6 +225,22 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
             .await
             .is_err()
     );
+    // Neither what other roles say, nor letters that whoever gives them out again would say in its place.
+    let time = subjects::Queue::time(&class);
+    let died = subjects::dead(&time.of(&run));
+    bus.publish(&died, &message).await.unwrap();
+    let other = subjects::Queue::time(&flopsmith_protocol::MachineClass::new("other").unwrap());
+    for place in [
+        other.of(&run),
+        subjects::dead(&other.of(&run)),
+        subjects::dead(&queue.of(&run)),
+        subjects::dead(&subjects::policy(&run)),
+        subjects::policy(&run),
+        "$KV.fs_runs.someone".to_owned(),
+        "$KV.fs_offices.someone-archive".to_owned(),
+    ] {
+        assert!(bus.publish(&place, &message).await.is_err(), "{place}");
+    }
     assert!(broker.said().contains("Violation"));
     // And who has no key at all.
     let mut stranger = flopsmith();

@@ -9,7 +9,6 @@ use tracing::Instrument;
 use super::{Archive, Working};
 use crate::course::Budget;
 use crate::error::Error;
-use crate::office::Head;
 use crate::settings::GeneratorKind;
 use crate::trace::task_span;
 
@@ -44,7 +43,7 @@ impl Archive {
                 meta,
             )
             .await?;
-        work.office.commit(Head { checkpoint }).await?;
+        work.office.commit(checkpoint.into()).await?;
         work.checkpoints.keep(&self.context.run, 3).await?;
         for task in &work.saved.tasks {
             self.publish_task(task).await?;

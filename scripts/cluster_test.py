@@ -86,7 +86,7 @@ class Train:
 
     def __init__(self, cluster, budget):
         command = ["run", "--rm", "-T", "flopsmith", "train", "examples/dgemm.toml", "--budget", budget, "--format", "json"]
-        more = ["--set", "evaluate.finalists=1", "--set", "lost_after_seconds=60", "--set", "max_steps=5"]
+        more = ["--set", "evaluate.finalists=1", "--set", "lost_after_seconds=60", "--set", "max_steps=7"]
         self.child = subprocess.Popen(
             [*cluster.base, *command, *more],
             cwd=ROOT, env=cluster.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -16,6 +16,7 @@ use crate::backoff::{doubled, jittered};
 use crate::error::{Error, Result};
 use crate::failures::Failures;
 use crate::key::Key;
+use crate::refused;
 use crate::server::Server;
 
 /// The oldest server with `filter_subjects` and dependable key-value buckets.
@@ -373,7 +374,10 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
                 Event::SlowConsumer(id) => {
                     tracing::warn!(id, "a subscription of the bus is not read fast enough")
                 }
-                Event::ServerError(error) => tracing::warn!(%error, "the bus reports an error"),
+                Event::ServerError(error) => {
+                    tracing::warn!(%error, "the bus reports an error");
+                    refused::note(&error.to_string());
+                }
                 other => tracing::debug!(event = %other, "bus event"),
             }
             std::future::ready(())

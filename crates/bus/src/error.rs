@@ -72,7 +72,7 @@ pub enum Error {
     },
     /// There is a server, and nobody has set up a cluster on it.
     #[error(
-        "the bus at {url} has no stream {missing}: is it the right one, and has a run been started on it?"
+        "the bus at {url} has no stream {missing}: is it the right one? `flopsmith cluster init` sets it up"
     )]
     MissingStreams {
         /// Where it is.

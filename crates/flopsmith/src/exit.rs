@@ -53,12 +53,22 @@ pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
             text.push_str(&words);
         }
     }
+    if let Some(subject) = flopsmith_bus::refusals().borrow().as_deref() {
+        text.push_str(&format!("\n  {}", not_allowed(subject)));
+    }
     if json {
         let object = serde_json::json!({ "error": text, "exit_code": code });
         data(&object.to_string());
     }
     say(&format!("error: {text}"));
     ExitCode::from(code)
+}
+
+/// That the broker refused `subject` to this process, and what to do about it.
+pub fn not_allowed(subject: &str) -> String {
+    format!(
+        "the broker does not let this key use `{subject}`: take the key of another holder, or make one by `flopsmith cluster key --roles ROLE,… --class CLASS` (for a key of the same roles and class also where this Flopsmith is newer than the key)"
+    )
 }
 
 /// What first kept data from being written.

@@ -103,6 +103,20 @@ pub fn model(folder: &Path) -> PathBuf {
     }
 }
 
+/// Looks at a store that is only to be looked at: opening it would make a folder of whatever name was mistyped.
+///
+/// # Errors
+/// Where it is a folder of this machine that is not there.
+pub fn must_be_there(store: &str) -> Result<()> {
+    let folder = store.strip_prefix("file://").unwrap_or(store);
+    if folder.contains("://") || Path::new(folder).is_dir() {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "there is no folder {folder}: name the store of the cluster (--store), or make the folder if it is to be a new one"
+    )))
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {

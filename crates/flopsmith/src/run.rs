@@ -16,7 +16,7 @@ use flopsmith_actors::settings::{GeneratorKind, Hosted, Settings};
 use flopsmith_actors::supervisor::Standing;
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{MachineClass, NodeId, RunSpec, subjects};
+use flopsmith_protocol::{MachineClass, NodeId, RunId, RunSpec, subjects};
 use flopsmith_store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -388,6 +388,7 @@ async fn sitting(
         meter.note(facts, broker);
     };
     let mut broker_lost = false;
+    let mut silent = server.is_none().then(Instant::now);
     watch.hush(true);
     let (interrupted, failed) = loop {
         tokio::select! {
@@ -406,6 +407,12 @@ async fn sitting(
                 note(facts);
                 if let Err(error) = folder.write_facts(facts) {
                     break (false, Some(Standing::Failed(format!("{error:#}"))));
+                }
+                if silent.is_some_and(|since| since.elapsed() > SILENCE) {
+                    silent = None;
+                    if progress.borrow().total == 0 {
+                        nobody_answers(&bus, &settings, &folder.id, live).await;
+                    }
                 }
             }
         }
@@ -455,6 +462,30 @@ async fn sitting(
         .and(exported)
         .map_err(|error| kept(&format!("{error:#}"), resume))?;
     Ok(interrupted)
+}
+
+/// Whoever follows a run of a cluster is told after so long that nothing has come of it yet.
+const SILENCE: Duration = Duration::from_secs(20);
+
+async fn nobody_answers(bus: &Bus, settings: &Settings, run: &RunId, live: bool) {
+    let waiting = match bus.queued(run).await {
+        Ok(0) => {
+            "no work of it is in the queues: is there a node with the roles archive and generator?"
+                .to_owned()
+        }
+        Ok(waiting) => format!(
+            "{waiting} pieces of its work wait in the queues: are there nodes with the roles compiler, verifier and timer for machine class {}?",
+            settings.machine_class
+        ),
+        Err(error) => format!("the queues cannot be looked at: {error}"),
+    };
+    if live {
+        view::clear();
+    }
+    say(&format!(
+        "no program was decided within {} s; {waiting} (`flopsmith top` shows queues and nodes)",
+        SILENCE.as_secs()
+    ));
 }
 
 /// Tells nodes of the cluster what they need to know to evaluate this run's programs, and by which speed of its reference they

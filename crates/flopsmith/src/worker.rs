@@ -24,7 +24,7 @@ use flopsmith_store::Store;
 use flopsmith_telemetry::endpoint::{Endpoint, Status};
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::{say, usage};
+use crate::exit::{self, say, usage};
 use crate::interrupt::Watch;
 use crate::run::roles::spec;
 use crate::{broker, machine, neighbour, paths};
@@ -195,6 +195,9 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     ));
     let failed = tokio::select! {
         () = watch.asked().cancelled() => None,
+        subject = not_its_own() => {
+            Some(format!("{} cannot do what it is to do", plan.node) + "\n  " + &exit::not_allowed(&subject))
+        }
         standing = supervised.wait() => match standing {
             Standing::Failed(words) => Some(words),
             _ => None,
@@ -219,6 +222,19 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     }
     drained?;
     Ok(true)
+}
+
+/// Waits until the broker refuses what a role cannot do without: its queue, its log or its office. It never will by itself: the key is
+/// another's.
+async fn not_its_own() -> String {
+    let needed = |subject: &str| subject.starts_with("$JS.API.") || subject.starts_with("$KV.");
+    let mut refusals = flopsmith_bus::refusals();
+    let refused = refusals.wait_for(|last| last.as_deref().is_some_and(needed));
+    match refused.await {
+        Ok(subject) => subject.clone().unwrap_or_default(),
+        // Nobody can refuse anything any more.
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// How a worker is, for whoever asks.

@@ -20,7 +20,7 @@ use crate::args::{Cluster, Format, Holder};
 use crate::exit::{self, data, say, usage};
 use crate::output::unwritable;
 use crate::permissions;
-use crate::{broker, config};
+use crate::{broker, config, paths};
 
 /// Sets up or looks.
 pub fn run(args: &Cluster) -> Result<ExitCode> {
@@ -197,6 +197,7 @@ async fn check(nats: &str, store: Option<&str>, format: Format) -> Result<()> {
     let store = match store {
         None => None,
         Some(place) => {
+            paths::must_be_there(place)?;
             let honours: Honours = Store::open(place)?
                 .probe()
                 .await

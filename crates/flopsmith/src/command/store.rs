@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::args::{self, Collect, Format};
 use crate::exit::{self, data, usage};
-use crate::{broker, config};
+use crate::{broker, config, paths};
 
 use mark::Marks;
 
@@ -67,6 +67,7 @@ struct Found {
 }
 
 async fn gc(collect: &Collect, older: Duration) -> Result<Found> {
+    paths::must_be_there(&collect.store)?;
     let store = Store::open(&collect.store)?;
     store.probe().await.context("the store cannot be used")?;
     let bus = Bus::connect(broker::options(&collect.bus.nats)).await?;

@@ -242,6 +242,17 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
         assert!(bus.publish(&place, &message).await.is_err(), "{place}");
     }
     assert!(broker.said().contains("Violation"));
+    // A node that is to do what its key is not for ends, and says why.
+    let mut mistaken = broker.command("timer", &["worker", "--roles", "compiler"]);
+    let ended = tokio::task::spawn_blocking(move || mistaken.output());
+    let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
+    let ended = ended.expect("it goes on for ever").unwrap().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(3), "{said}");
+    assert!(said.contains("does not let this key use"), "{said}");
+    let top = broker.command("timer", &["top", "--once"]).output();
+    let said = String::from_utf8_lossy(&top.unwrap().stderr).into_owned();
+    assert!(said.contains("does not let this key use"), "{said}");
     // And who has no key at all.
     let mut stranger = flopsmith();
     stranger.args(["cluster", "check", "--nats", &broker.url]);

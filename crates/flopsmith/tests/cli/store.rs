@@ -11,6 +11,20 @@ use flopsmith_test_support::{candidate, machine_class, run_id};
 
 use super::*;
 
+#[test]
+fn a_store_that_is_only_looked_at_is_not_made() {
+    let place = tempfile::tempdir().unwrap();
+    let mistyped = place.path().join("nothere");
+    let store = mistyped.to_str().unwrap();
+    let nats = "nats://127.0.0.1:1";
+    let arguments = ["store", "gc", "--dry-run", "--nats", nats, "--store", store];
+    let ended = run(&arguments);
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("there is no folder"), "{said}");
+    assert!(!mistyped.exists());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nothing_refers_to_goes_and_all_else_stays() {
     let place = tempfile::tempdir().unwrap();

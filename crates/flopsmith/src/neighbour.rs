@@ -20,17 +20,26 @@ const LONGEST: u64 = 200;
 /// Tells others that this process measures from now on, for `what` (e.g. `train dgemm-1`), and the user if another one does.
 /// Where there is no place for the lock nothing is said.
 pub fn announce(what: &str) {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let places = [Some(std::env::temp_dir()), runtime];
-    let met = places
-        .into_iter()
-        .flatten()
-        .find_map(|folder| meet(&folder, what).ok());
-    if let Some(Some(other)) = met {
+    if let Some(other) = met(what) {
         say(&format!(
             "warning: {other} measures on this machine as well: each spoils the other's times; wait for it, or stop one of the two"
         ));
     }
+}
+
+/// Tells others and says nothing of them: for who measures where nobody else does.
+pub fn announce_only(what: &str) {
+    let _other = met(what);
+}
+
+fn met(what: &str) -> Option<String> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let places = [Some(std::env::temp_dir()), runtime];
+    places
+        .into_iter()
+        .flatten()
+        .find_map(|folder| meet(&folder, what).ok())
+        .flatten()
 }
 
 /// Takes the lock, now or as soon as it is free. If another process has it, that one in words.

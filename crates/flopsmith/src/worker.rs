@@ -155,7 +155,12 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     let host = Host::new(plan.node.clone(), class, bus.clone(), store, cores);
     let notices = Notices::open(&bus).await?;
     if plan.duties.contains(&Duty::Timer) {
-        neighbour::announce(&format!("worker {}", plan.node));
+        let worker = format!("worker {}", plan.node);
+        match &plan.cores {
+            // Workers on cores of their own are meant to stand side by side.
+            Some(_) => neighbour::announce_only(&worker),
+            None => neighbour::announce(&worker),
+        }
     }
     let stop = CancellationToken::new();
     let _answering = answering(plan.listen, &host, &stop).await?;
@@ -193,6 +198,8 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
             .collect::<Vec<_>>()
             .join(", ")
     ));
+    // What is done then is said below.
+    watch.hush(true);
     let failed = tokio::select! {
         () = watch.asked().cancelled() => None,
         subject = not_its_own() => {

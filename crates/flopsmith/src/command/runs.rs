@@ -13,6 +13,7 @@ use anyhow::Result;
 use crate::args::{Format, Place, Runs, RunsAction};
 use crate::digits::significant;
 use crate::exit::{data, say, usage};
+use crate::folder::Folder;
 use crate::summary::Facts;
 use crate::{folder, local, shell, summary};
 
@@ -32,7 +33,14 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
             .and_then(|facts| Ok((summary::summarise(&name, &path, &facts)?, facts)))
         {
             Ok((summary, facts)) => {
-                rows.push((facts.started_unix_ms, name, summary, facts, changed(&path)));
+                let at_work = Folder::is_at_work(&path);
+                rows.push((
+                    facts.started_unix_ms,
+                    name,
+                    summary,
+                    facts,
+                    (changed(&path), at_work),
+                ));
             }
             Err(error) => say(&format!("warning: {name}: {error:#}")),
         }
@@ -41,9 +49,9 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
     if args.format == Format::Json {
         let list: Vec<_> = rows
             .iter()
-            .map(|(_, name, s, f, changed)| {
+            .map(|(_, name, s, f, (changed, at_work))| {
                 serde_json::json!({
-                    "run": name, "job": f.job, "problem": f.problem, "finished": f.finished,
+                    "run": name, "job": f.job, "problem": f.problem, "finished": f.finished, "running": at_work,
                     "concluded": f.concluded, "steps": s.steps,
                     "started_unix_ms": f.started_unix_ms, "changed_unix_ms": changed,
                     "seconds": s.seconds, "best_gflops": s.best.as_ref().map(|b| b.gflops), "coverage": s.coverage,
@@ -68,11 +76,11 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
         "{:<32}{:<8}{:>7}{:>8}{:>9}{:>9}{:>7}  {:<18}{:<18}state",
         "run", "job", "steps", "time", "correct", "GFLOPS", "cells", "started", "last change"
     ));
-    for (_, name, s, f, changed) in rows {
+    for (_, name, s, f, (changed, at_work)) in rows {
         let correct = s.end.map(|e| e.correct_rate).or(s.search_correct_rate);
         let correct = correct.map_or("–".into(), |rate| format!("{:.0} %", rate * 100.0));
         let best = s.best.map_or("–".into(), |b| significant(b.gflops, 3));
-        let state = state(&f);
+        let state = state(&f, at_work);
         data(&format!(
             "{name:<32}{:<8}{:>7}{:>7.0}s{correct:>9}{best:>9}{:>7}  {:<18}{:<18}{state}",
             f.job,
@@ -108,9 +116,10 @@ fn entries(place: &Place) -> Result<Vec<DirEntry>> {
 }
 
 /// How far a run is, for people. `--resume` takes all that are not concluded.
-fn state(facts: &Facts) -> &'static str {
+fn state(facts: &Facts, at_work: bool) -> &'static str {
     match (facts.finished, facts.concluded) {
         (_, true) => "finished",
+        _ if at_work => "running",
         (true, false) => "its last measurements are missing: can be resumed",
         (false, false) => "can be resumed",
     }
@@ -139,13 +148,19 @@ mod tests {
 
     #[test]
     fn a_run_is_finished_once_there_is_nothing_left_to_resume() {
-        let said = |finished, concluded| {
-            state(&Facts {
+        let at = |finished, concluded, at_work| {
+            let facts = Facts {
                 finished,
                 concluded,
                 ..Facts::default()
-            })
+            };
+            state(&facts, at_work)
         };
+        let said = |finished, concluded| at(finished, concluded, false);
+        assert_eq!(
+            (at(false, false, true), at(true, true, true)),
+            ("running", "finished")
+        );
         assert_eq!(said(true, true), "finished");
         assert_eq!(said(false, false), "can be resumed");
         let between = said(true, false);

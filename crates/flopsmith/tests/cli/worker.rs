@@ -483,6 +483,11 @@ async fn a_bus_is_set_up_and_looked_at() {
         let (output, said) = cluster_command(&more);
         assert_eq!(output.status.code(), Some(0), "{said}");
     }
+    // Only looked at: what is not there is not made.
+    let (output, said) = cluster_command(&["check", "--store", store]);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(!Path::new(store).exists());
+    std::fs::create_dir(store).unwrap();
     let (output, said) = cluster_command(&["check", "--store", store, "--format", "json"]);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let found = last_object(&output);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use flopsmith_bus::DeadLetter;
 use flopsmith_protocol::{
     CandidateId, Digest, MachineFacts, NodeId, Outcome, PolicyPublished, RunId, StageChanged,
+    subjects,
 };
 use serde::{Deserialize, Serialize};
 
@@ -150,10 +151,16 @@ impl Files {
         Ok(())
     }
 
-    /// Other runs of the bus have dead letters as well; one that cannot be read may be of any.
+    /// Other runs of the bus have dead letters as well. Whose one is that cannot be read says where it had been.
     pub(super) fn dead_letter(&mut self, letter: &DeadLetter) -> Result<(), Error> {
         let work = Work::of(letter);
-        let foreign = work.as_ref().is_some_and(|w| *w.run() != self.run);
+        let foreign = match &work {
+            Some(work) => *work.run() != self.run,
+            None => {
+                !subjects::is_work_of(&letter.subject, &self.run)
+                    && letter.subject != subjects::outcome(&self.run)
+            }
+        };
         if foreign || !self.buried.insert(letter.sequence) {
             return Ok(());
         }
@@ -200,5 +207,35 @@ mod tests {
         let (_, lines) =
             Journal::open::<MachineFacts>(folder.path().join(files::MACHINES)).unwrap();
         assert_eq!(lines, [machine("first sitting"), machine("second sitting")]);
+    }
+
+    #[test]
+    fn a_letter_that_cannot_be_read_is_of_the_run_whose_queue_it_was_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = flopsmith_test_support::run_id();
+        let mut files = Files::open(folder.path(), run.clone()).unwrap();
+        let ours = subjects::outcome(&run);
+        for (sequence, subject) in [
+            (1, "fs.v1.work.time.local.other"),
+            (2, "fs.v1.outcome.other"),
+            (3, ""),
+            (4, ours.as_str()),
+            (5, "fs.v1.work.time.local.r"),
+        ] {
+            let letter = DeadLetter {
+                sequence,
+                subject: subject.to_owned(),
+                reason: "nobody could".to_owned(),
+                attempts: 1,
+                payload: Vec::new().into(),
+                truncated: false,
+                died_unix_ms: 0,
+                id: None,
+            };
+            files.dead_letter(&letter).unwrap();
+        }
+        let (_, lines) = Journal::open::<DeadLine>(folder.path().join(files::DEAD)).unwrap();
+        let noted: Vec<u64> = lines.iter().map(|line| line.sequence).collect();
+        assert_eq!(noted, [4, 5]);
     }
 }

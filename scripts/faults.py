@@ -5,8 +5,8 @@
     scripts/faults.py [--faults 200] [--seed 1] [--evaluations 480] [--only kill,cut] [--json FILE]
 
 Each search is done twice with the same seed: undisturbed, and while one fault after another befalls the cluster, at random:
-- kill -9 of the node that keeps the archive and writes programs, of one of the two that compile, verify and time, of the broker, of
-  the store, or of the process that follows the run (which goes on by --resume);
+- kill -9 of one of the two nodes that write programs and of which one keeps the archive (the other takes over), of one of the two that
+  compile, verify and time, of the broker, of the store, or of the process that follows the run (which goes on by --resume);
 - any of these stopped for 1 to 15 s;
 - the network of a node cut for 1 to 30 s;
 - the clock of a node off by up to ten minutes from then on, or by up to a day for some seconds (an S3 store refuses who is off by more
@@ -16,7 +16,11 @@ The broker syncs each message before it confirms it. The program under test is b
 ever and then say numbers that follow from the program, so both searches have to try the same programs and find the same: every
 sample of every step has exactly one outcome, no failure of the infrastructure, and the one that it has undisturbed. How long it takes
 until the next outcome is there after the broker was started again, or after a worker was killed, is measured, too, and no other fault comes
-meanwhile."""
+meanwhile.
+
+With --train these are trainings of the starter model, by the program as users have it, whose learner moves between the two keepers as
+the archive does. No two trainings are the same, so each is done once, under faults: every sample has one outcome, the learner has learned
+once from all samples of each step, each version of the policy follows the one before, and the trained model is there at the end."""
 
 import argparse
 import json
@@ -28,7 +32,7 @@ import time
 from collections import Counter
 
 from faulty_cluster import Faulty, run_of
-from local_cluster import Failed, Processes, program, say, until
+from local_cluster import ROOT, Failed, Processes, program, say, until
 
 # Of one search, undisturbed or with its faults.
 SEARCH_LIMIT = 1800
@@ -43,10 +47,10 @@ SHAPE = (f"evaluate.flags={FLAGS}", "tasks=4", "group_size=4", "evaluate.finalis
 SAMPLES_IN_STEP = 16
 # Among the workers of one kind each is as likely as the other.
 TARGETS = {
-    "kill": ("nats", "s3", "keeper", "bench-a", "bench-b", "client"),
-    "stop": ("nats", "s3", "keeper", "bench-a", "bench-b", "client"),
-    "cut": ("keeper", "bench-a", "bench-b"),
-    "clock": ("keeper", "bench-a", "bench-b"),
+    "kill": ("nats", "s3", *Faulty.NODES, "client"),
+    "stop": ("nats", "s3", *Faulty.NODES, "client"),
+    "cut": Faulty.NODES,
+    "clock": Faulty.NODES,
     "full": ("nats", "s3"),
 }
 
@@ -54,22 +58,26 @@ TARGETS = {
 class Search:
     """One search that is left to the cluster, and the process that follows it."""
 
-    def __init__(self, cluster, name, seed, evaluations):
+    def __init__(self, cluster, name, seed, evaluations, trains):
         self.cluster = cluster
         self.runs = cluster.processes.folder / name
         self.child = None
-        self.start("search", "--problem", "dgemm", "--budget", "6h", "--evaluations", evaluations, "--seed", seed, "--cluster",
-                   *(word for setting in SHAPE for word in ("--set", setting)))
+        if trains:
+            steps = -(-evaluations // SAMPLES_IN_STEP)
+            self.job, more = ("train", ROOT / "examples/dgemm.toml"), ("--set", f"max_steps={steps}", "--set", "evaluate_tasks=2")
+        else:
+            self.job, more = ("search", "--problem", "dgemm"), ("--evaluations", evaluations)
+        self.start(*more, "--budget", "6h", "--seed", seed, "--cluster", *(word for setting in SHAPE for word in ("--set", setting)))
 
     def start(self, *command):
         cluster = self.cluster
         self.child = cluster.processes.start(
-            "client", [cluster.flopsmith, *command, "--format", "json", "--nats", cluster.url, "--store", cluster.store, "--runs", self.runs],
+            "client", [cluster.flopsmith, *self.job, *command, "--format", "json", "--nats", cluster.url, "--store", cluster.store, "--runs", self.runs],
             **cluster.s3(cluster.ports["s3"]),
         )
 
     def again(self):
-        self.start("search", "--problem", "dgemm", "--resume", run_of(self.runs).name)
+        self.start("--resume", run_of(self.runs).name)
 
     def lines(self):
         """Outcomes as they stand in the run's folder. The last line may not be whole yet."""
@@ -82,9 +90,12 @@ class Search:
                     continue
         return found
 
+    def read(self, name):
+        return [json.loads(line) for file in self.runs.glob(f"*/{name}.jsonl") for line in file.read_text().splitlines()]
+
     def counted(self):
         """The steps as the archive counted them: a program that counts twice is one too many there."""
-        lines = [json.loads(line) for file in self.runs.glob("*/metrics.jsonl") for line in file.read_text().splitlines()]
+        lines = self.read("metrics")
         # Sums of the same numbers in another order differ in their last digits.
         return [{name: round(value, 6) if isinstance(value, float) else value for name, value in line.items() if name != "ended_unix_ms"} for line in lines]
 
@@ -120,7 +131,7 @@ def said_of(outcome):
 def result(lines, wrong):
     """What came of each candidate; to `wrong` what must not be, whatever befalls a cluster."""
     found = {}
-    steps = Counter()
+    steps, wanted = Counter(), {}
     for outcome in lines:
         candidate = outcome["candidate"]
         name = name_of(candidate["id"])
@@ -130,10 +141,30 @@ def result(lines, wrong):
             wrong.append(f"{name} is a failure of the infrastructure: {json.dumps(outcome['verdict'])[:300]}")
         if not candidate.get("remeasures") and not candidate.get("finalist"):
             steps[candidate["step"]] += 1
+            wanted[candidate["step"]] = candidate["tasks_in_step"] * candidate["group_size"]
         found[name] = said_of(outcome)
-    wrong += [f"step {step} has {count} outcomes and not {SAMPLES_IN_STEP}" for step, count in sorted(steps.items()) if count != SAMPLES_IN_STEP]
+    wrong += [f"step {step} has {count} outcomes and not {wanted[step]}" for step, count in sorted(steps.items()) if count != wanted[step]]
     wrong += [f"step {step} is missing" for step in range(max(steps, default=0)) if step not in steps]
     return found
+
+
+def learned(search, summary, wrong):
+    """To `wrong` what a training must not have done."""
+    noted = {line["step"]: line["samples"] for line in search.read("metrics")}
+    trained = [line for line in search.read("training") if line["metrics"]]
+    times = Counter(line["step"] for line in trained)
+    wrong += [f"step {step} was learned from {count} times" for step, count in times.items() if count != 1]
+    for line in trained:
+        if line["metrics"]["samples"] != noted.get(line["step"]):
+            wrong.append(f"step {line['step']} was learned from {line['metrics']['samples']} samples, and there are {noted.get(line['step'])}")
+    versions = [line["version"] for line in search.read("training")]
+    wrong += [f"version {after} of the policy follows {before}" for before, after in zip(versions, versions[1:]) if after not in (before, before + 1)]
+    if not trained:
+        wrong.append("nothing was learned")
+    if not summary.get("finished"):
+        wrong.append("the training is not finished")
+    if not list(search.runs.glob("*/model/model.safetensors")):
+        wrong.append("there is no trained model")
 
 
 def compared(quiet, faulty, counts):
@@ -181,6 +212,13 @@ class Campaign:
         number = 0
         while sum(self.done.values()) < self.arguments.faults:
             seed = self.arguments.seed * 1000 + number
+            if self.arguments.train:
+                faulty, _ = self.search(f"faulty-{number}", seed, True)
+                self.samples += len(faulty)
+                self.searches += 1
+                number += 1
+                say(f"seed {seed}: {len(faulty)} outcomes; {sum(self.done.values())} faults in all")
+                continue
             quiet, undisturbed = self.search(f"quiet-{number}", seed, False)
             faulty, disturbed = self.search(f"faulty-{number}", seed, True)
             differences = compared(quiet, faulty, (undisturbed, disturbed))
@@ -194,7 +232,7 @@ class Campaign:
                 say(f"    {words}")
 
     def search(self, name, seed, disturbed):
-        search = Search(self.cluster, name, seed, self.arguments.evaluations)
+        search = Search(self.cluster, name, seed, self.arguments.evaluations, self.arguments.train)
         began = time.monotonic()
         until("the first outcome", FIRST_LIMIT, lambda: search.ended() or search.decided() > 0)
         waited, pause = None, time.monotonic() + self.chance.uniform(0, 4)
@@ -214,10 +252,12 @@ class Campaign:
             for again in self.cluster.alive_or_again():
                 self.begun_again[again] += 1
             time.sleep(0.1)
-        search.forget()
+        summary = search.forget()
         self.seconds["with faults" if disturbed else "undisturbed"].append(time.monotonic() - began)
         wrong = []
         found = result(search.lines(), wrong)
+        if self.arguments.train:
+            learned(search, summary, wrong)
         self.wrong += [f"{name}, seed {seed}: {words}" for words in wrong]
         for words in wrong[:5]:
             say(f"    {words}")
@@ -272,9 +312,10 @@ def main():
     parser.add_argument("--evaluations", type=int, default=480, help="programs of each search")
     parser.add_argument("--pause", type=float, nargs=2, default=(1, 8), metavar=("LEAST", "MOST"), help="seconds between two faults")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--train", action="store_true", help="trainings, each done once, in place of searches done twice")
     parser.add_argument("--only", help=f"kinds of faults, of {','.join(TARGETS)}")
     parser.add_argument("--json", help="write what was found here")
-    parser.add_argument("--flopsmith", help="the program under test, built with the feature `steady`")
+    parser.add_argument("--flopsmith", help="the program under test, built with the feature `steady` unless it trains")
     parser.add_argument("--s3-server", help="an S3 server: the example `s3_server` of the crate flopsmith-store")
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     parser.add_argument("--verbose", action="store_true", help="say each fault")
@@ -283,8 +324,8 @@ def main():
     cluster, course, failed = None, None, False
     try:
         cluster = Faulty(
-            processes, program(arguments.flopsmith, "flopsmith", ["target/steady/release/flopsmith"]),
-            program(arguments.s3_server, "s3_server", ["target/steady/release/examples/s3_server"]),
+            processes, program(arguments.flopsmith, "flopsmith", ["target/release/flopsmith" if arguments.train else "target/steady/release/flopsmith"]),
+            program(arguments.s3_server, "s3_server", ["target/steady/release/examples/s3_server", "target/release/examples/s3_server"]), arguments.train,
         )
         cluster.start()
         course = Campaign(cluster, arguments)

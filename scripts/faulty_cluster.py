@@ -100,13 +100,16 @@ class Disk:
 
 
 class Faulty(Cluster):
-    """Broker, S3 store, a node that keeps archives and writes programs, and two that compile, verify and time."""
+    """Broker, S3 store, two nodes that write programs and of which one keeps archives (and trains) as long as it can and the other then, and
+    two that compile, verify and time."""
 
-    NODES = ("keeper", "bench-a", "bench-b")
+    NODES = ("keeper", "spare", "bench-a", "bench-b")
+    KEEPERS = ("keeper", "spare")
 
-    def __init__(self, processes, flopsmith, s3_server):
+    def __init__(self, processes, flopsmith, s3_server, trains=False):
         super().__init__(processes, flopsmith)
         self.s3_server = s3_server
+        self.keeps = "archive,generator,learner" if trains else "archive,generator"
         self.secret = secrets.token_hex(8)
         self.links = {}
         self.disks = {}
@@ -146,8 +149,8 @@ class Faulty(Cluster):
                 MINIO_ROOT_USER="flopsmith", MINIO_ROOT_PASSWORD=self.secret,
             )
             until("the store answers", START_LIMIT, lambda: answers(f"http://127.0.0.1:{self.ports['s3']}/minio/health/live") is not None)
-        elif name == "keeper":
-            self.worker(name, "archive,generator")
+        elif name in self.KEEPERS:
+            self.worker(name, self.keeps)
         else:
             self.worker(name, "compiler,verifier,timer", "--cores", "1", "--claims", self.processes.folder / "cores")
 

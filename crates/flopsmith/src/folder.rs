@@ -1,5 +1,6 @@
 //! The folder of a run: it is made, found, locked, and holds what is known of the run.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -29,6 +30,8 @@ pub struct Folder {
     pub id: RunId,
     /// Held while a process works on the run.
     _lock: File,
+    /// Made just now, and nothing was done in it yet.
+    blank: Cell<bool>,
 }
 
 /// How long a lock is tried that somebody may have for a moment only.
@@ -63,6 +66,7 @@ impl Folder {
                         .and_then(|mut file| file.write_all(settings_toml.as_bytes()))
                         .with_context(|| format!("cannot write into {}", path.display()))?;
                     let folder = Self::open(&path)?;
+                    folder.blank.set(true);
                     // Known from the first moment: a training run must never be gone on with as a search.
                     folder.write_facts(&Facts {
                         job: job_name(job).into(),
@@ -114,7 +118,22 @@ impl Folder {
             path: path.to_owned(),
             id,
             _lock: lock,
+            blank: Cell::new(false),
         })
+    }
+
+    /// The run has begun: there is something to go on with from now on.
+    pub fn begun(&self) {
+        self.blank.set(false);
+    }
+
+    /// Removes the folder of a run that was to be new and could not be begun: there is nothing to go on with.
+    pub fn discard_unless_begun(&self) {
+        if self.blank.replace(false)
+            && let Err(error) = std::fs::remove_dir_all(&self.path)
+        {
+            tracing::warn!(folder = %self.path.display(), %error, "a run that was not begun has left its folder");
+        }
     }
 
     /// What earlier sittings left.

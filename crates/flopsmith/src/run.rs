@@ -42,13 +42,13 @@ const GRACE: Duration = Duration::from_secs(30);
 const LOST_GRACE: Duration = Duration::from_secs(2);
 
 /// What is started.
-pub struct Plan {
+pub struct Plan<'a> {
     /// Train or search.
     pub job: Job,
     /// The settings.
     pub settings: Settings,
     /// The folder.
-    pub folder: Folder,
+    pub folder: &'a Folder,
     /// Show the live view.
     pub live: bool,
     /// The command that goes on with it, for people.
@@ -68,7 +68,7 @@ pub struct Ended {
 }
 
 /// Runs until the budget is spent or the user stops it.
-pub fn execute(plan: Plan) -> Result<Ended> {
+pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     let began = Instant::now();
     // Before the first measurement: what a signal does by itself says neither that the run is kept nor how to go on with it.
     let watch = Watch::start()?;
@@ -106,21 +106,21 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         } else {
             // It was killed between its last step and what comes after it.
             runtime.block_on(async {
-                export::model(&folder, &settings, store(&settings, &folder)?).await
+                export::model(folder, &settings, store(&settings, folder)?).await
             })?;
             let concluded = if settings.evaluate.workers {
                 runtime.block_on(by_workers(
                     &settings,
-                    &folder,
+                    folder,
                     &mut facts,
                     watch.asked(),
                     &meter,
                 ))
             } else {
-                let evaluator = ready::evaluator(&settings, &folder)?;
+                let evaluator = ready::evaluator(&settings, folder)?;
                 let stopped = watch.asked();
                 conclude(
-                    &evaluator, &settings, &folder, &mut facts, wait, stopped, &meter,
+                    &evaluator, &settings, folder, &mut facts, wait, stopped, &meter,
                 )
             };
             interrupted = !concluded?;
@@ -139,8 +139,8 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         None
     } else {
         say("measuring this machine…");
-        let Some(ready) = ready::measure(&settings, &folder, &mut facts, watch.asked())? else {
-            left_early(&folder, &mut facts, &meter)?;
+        let Some(ready) = ready::measure(&settings, folder, &mut facts, watch.asked())? else {
+            left_early(folder, &mut facts, &meter)?;
             return ended(&facts, true);
         };
         // `doctor` says the rest.
@@ -156,7 +156,7 @@ pub fn execute(plan: Plan) -> Result<Ended> {
     let sat = runtime.block_on(sitting(
         job,
         settings.clone(),
-        &folder,
+        folder,
         live,
         evaluator.as_ref(),
         evaluation,
@@ -176,9 +176,9 @@ pub fn execute(plan: Plan) -> Result<Ended> {
         let stopped = watch.asked();
         let concluded = match &evaluator {
             Some(evaluator) => conclude(
-                evaluator, &settings, &folder, &mut facts, wait, stopped, &meter,
+                evaluator, &settings, folder, &mut facts, wait, stopped, &meter,
             ),
-            None => runtime.block_on(by_workers(&settings, &folder, &mut facts, stopped, &meter)),
+            None => runtime.block_on(by_workers(&settings, folder, &mut facts, stopped, &meter)),
         };
         interrupted = !concluded?;
     }
@@ -343,7 +343,16 @@ async fn sitting(
         let first = facts.sittings == 1;
         let parts = (folder, &settings, &*problem, &class);
         let announced = announce(&bus, &store, job, parts, chain, first);
-        Box::pin(announced).await?;
+        let announced = Box::pin(announced).await;
+        if announced.is_err() && first {
+            // No node is to begin with half of what it has to know. Where the bus is why, it does not get that far either.
+            let withdrawn = async { Notices::open(&bus).await?.withdraw(&folder.id).await };
+            if let Err(error) = withdrawn.await {
+                tracing::warn!(%error, "a run that could not be begun cannot be withdrawn");
+            }
+        }
+        announced?;
+        folder.begun();
     }
     let context = Context::new(Parts {
         run: folder.id.clone(),
@@ -368,6 +377,7 @@ async fn sitting(
     let evaluation = evaluator.zip(timer);
     let specs = roles::specs(job, &context, evaluation, progress_tx, &told, facts.seconds)?;
     let mut node = Node::start(Arc::clone(&context), specs, stop.clone()).await?;
+    folder.begun();
 
     #[expect(
         clippy::disallowed_methods,

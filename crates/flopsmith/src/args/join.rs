@@ -27,9 +27,19 @@ pub struct Join {
 }
 
 impl Join {
-    /// What the flags make of a new run's settings.
-    pub fn apply(&self, settings: &mut Settings, job: Job) -> Result<()> {
+    /// What the flags make of a new run's settings. `set` is what --set was given.
+    pub fn apply(&self, settings: &mut Settings, set: &[String], job: Job) -> Result<()> {
         self.find(settings, self.cluster);
+        let settled = |key: &str| set.iter().any(|pair| key_of(pair) == key);
+        if self.cluster
+            && let Some(key) = ["evaluate.workers", "hosted"]
+                .into_iter()
+                .find(|key| settled(key))
+        {
+            return Err(usage(format!(
+                "--cluster (or FLOPSMITH_CLUSTER) settles `{key}`, which --set gives as well: leave one of them out"
+            )));
+        }
         if self.cluster {
             settings.evaluate.workers = true;
             settings.hosted = roles::needed(job, settings.generator.kind).collect();
@@ -74,4 +84,9 @@ impl Join {
             settings.store = store;
         }
     }
+}
+
+/// What a `key=value` sets.
+fn key_of(pair: &str) -> &str {
+    pair.split_once('=').map_or(pair, |(key, _)| key).trim()
 }

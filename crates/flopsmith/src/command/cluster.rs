@@ -146,10 +146,14 @@ async fn stop(nats: &str, run: &str) -> Result<()> {
 
 async fn init(nats: &str, setup: &RunSetup) -> Result<()> {
     let bus = Bus::connect(broker::options(nats)).await?;
-    bus.set_up_streams(setup).await?;
-    for bucket in BUCKETS {
-        bus.set_up_bucket(bucket, setup.replicas).await?;
-    }
+    let set_up = async {
+        bus.set_up_streams(setup).await?;
+        for bucket in BUCKETS {
+            bus.set_up_bucket(bucket, setup.replicas).await?;
+        }
+        Ok(())
+    };
+    set_up.await.map_err(|e| too_few(e, setup.replicas))?;
     say(&format!(
         "set up, with {} of everything; `flopsmith cluster check` says what is there",
         match setup.replicas {
@@ -159,6 +163,19 @@ async fn init(nats: &str, setup: &RunSetup) -> Result<()> {
     ));
     bus.drain().await?;
     Ok(())
+}
+
+/// More copies than there are servers is what the caller can mend; nats-server says it in words of its own.
+fn too_few(error: flopsmith_bus::Error, copies: usize) -> anyhow::Error {
+    let error = anyhow::Error::from(error);
+    let words = format!("{error:#}");
+    let few = ["non-clustered mode", "no suitable peers"];
+    match few.iter().any(|few| words.contains(few)) {
+        true => usage(format!(
+            "{copies} copies need as many NATS servers that form a cluster, and these are fewer: give a smaller --copies, or join more servers ({words})"
+        )),
+        false => error,
+    }
 }
 
 /// What was found.

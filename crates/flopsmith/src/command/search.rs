@@ -24,7 +24,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     let (folder, settings, output) = match &args.resume {
         None => {
             let mut settings = settings(args)?;
-            args.join.apply(&mut settings, Job::Search)?;
+            args.join.apply(&mut settings, &args.set, Job::Search)?;
             let problem = searchable(&settings)?;
             evaluator::has_cores(&settings)?;
             let output = claim(args)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::notice::{Notices, RunChange};
-use flopsmith_bus::{Bus, LogReader, QueueState, stream};
+use flopsmith_bus::{Bus, LogEntry, LogReader, QueueState, stream};
 use flopsmith_protocol::{Outcome, subjects};
 
 use crate::args::{Format, Top};
@@ -96,10 +96,12 @@ impl Look {
         };
         // What was there before. Over a slow line the first may take a while.
         while look.log.pending() > 0 {
-            let next = tokio::time::timeout(PATIENCE, look.log.next()).await;
-            let (sequence, outcome) = next.context("the bus sends no outcomes")??;
-            look.recent.note(&outcome);
-            if sequence >= last {
+            let next = tokio::time::timeout(PATIENCE, look.log.entry()).await;
+            // One that cannot be read may be the last there is.
+            if let LogEntry::Message(_, outcome) = next.context("the bus sends no outcomes")?? {
+                look.recent.note(&outcome);
+            }
+            if look.log.place() >= last {
                 break;
             }
         }

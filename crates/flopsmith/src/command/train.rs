@@ -33,7 +33,7 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             let mut settings = config::load_for_training(&args.config, &args.set)?;
             settings.budget_seconds = budget.unwrap_or(settings.budget_seconds);
             settings.seed = args.seed.unwrap_or(settings.seed);
-            args.join.apply(&mut settings, Job::Train)?;
+            args.join.apply(&mut settings, &args.set, Job::Train)?;
             check(&settings).map_err(|e| config::located(e, &args.config, &args.set))?;
             if settings.budget_seconds < SHORT {
                 say(
@@ -151,11 +151,12 @@ pub fn finish(
     let ended = run::execute(Plan {
         job,
         settings,
-        folder,
+        folder: &folder,
         live: true,
         resume: resume.to_owned(),
         wait,
-    })?;
+    })
+    .inspect_err(|_| folder.discard_unless_begun())?;
     let summary = &ended.summary;
     // What cannot be written does not take the rest of the result with it.
     let mut unwritten = false;

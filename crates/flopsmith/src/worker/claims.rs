@@ -7,7 +7,9 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
+
+use crate::exit::usage;
 
 /// So many workers share a core at most.
 const MOST: usize = 64;
@@ -42,12 +44,13 @@ pub fn claim(
             physical.push(threads);
         }
     }
-    ensure!(
-        wanted > 0 && wanted <= physical.len(),
-        "this worker may run on {} cores, and {wanted} were asked for: --cores takes 1 to {}",
-        physical.len(),
-        physical.len()
-    );
+    if wanted == 0 || wanted > physical.len() {
+        return Err(usage(format!(
+            "this worker may run on {} cores, and {wanted} were asked for: --cores takes 1 to {}",
+            physical.len(),
+            physical.len()
+        )));
+    }
     let unusable = || format!("the claims of cores in {} cannot be used", folder.display());
     std::fs::create_dir_all(folder).with_context(unusable)?;
     // Two that claim at the same time would each get a part of what one needs.

@@ -374,3 +374,18 @@ fn a_variable_is_named_where_its_value_is_at_fault() {
         }
     }
 }
+
+#[test]
+fn what_a_cluster_settles_is_not_set_otherwise() {
+    let place = ["--nats", "nats://127.0.0.1:1", "--store", "/nowhere"];
+    for (set, key) in [
+        ("evaluate.workers=false", "`evaluate.workers`"),
+        ("hosted=[\"archive\"]", "`hosted`"),
+    ] {
+        let search = ["search", "--problem", "dgemm", "--cluster", "--set", set];
+        let output = run(&[&search[..], &place].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("--cluster") && said.contains(key), "{said}");
+    }
+}

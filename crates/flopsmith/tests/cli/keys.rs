@@ -253,6 +253,19 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
     let top = broker.command("timer", &["top", "--once"]).output();
     let said = String::from_utf8_lossy(&top.unwrap().stderr).into_owned();
     assert!(said.contains("does not let this key use"), "{said}");
+    // What it may not begin leaves nothing to go on with.
+    let runs = broker.file("runs");
+    let search = ["search", "--problem", "dgemm", "--cluster"];
+    let begun = broker
+        .command("timer", &search)
+        .arg("--runs")
+        .arg(&runs)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&begun.stderr).into_owned();
+    assert_eq!(begun.status.code(), Some(3), "{said}");
+    assert!(said.contains("does not let this key use"), "{said}");
+    assert_eq!(std::fs::read_dir(&runs).unwrap().count(), 0, "{said}");
     // And who has no key at all.
     let mut stranger = flopsmith();
     stranger.args(["cluster", "check", "--nats", &broker.url]);

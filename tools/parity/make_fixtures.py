@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tiny Qwen2 folders with transformers, and what transformers computes from them.
+"""Writes tiny Qwen2 and Llama folders with transformers, and what transformers computes from them.
 
     python3 tools/parity/make_fixtures.py [crates/policy/tests/fixtures]
 
@@ -17,6 +17,22 @@ SHAPES = {
     "gqa_untied": dict(num_key_value_heads=1, tie_word_embeddings=False, rope_theta=1000000.0),
     "mha_tied": dict(num_key_value_heads=4, tie_word_embeddings=True, rope_theta=10000.0),
     "mha_untied_sharded": dict(num_key_value_heads=4, tie_word_embeddings=False, rope_theta=500.0),
+    # As Qwen2.5 is stretched to 128 Ki tokens.
+    "yarn": dict(num_key_value_heads=2, tie_word_embeddings=True, rope_theta=1000000.0, max_position_embeddings=64,
+                 rope=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16)),
+    "yarn_untruncated": dict(num_key_value_heads=2, tie_word_embeddings=True, rope_theta=10000.0, hidden_size=64,
+                             rope=dict(rope_type="yarn", factor=2.5, original_max_position_embeddings=24, beta_fast=4.0, beta_slow=0.25,
+                                       mscale=0.7, mscale_all_dim=1.3, truncate=False)),
+    "bfloat16": dict(num_key_value_heads=2, tie_word_embeddings=True, rope_theta=10000.0, dtype=torch.bfloat16),
+    "float16": dict(num_key_value_heads=1, tie_word_embeddings=False, rope_theta=10000.0, dtype=torch.float16),
+    "llama": dict(family="Llama", num_key_value_heads=4, tie_word_embeddings=False, rope_theta=10000.0),
+    # As DeepSeek-Coder.
+    "llama_linear": dict(family="Llama", num_key_value_heads=4, tie_word_embeddings=False, rope_theta=100000.0, rope=dict(rope_type="linear", factor=4.0)),
+    # As Llama 3.2.
+    "llama_llama3": dict(family="Llama", num_key_value_heads=2, tie_word_embeddings=True, rope_theta=500000.0, hidden_size=64,
+                         rope=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)),
+    "llama_dynamic": dict(family="Llama", num_key_value_heads=1, tie_word_embeddings=True, rope_theta=10000.0, rope=dict(rope_type="dynamic", factor=2.0)),
+    "llama_wide_heads": dict(family="Llama", num_key_value_heads=2, tie_word_embeddings=True, rope_theta=10000.0, head_dim=12),
 }
 
 
@@ -24,20 +40,23 @@ def main():
     out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "crates/policy/tests/fixtures")
     for seed, (name, shape) in enumerate(SHAPES.items()):
         torch.manual_seed(seed)
-        theta = shape.pop("rope_theta")
-        config = transformers.Qwen2Config(
-            vocab_size=40, hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
-            max_position_embeddings=64, eos_token_id=0, bos_token_id=None, pad_token_id=0,
-            rope_parameters=dict(rope_type="default", rope_theta=theta), **shape)
-        model = transformers.Qwen2ForCausalLM(config).float().eval()
+        family, dtype = shape.pop("family", "Qwen2"), shape.pop("dtype", torch.float32)
+        rope = dict(rope_type="default") | shape.pop("rope", {}) | dict(rope_theta=shape.pop("rope_theta"))
+        usual = dict(vocab_size=40, hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
+                     max_position_embeddings=64, eos_token_id=0, bos_token_id=None, pad_token_id=0)
+        config = getattr(transformers, f"{family}Config")(**(usual | shape), rope_parameters=rope)
+        model = getattr(transformers, f"{family}ForCausalLM")(config).float().eval()
         with torch.no_grad():
             # Larger than at initialization, biases and norms included: a mistake in any of them must show.
             for key, p in model.named_parameters():
                 p.normal_(1.0 if "norm" in key else 0.0, 0.3)
+            # What the file holds is what is computed with.
+            stored = {name: weight.to(dtype) for name, weight in model.state_dict().items()}
+            model.load_state_dict(stored)
             ids = torch.randint(0, 40, (3, 24))
             logprobs = torch.log_softmax(model(ids).logits.double(), -1)
         folder = out / name
-        model.save_pretrained(folder, max_shard_size="12KB" if "sharded" in name else "1GB")
+        model.to(dtype).save_pretrained(folder, max_shard_size="12KB" if "sharded" in name else "1GB")
         token = logprobs[:, :-1].gather(2, ids[:, 1:, None])[..., 0]
         first = logprobs[0, ::5]
         expected = dict(

@@ -219,28 +219,24 @@ impl Host {
     ) -> Result<(), Error> {
         let again = mishap.try_again(delivery.failures() + 1, self.attempts);
         let stopping = mishap.class == ErrorClass::Shutdown;
+        let class = match again {
+            true => mishap.class,
+            false => ErrorClass::Elsewhere,
+        };
         // A stage that panicked or hung says nothing of the program either.
-        let ours = matches!(
-            mishap.verdict,
-            Verdict::Infrastructure { .. } | Verdict::Unknown { .. }
-        );
-        let decided = decided(mishap.verdict);
+        let ours = mishap.is_nobodys_fault();
+        let alone = self.bus.is_private();
+        let decided = decided(mishap.verdict.clone());
         let id = &decided.candidate.id;
         match ours {
             _ if stopping => {}
             true => self.standing.failed(stage, id),
             false => self.standing.worked(stage),
         }
-        // What fails here may fail nowhere else: one bad node must not decide for all.
-        let undecided = ours && !self.bus.is_private() && !self.standing.vouches(stage, id);
-        if again || undecided {
+        let decides = mishap.decides(alone, self.standing.vouches(stage, id));
+        if again || !decides {
             tracing::warn!(stage, verdict = ?decided.verdict, candidate = %id, "the stage failed; trying again");
             self.metrics.retried(stage);
-            let class = if again {
-                mishap.class
-            } else {
-                ErrorClass::Elsewhere
-            };
             return Ok(delivery.retry(class).await?);
         }
         self.publish_outcome(decided).await?;

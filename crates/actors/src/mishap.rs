@@ -21,6 +21,9 @@ pub struct Mishap {
     pub passing: bool,
     /// How soon another try makes sense.
     pub class: ErrorClass,
+    /// Is it this node's way to the store, or the store as a whole? Then it says nothing of the program, whatever else goes well here:
+    /// much needs no store.
+    pub blames_node: bool,
 }
 
 impl Mishap {
@@ -33,12 +36,30 @@ impl Mishap {
             },
             passing: true,
             class: ErrorClass::Elsewhere,
+            blames_node: true,
         }
     }
 
     /// Is it worth another try after this `attempt` of at most `attempts`?
     pub fn try_again(&self, attempt: u32, attempts: u32) -> bool {
         self.passing && (attempt < attempts || !self.class.counts())
+    }
+}
+
+impl Mishap {
+    /// May a node say what becomes of the program, once it was tried often enough? `alone` is one that has its broker for itself: nobody else
+    /// could. `vouched` says whether programs went well at the stage since this one failed first.
+    pub fn decides(&self, alone: bool, vouched: bool) -> bool {
+        // What fails here may fail nowhere else: one bad node must not decide for all.
+        !self.is_nobodys_fault() || alone || (vouched && !self.blames_node)
+    }
+
+    /// Is the program not to blame?
+    pub fn is_nobodys_fault(&self) -> bool {
+        matches!(
+            self.verdict,
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. }
+        )
     }
 }
 
@@ -58,6 +79,7 @@ impl From<Failure> for Mishap {
             passing,
             class,
             verdict: failure.into(),
+            blames_node: false,
         }
     }
 }
@@ -72,9 +94,21 @@ impl From<flopsmith_store::Error> for Mishap {
             other if ran_out(other) => ErrorClass::Resources,
             _ => ErrorClass::Infrastructure,
         };
+        use flopsmith_store::Error as Refused;
+        let blames_node = matches!(
+            &error,
+            Refused::Folder { .. }
+                | Refused::Unreachable { .. }
+                | Refused::NoBucket { .. }
+                | Refused::Denied { .. }
+                | Refused::Clock { .. }
+                | Refused::Full { .. }
+                | Refused::ReadOnly { .. }
+        );
         Self {
             passing: true,
             class,
+            blames_node,
             verdict: Verdict::Infrastructure {
                 cause: InfrastructureCause::Store,
                 detail: words(&error),
@@ -110,6 +144,7 @@ impl From<JoinError> for Mishap {
         Self {
             passing: true,
             class,
+            blames_node: false,
             verdict,
         }
     }
@@ -128,6 +163,20 @@ mod tests {
         let jail = Mishap::from(jail);
         let tries: Vec<bool> = (1..=4).map(|n| jail.try_again(n, 3)).collect();
         assert_eq!(tries, [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_store_that_refuses_a_node_says_nothing_of_programs() {
+        let place = || "s3://bucket/object".to_owned();
+        let refused = Mishap::from(flopsmith_store::Error::Clock { place: place() });
+        let lost = flopsmith_store::Error::Missing { place: place() };
+        let lost = Mishap::from(lost);
+        let wrong = Mishap::from(Failure::candidate(CandidateFault::WrongResult, "wrong"));
+        // Programs that do not compile go well without a store.
+        assert!(!refused.decides(false, true));
+        assert!(refused.decides(true, false), "nobody else could have it");
+        assert!(lost.decides(false, true) && !lost.decides(false, false));
+        assert!(wrong.decides(false, false));
     }
 
     #[test]

@@ -6,13 +6,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::rope::{self, Rope};
 
-/// The shape of a Qwen2 model: `config.json` with `model_type` `qwen2`.
+/// Model families: what `model_type` may be, and the class that transformers opens each with.
+const ARCHITECTURES: [(&str, &str); 2] = [
+    ("qwen2", "Qwen2ForCausalLM"),
+    ("llama", "LlamaForCausalLM"),
+];
+
+/// The shape of a Qwen2 or Llama model: `config.json` with `model_type` `qwen2` or `llama`. The two differ in that Qwen2 adds a bias to
+/// queries, keys and values.
 ///
 /// Fields this crate does not use are kept in [`Config::other`] and written back as they were.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
-    /// The architecture; only `qwen2` is known.
+    /// The architecture: `qwen2` or `llama`.
     #[serde(default)]
     pub model_type: String,
     /// Rows of the embedding, and tokens the head scores.
@@ -37,6 +45,9 @@ pub struct Config {
     /// Base of the rotary frequencies. Newer files keep it in `rope_parameters`; [`Config::parse`] reads both, and both are written.
     #[serde(default)]
     pub rope_theta: Option<f64>,
+    /// How the rotary frequencies are stretched.
+    #[serde(skip)]
+    pub rope: Rope,
     /// Is the head the embedding itself?
     #[serde(default)]
     pub tie_word_embeddings: bool,
@@ -120,6 +131,7 @@ impl Config {
             head_dim: None,
             rms_norm_eps: default_eps(),
             rope_theta: Some(10_000.0),
+            rope: Rope::Default,
             tie_word_embeddings: true,
             max_position_embeddings: 1024,
             hidden_act: default_activation(),
@@ -152,7 +164,7 @@ impl Config {
             .get("model_type")
             .and_then(Value::as_str)
             .unwrap_or("none named");
-        if found != "qwen2" {
+        if ARCHITECTURES.iter().all(|(known, _)| *known != found) {
             return Err(ParseError::Unusable(Error::Architecture {
                 found: found.to_owned(),
             }));
@@ -167,13 +179,21 @@ impl Config {
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let mut value = serde_json::to_value(self)?;
         if let Some(map) = value.as_object_mut() {
-            map.entry("architectures")
-                .or_insert_with(|| serde_json::json!(["Qwen2ForCausalLM"]));
+            let class = ARCHITECTURES.iter().find(|(name, _)| *name == self.model_type);
+            if let Some((_, class)) = class {
+                map.entry("architectures")
+                    .or_insert_with(|| serde_json::json!([class]));
+            }
             map.insert("rope_theta".into(), serde_json::json!(self.theta()));
-            map.insert(
-                "rope_parameters".into(),
-                serde_json::json!({"rope_theta": self.theta(), "rope_type": "default"}),
-            );
+            let rope = self.rope.to_map(self.theta());
+            if self.rope != Rope::Default {
+                // The older name, and the older name of its kind.
+                let mut older = rope.clone();
+                older.remove("rope_theta");
+                older.insert("type".into(), rope["rope_type"].clone());
+                map.insert("rope_scaling".into(), older.into());
+            }
+            map.insert("rope_parameters".into(), rope.into());
             map.insert(
                 "num_key_value_heads".into(),
                 serde_json::json!(self.kv_heads()),
@@ -183,31 +203,13 @@ impl Config {
     }
 
     fn absorb_rope(&mut self) -> Result<()> {
-        for (field, key) in [
-            ("rope_parameters", "rope_parameters"),
-            ("rope_scaling", "rope_scaling"),
-        ] {
-            let Some(Value::Object(rope)) = self.other.get(key) else {
-                continue;
-            };
-            let kind = rope
-                .get("rope_type")
-                .or_else(|| rope.get("type"))
-                .and_then(Value::as_str);
-            if kind.is_some_and(|k| k != "default") {
-                return Err(Error::Config {
-                    field,
-                    reason: format!(
-                        "asks for rotary scaling `{}`, which is not known here",
-                        kind.unwrap_or_default()
-                    ),
-                });
-            }
-            if let Some(theta) = rope.get("rope_theta").and_then(Value::as_f64) {
-                self.rope_theta = Some(theta);
-            }
+        let (theta, rope) = rope::read(&self.other, self.max_position_embeddings)?;
+        self.rope_theta = theta.or(self.rope_theta);
+        self.rope = rope;
+        // Both are written from what was read.
+        for field in ["rope_parameters", "rope_scaling"] {
+            self.other.remove(field);
         }
-        self.other.remove("rope_parameters");
         Ok(())
     }
 
@@ -270,6 +272,14 @@ impl Config {
                 format!("is {}", self.initializer_range),
             );
         }
+        for field in ["attention_bias", "mlp_bias"] {
+            if self.other.get(field) == Some(&Value::Bool(true)) {
+                return fail(
+                    field,
+                    "is true; this bias is not known here (Qwen2 has one for queries, keys and values, Llama none)".into(),
+                );
+            }
+        }
         if self.other.get("use_sliding_window") == Some(&Value::Bool(true)) {
             return fail(
                 "use_sliding_window",
@@ -282,6 +292,11 @@ impl Config {
     /// Key and value heads.
     pub fn kv_heads(&self) -> i64 {
         self.num_key_value_heads.unwrap_or(self.num_attention_heads)
+    }
+
+    /// Have queries, keys and values a bias?
+    pub fn has_bias(&self) -> bool {
+        self.model_type != "llama"
     }
 
     /// Width of one head.

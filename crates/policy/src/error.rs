@@ -33,7 +33,7 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// The folder holds a model this build cannot run.
-    #[error("architecture `{found}` is not known here (known: qwen2)")]
+    #[error("architecture `{found}` is not known here (known: qwen2, llama)")]
     Architecture {
         /// `model_type` of `config.json`.
         found: String,

@@ -71,7 +71,7 @@ impl Model {
             let w = self.block(layer);
             let qkv = self
                 .norm(&x, w.norm1)?
-                .f_linear(w.qkv, Some(w.qkv_bias))
+                .f_linear(w.qkv, w.qkv_bias)
                 .and_then(|t| t.f_view([rows, length, n + 2 * kv, d]))
                 .and_then(|t| t.f_split_with_sizes([n + kv, kv], 2))
                 .doing("project queries, keys and values")?;

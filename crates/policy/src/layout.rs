@@ -69,16 +69,21 @@ pub(crate) struct Layout {
     pub total: i64,
 }
 
-/// Positions of a block's slots, counted from its first one.
+/// Positions of a block's slots: those before the bias are counted from its first one, those after it from its end, since not every
+/// architecture has the bias.
 pub(crate) mod block {
     pub const NORM1: usize = 0;
     pub const QKV: usize = 1;
     pub const QKV_BIAS: usize = 2;
-    pub const OUT: usize = 3;
-    pub const NORM2: usize = 4;
-    pub const GATE_UP: usize = 5;
-    pub const DOWN: usize = 6;
-    pub const LEN: usize = 7;
+    pub const OUT: usize = 4;
+    pub const NORM2: usize = 3;
+    pub const GATE_UP: usize = 2;
+    pub const DOWN: usize = 1;
+
+    /// Slots of a block.
+    pub const fn len(bias: bool) -> usize {
+        if bias { 7 } else { 6 }
+    }
 }
 
 impl Layout {
@@ -109,15 +114,17 @@ impl Layout {
                     (format!("{a}.v_proj.weight"), kv, None),
                 ],
             );
-            layout.fused(
-                &format!("{a}.qkv_proj.bias"),
-                &[q + 2 * kv],
-                &[
-                    (format!("{a}.q_proj.bias"), q, Some(d)),
-                    (format!("{a}.k_proj.bias"), kv, Some(d)),
-                    (format!("{a}.v_proj.bias"), kv, None),
-                ],
-            );
+            if config.has_bias() {
+                layout.fused(
+                    &format!("{a}.qkv_proj.bias"),
+                    &[q + 2 * kv],
+                    &[
+                        (format!("{a}.q_proj.bias"), q, Some(d)),
+                        (format!("{a}.k_proj.bias"), kv, Some(d)),
+                        (format!("{a}.v_proj.bias"), kv, None),
+                    ],
+                );
+            }
             layout.plain(&format!("{a}.o_proj.weight"), &[h, q]);
             layout.plain(&format!("{p}.post_attention_layernorm.weight"), &[h]);
             layout.fused(

@@ -1,4 +1,4 @@
-//! The language model: Qwen2 in libtorch, its tokenizer, its sampler and its files.
+//! The language model: Qwen2 and Llama in libtorch, its tokenizer, its sampler and its files.
 //!
 //! A [`Model`] opens a Hugging Face folder and writes one that transformers
 //! opens again; [`sample()`] writes text with it in batches; [`Handle`] keeps one
@@ -30,6 +30,7 @@ mod inspect;
 pub mod layout;
 mod memory;
 mod model;
+mod rope;
 mod rotary;
 mod sample;
 mod thread;
@@ -42,6 +43,7 @@ pub use forward::{Entropy, TokenLogprobs};
 pub use inspect::{Inspection, TokenizerFacts, check, inspect};
 pub use memory::keep_freed_memory;
 pub use model::Model;
+pub use rope::{Rope, Yarn};
 pub use sample::{Detour, Request, Sample, sample, sample_while};
 pub use tch::{Device, Kind, Tensor};
 pub use thread::{Handle, Reply, Sampled};

@@ -11,7 +11,7 @@ use crate::error::{Doing, Error, Result};
 use crate::layout::{Layout, Slot, block, bytes_of};
 use crate::rotary::Rotary;
 
-/// A Qwen2 language model.
+/// A Qwen2 or Llama language model.
 ///
 /// The weights are views into one flat tensor ([`Model::flat`]). A model is
 /// `Send` and not `Sync`: it lives on one thread; other threads get a
@@ -30,7 +30,8 @@ pub struct Model {
 pub(crate) struct Block<'a> {
     pub norm1: &'a Tensor,
     pub qkv: &'a Tensor,
-    pub qkv_bias: &'a Tensor,
+    /// None where the architecture has no bias.
+    pub qkv_bias: Option<&'a Tensor>,
     pub out: &'a Tensor,
     pub norm2: &'a Tensor,
     pub gate_up: &'a Tensor,
@@ -184,16 +185,23 @@ impl Model {
     }
 
     pub(crate) fn block(&self, n: usize) -> Block<'_> {
-        let at = |k: usize| &self.parameters[1 + n * block::LEN + k].1;
+        let (first, end) = (self.first_slot(n), self.first_slot(n + 1));
+        let at = |k: usize| &self.parameters[first + k].1;
+        let back = |k: usize| &self.parameters[end - k].1;
         Block {
             norm1: at(block::NORM1),
             qkv: at(block::QKV),
-            qkv_bias: at(block::QKV_BIAS),
-            out: at(block::OUT),
-            norm2: at(block::NORM2),
-            gate_up: at(block::GATE_UP),
-            down: at(block::DOWN),
+            qkv_bias: self.config.has_bias().then(|| at(block::QKV_BIAS)),
+            out: back(block::OUT),
+            norm2: back(block::NORM2),
+            gate_up: back(block::GATE_UP),
+            down: back(block::DOWN),
         }
+    }
+
+    /// Where block `n` begins in the parameters: the embedding stands before the first.
+    fn first_slot(&self, n: usize) -> usize {
+        1 + n * block::len(self.config.has_bias())
     }
 
     pub(crate) fn blocks(&self) -> usize {
@@ -201,7 +209,7 @@ impl Model {
     }
 
     pub(crate) fn last_norm(&self) -> &Tensor {
-        &self.parameters[1 + self.blocks() * block::LEN].1
+        &self.parameters[self.first_slot(self.blocks())].1
     }
 
     /// The matrix that scores the vocabulary, [vocabulary, hidden]; the embedding itself when tied.
@@ -209,7 +217,7 @@ impl Model {
         if self.config.tie_word_embeddings {
             self.embedding()
         } else {
-            &self.parameters[2 + self.blocks() * block::LEN].1
+            &self.parameters[self.first_slot(self.blocks()) + 1].1
         }
     }
 }

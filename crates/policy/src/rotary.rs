@@ -5,7 +5,7 @@ use tch::{Device, Kind, Tensor};
 use crate::config::Config;
 use crate::error::{Doing, Result};
 
-/// e^(i·position·frequency) for every position and pair of a head.
+/// scale · e^(i·position·frequency) for every position and pair of a head.
 #[derive(Debug)]
 pub(crate) struct Rotary {
     /// [positions, head / 2], complex.
@@ -19,16 +19,14 @@ impl Rotary {
         let d = config.head();
         let pairs = usize::try_from(d / 2).unwrap_or_default();
         let positions = usize::try_from(config.max_position_embeddings).unwrap_or_default();
-        // transformers computes frequencies and angles in single precision; so that long positions agree, so does this.
-        let frequencies: Vec<f32> = (0..pairs)
-            .map(|j| 1.0 / (config.theta() as f32).powf((2 * j) as f32 / d as f32))
-            .collect();
+        let (frequencies, scale) = config.rope.frequencies(config.theta(), d);
         let mut values = Vec::with_capacity(positions * pairs * 2);
         for position in 0..positions {
             for f in &frequencies {
+                // transformers computes angles in single precision, too.
                 let angle = position as f32 * f;
-                values.push(angle.cos());
-                values.push(angle.sin());
+                values.push(angle.cos() * scale);
+                values.push(angle.sin() * scale);
             }
         }
         let table = Tensor::f_from_slice(&values)

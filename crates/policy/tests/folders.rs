@@ -151,7 +151,8 @@ fn an_index_cannot_lead_out_of_its_folder() {
 #[test]
 fn configurations_that_cannot_be_run_are_named() {
     let cases = [
-        ("model_type", "llama".into(), "architecture `llama`"),
+        ("model_type", "gpt_bigcode".into(), "architecture `gpt_bigcode`"),
+        ("attention_bias", true.into(), "`attention_bias`"),
         ("hidden_act", "gelu".into(), "`hidden_act`"),
         ("num_key_value_heads", 3.into(), "`num_key_value_heads`"),
         ("hidden_size", 18.into(), "`hidden_size`"),
@@ -162,8 +163,8 @@ fn configurations_that_cannot_be_run_are_named() {
         ("use_sliding_window", true.into(), "`use_sliding_window`"),
         (
             "rope_scaling",
-            serde_json::json!({"type": "yarn", "factor": 4.0}),
-            "rotary scaling `yarn`",
+            serde_json::json!({"type": "longrope", "factor": 4.0}),
+            "rotary scaling `longrope`",
         ),
         ("vocab_size", "many".into(), "no usable JSON"),
     ];

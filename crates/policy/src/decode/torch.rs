@@ -207,7 +207,7 @@ impl Model {
             let w = self.block(layer);
             let qkv = self
                 .norm(&x, w.norm1)?
-                .f_linear(w.qkv, Some(w.qkv_bias))
+                .f_linear(w.qkv, w.qkv_bias)
                 .and_then(|t| t.f_view([rows, n + 2 * kv, d]))
                 .doing("project queries, keys and values")?;
             let mut qk = qkv.f_narrow(1, 0, n + kv).doing("split heads")?;

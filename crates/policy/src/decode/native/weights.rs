@@ -85,13 +85,17 @@ impl Weights {
             Ok::<_, crate::Error>(values)
         };
         let queries = s.query_heads * s.head;
+        let queries_keys_values = queries + 2 * s.kv_heads * s.head;
         let blocks = (0..s.blocks)
             .map(|n| {
                 let b = model.block(n);
                 Ok(Block {
                     norm1: vector(b.norm1)?,
-                    qkv: matrix(b.qkv, queries + 2 * s.kv_heads * s.head, s.hidden)?,
-                    qkv_bias: vector(b.qkv_bias)?,
+                    qkv: matrix(b.qkv, queries_keys_values, s.hidden)?,
+                    qkv_bias: match b.qkv_bias {
+                        Some(bias) => vector(bias)?,
+                        None => vec![0.0; queries_keys_values.next_multiple_of(2 * lanes)],
+                    },
                     out: matrix(b.out, s.hidden, queries)?,
                     norm2: vector(b.norm2)?,
                     gate_up: matrix(b.gate_up, 2 * s.intermediate, s.hidden)?,

@@ -12,7 +12,7 @@ ARGS ?=
 TESTS ?= --workspace --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node train search report test kills variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-dashboard test-traces faults audit clean distclean
+.PHONY: help setup build node train search report test kills variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-dashboard test-traces faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -81,6 +81,9 @@ faults: setup ## two hundred faults on a cluster of processes, and whether its s
 	@cargo build $(STEADY) -p flopsmith -p flopsmith-harness --no-default-features --features flopsmith/steady >&2
 	@cargo build $(STEADY) -p flopsmith-store --example s3_server >&2
 	@python3 scripts/faults.py $(ARGS)
+
+parity: setup ## models, sampling and learner beside transformers, TRL and torch, computed anew (fetches them from PyPI the first time)
+	@scripts/parity.sh
 
 test-dashboard: build ## the dashboard's queries and the alerts on a real Prometheus that scrapes nodes of this machine (needs prometheus)
 	@python3 scripts/dashboard_test.py $(ARGS)

@@ -59,13 +59,39 @@ def main():
         model.to(dtype).save_pretrained(folder, max_shard_size="12KB" if "sharded" in name else "1GB")
         token = logprobs[:, :-1].gather(2, ids[:, 1:, None])[..., 0]
         first = logprobs[0, ::5]
+        # In single precision, whatever the file holds.
+        greedy = model.float().generate(ids[:, :8], attention_mask=torch.ones(3, 8, dtype=torch.long), max_new_tokens=16, do_sample=False)
         expected = dict(
             transformers=transformers.__version__, ids=ids.tolist(),
             token_logprobs=[[round(x, 7) for x in row] for row in token.tolist()],
+            greedy=[cut(row) for row in greedy[:, 8:].tolist()],
             every_fifth_position_of_row_0=[[round(x, 7) for x in row] for row in first.tolist()],
         )
         (folder / "expected.json").write_text(json.dumps(expected) + "\n")
         print(folder)
+    (out / "cuts.json").write_text(json.dumps(cuts()) + "\n")
+
+
+def cut(row):
+    """An answer with its end token and without what fills it up."""
+    return row[:row.index(0) + 1] if 0 in row else row
+
+
+def cuts():
+    """What transformers draws from after temperature and cuts: probabilities, from random scores."""
+    torch.manual_seed(77)
+    cases = []
+    for temperature, top_k, top_p, min_p in [(1.0, 0, 1.0, 0.0), (0.7, 0, 1.0, 0.0), (1.6, 9, 1.0, 0.0), (1.0, 0, 0.8, 0.0), (1.0, 0, 1.0, 0.1),
+                                             (0.9, 20, 0.9, 0.0), (1.2, 0, 0.95, 0.05), (1.3, 12, 0.7, 0.2)]:
+        scores = torch.randn(1, 48) * 3
+        steps = [transformers.TemperatureLogitsWarper(temperature)] if temperature != 1.0 else []
+        steps += [transformers.TopKLogitsWarper(top_k)] if top_k else []
+        steps += [transformers.TopPLogitsWarper(top_p)] if top_p < 1.0 else []
+        steps += [transformers.MinPLogitsWarper(min_p)] if min_p else []
+        kept = transformers.LogitsProcessorList(steps)(torch.zeros(1, 1, dtype=torch.long), scores)
+        cases.append(dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, scores=scores[0].tolist(),
+                          probabilities=torch.softmax(kept.double(), -1)[0].tolist()))
+    return cases
 
 
 main()

@@ -427,9 +427,26 @@ pub enum Model {
         /// Most likely tokens to keep; 0 keeps all.
         #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
         top_k: u32,
+        /// Leave out tokens less likely than this share of the likeliest; 0 keeps all.
+        #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+        min_p: f32,
         /// New tokens at most.
         #[arg(long, default_value_t = 512, allow_negative_numbers = true)]
         max_tokens: u32,
+        /// End a sample where it says this, and leave that out; may be repeated.
+        #[arg(long, value_name = "TEXT")]
+        stop: Vec<String>,
+        /// End a sample once a passage of it stands so many times in a row; 0 never.
+        #[arg(
+            long,
+            value_name = "TIMES",
+            default_value_t = 0,
+            allow_negative_numbers = true
+        )]
+        repeats: u32,
+        /// Print one sample while it is written.
+        #[arg(long, conflicts_with = "number")]
+        stream: bool,
         /// Seed.
         #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
         seed: u64,

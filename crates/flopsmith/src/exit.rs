@@ -94,8 +94,15 @@ pub fn write(mut to: impl io::Write, line: &str) {
 
 /// A line of data for stdout. A reader that has gone away is no error; what else goes wrong is told by [`ended`].
 pub fn data(line: &str) {
+    piece(&format!("{line}\n"));
+}
+
+/// Data for stdout that goes on.
+pub fn piece(text: &str) {
     let mut stdout = io::stdout().lock();
-    let written = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
     {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use flopsmith_policy::config::TokenIds;
-use flopsmith_policy::{Config, Device, Kind, Model, Tensor, train_bpe};
+use flopsmith_policy::{Config, Device, Kind, Model, Rope, Tensor, Yarn, train_bpe};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,15 +20,36 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         .collect();
     let tokenizer = train_bpe(&texts, 320, &["<|end|>", "<|task|>"])?;
-    for (name, kv, tied, kind) in [
-        ("gqa_tied", 2, true, Kind::Float),
-        ("gqa_untied", 1, false, Kind::Float),
-        ("mha_tied", 4, true, Kind::Float),
-        ("mha_untied", 4, false, Kind::Float),
-        ("double", 2, false, Kind::Double),
+    let yarn = Rope::Yarn(Yarn {
+        factor: 4.0,
+        original: 16.0,
+        beta_fast: 8.0,
+        beta_slow: 0.5,
+        attention_factor: 1.2,
+        truncate: false,
+    });
+    let llama3 = Rope::Llama3 {
+        factor: 8.0,
+        low_freq_factor: 1.0,
+        high_freq_factor: 4.0,
+        original: 32.0,
+    };
+    let linear = Rope::Linear { factor: 4.0 };
+    for (name, family, rope, kv, tied, kind) in [
+        ("gqa_tied", "qwen2", Rope::Default, 2, true, Kind::Float),
+        ("gqa_untied", "qwen2", Rope::Default, 1, false, Kind::Float),
+        ("mha_tied", "qwen2", Rope::Default, 4, true, Kind::Float),
+        ("mha_untied", "qwen2", Rope::Default, 4, false, Kind::Float),
+        ("double", "qwen2", Rope::Default, 2, false, Kind::Double),
+        ("yarn", "qwen2", yarn, 2, true, Kind::Float),
+        ("llama", "llama", Rope::Default, 2, false, Kind::Float),
+        ("llama_linear", "llama", linear, 4, false, Kind::Float),
+        ("llama_llama3", "llama", llama3, 1, true, Kind::Float),
     ] {
         let folder = out.join(name);
         let mut config = Config::new(tokenizer.vocab_size() as i64, 64, 96, 3, 4, kv);
+        config.model_type = family.into();
+        config.rope = rope;
         config.tie_word_embeddings = tied;
         config.rope_theta = Some(25_000.0);
         config.eos_token_id = Some(TokenIds::Many(tokenizer.eos().to_vec()));

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use flopsmith_policy::{Config, Device, Kind, Model, Request, sample};
+use flopsmith_policy::{Config, Device, Extras, Kind, Model, Request, sample};
 use flopsmith_protocol::Sampling;
 
 #[expect(clippy::print_stdout, reason = "its output")]
@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let requests: Vec<Request> = (0..batch)
         .map(|row| Request {
             detour: None,
+            extras: Extras::default(),
             prompt: (0..prompt)
                 .map(|i| ((row % get("prompts") * 7919 + i * 104_729) % vocabulary) as u32)
                 .collect(),

@@ -9,10 +9,8 @@ use crate::error::{Error, Result};
 use crate::rope::{self, Rope};
 
 /// Model families: what `model_type` may be, and the class that transformers opens each with.
-const ARCHITECTURES: [(&str, &str); 2] = [
-    ("qwen2", "Qwen2ForCausalLM"),
-    ("llama", "LlamaForCausalLM"),
-];
+const ARCHITECTURES: [(&str, &str); 2] =
+    [("qwen2", "Qwen2ForCausalLM"), ("llama", "LlamaForCausalLM")];
 
 /// The shape of a Qwen2 or Llama model: `config.json` with `model_type` `qwen2` or `llama`. The two differ in that Qwen2 adds a bias to
 /// queries, keys and values.
@@ -179,7 +177,9 @@ impl Config {
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let mut value = serde_json::to_value(self)?;
         if let Some(map) = value.as_object_mut() {
-            let class = ARCHITECTURES.iter().find(|(name, _)| *name == self.model_type);
+            let class = ARCHITECTURES
+                .iter()
+                .find(|(name, _)| *name == self.model_type);
             if let Some((_, class)) = class {
                 map.entry("architectures")
                     .or_insert_with(|| serde_json::json!([class]));

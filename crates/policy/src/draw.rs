@@ -19,6 +19,8 @@ pub(crate) struct Cut {
     pub top_k: u32,
     /// Then keep the fewest of the likeliest whose share of what is left reaches this; 1 keeps all.
     pub top_p: f32,
+    /// Then keep what is at least so likely as this share of the likeliest; 0 keeps all.
+    pub min_p: f32,
 }
 
 /// Number in [0, 1) for `position` of the sample with `seed`; a counter, so that no draw depends on an earlier one.
@@ -46,7 +48,7 @@ pub(crate) fn draw(
         });
     }
     let k = cut.top_k as usize;
-    if (k > 0 && k < probabilities.len()) || cut.top_p < 1.0 {
+    if (k > 0 && k < probabilities.len()) || cut.top_p < 1.0 || cut.min_p > 0.0 {
         keep(probabilities, cut, scratch)?;
         let total: f64 = scratch.iter().map(|t| at(probabilities, *t)).sum();
         return invert(
@@ -100,11 +102,10 @@ pub(crate) fn exchange(probabilities: &[f32], kind: &[bool], drawn: Drawn, u: f6
         .filter(|(token, (is, p))| **is && **p > 0.0 && *token != drawn.token)
         .map(|(token, _)| token)
         .collect();
-    let total: f64 = probabilities.chunks(64).map(run_sum).sum();
     match others.get((u * others.len() as f64) as usize) {
         Some(&token) => Drawn {
             token,
-            logprob: (at(probabilities, token) / total).ln() as f32,
+            logprob: share(probabilities, token),
         },
         None => drawn,
     }
@@ -197,8 +198,19 @@ fn keep(probabilities: &[f32], cut: Cut, kept: &mut Vec<u32>) -> Option<()> {
         }
         kept.truncate(nucleus);
     }
+    if cut.min_p > 0.0 {
+        let best = kept.iter().map(|t| probabilities[*t as usize]);
+        let floor = cut.min_p * best.fold(0.0, f32::max);
+        kept.retain(|t| probabilities[*t as usize] >= floor);
+    }
     kept.sort_unstable();
     Some(())
+}
+
+/// ln of a token's share of all probabilities.
+pub(crate) fn share(probabilities: &[f32], token: u32) -> f32 {
+    let total: f64 = probabilities.chunks(64).map(run_sum).sum();
+    (at(probabilities, token) / total).ln() as f32
 }
 
 #[cfg(test)]
@@ -211,6 +223,7 @@ mod tests {
         greedy: false,
         top_k: 0,
         top_p: 1.0,
+        min_p: 0.0,
     };
 
     /// The same rule written plainly: filter, renormalize, invert.
@@ -232,6 +245,8 @@ mod tests {
                 .map_or(order.len(), |n| n + 1);
             order.truncate(n);
         }
+        let best = p[order[0]];
+        order.retain(|i| p[*i] >= cut.min_p * best);
         order.sort_unstable();
         let total: f64 = order.iter().map(|i| f64::from(p[*i])).sum();
         let mut sum = 0.0;
@@ -260,9 +275,10 @@ mod tests {
             p in probabilities(),
             top_k in 0u32..20,
             top_p in prop_oneof![Just(1.0f32), 0.05f32..0.999],
+            min_p in prop_oneof![Just(0.0f32), 0.001f32..1.0],
             u in 0.0f64..0.999_999,
         ) {
-            let cut = Cut { greedy: false, top_k, top_p };
+            let cut = Cut { greedy: false, top_k, top_p, min_p };
             let mut scratch = Vec::new();
             let drawn = draw(&p, cut, u, &mut scratch).unwrap();
             let (token, logprob) = oracle(&p, cut, u);
@@ -281,6 +297,53 @@ mod tests {
             prop_assert_eq!(u, uniform(seed, position));
             prop_assert_ne!(u, uniform(seed, position + 1));
             prop_assert_ne!(u, uniform(seed ^ 1, position));
+        }
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Case {
+        temperature: f32,
+        top_k: u32,
+        top_p: f32,
+        min_p: f32,
+        scores: Vec<f32>,
+        probabilities: Vec<f64>,
+    }
+
+    #[test]
+    fn cuts_are_those_of_transformers() {
+        let root = std::env::var_os("FLOPSMITH_PARITY").map_or_else(
+            || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"),
+            |anew| std::path::Path::new(&anew).join("models"),
+        );
+        let text = std::fs::read_to_string(root.join("cuts.json")).unwrap();
+        let cases: Vec<Case> = serde_json::from_str(&text).unwrap();
+        assert_eq!(cases.len(), 8);
+        for case in cases {
+            let cut = Cut {
+                greedy: false,
+                top_k: case.top_k,
+                top_p: case.top_p,
+                min_p: case.min_p,
+            };
+            let best = case.scores.iter().copied().fold(f32::MIN, f32::max);
+            let scores = case.scores.iter();
+            let p: Vec<f32> = scores
+                .map(|s| ((s - best) / case.temperature).exp())
+                .collect();
+            // The middle of each token's stretch of the unit interval draws that token.
+            let mut before = 0.0;
+            for (token, wanted) in (0u32..).zip(&case.probabilities) {
+                // Sums in single precision move boundaries by more than what is less likely than this.
+                if *wanted > 1e-5 {
+                    let drawn = draw(&p, cut, before + wanted / 2.0, &mut Vec::new()).unwrap();
+                    assert_eq!(drawn.token, token, "{cut:?}");
+                    let off = f64::from(drawn.logprob) - wanted.ln();
+                    assert!(off.abs() < 1e-5, "{cut:?}: {off}");
+                }
+                before += wanted;
+            }
+            assert!((before - 1.0).abs() < 1e-6);
         }
     }
 
@@ -327,6 +390,7 @@ mod tests {
             greedy: true,
             top_k: 0,
             top_p: 1.0,
+            min_p: 0.0,
         };
         let drawn = draw(&[0.1, 0.6, 0.3], cut, 0.99, &mut Vec::new()).unwrap();
         assert_eq!(drawn.token, 1);

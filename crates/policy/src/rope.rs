@@ -83,7 +83,10 @@ fn stretched(map: &Map<String, Value>, field: &'static str, positions: i64) -> R
     let number = |name: &str| map.get(name).and_then(Value::as_f64);
     let above_0 = |name: &str, otherwise: Option<f64>| match number(name).or(otherwise) {
         Some(value) if value.is_finite() && value > 0.0 => Ok(value),
-        Some(value) => refuse(field, format!("has `{name}` {value}, which must be above 0")),
+        Some(value) => refuse(
+            field,
+            format!("has `{name}` {value}, which must be above 0"),
+        ),
         None => refuse(field, format!("has no `{name}`, which `{kind}` needs")),
     };
     let positions = Some(positions as f64);
@@ -123,7 +126,9 @@ fn stretched(map: &Map<String, Value>, field: &'static str, positions: i64) -> R
             if low >= high {
                 return refuse(
                     field,
-                    format!("has `low_freq_factor` {low}, which must be below `high_freq_factor` {high}"),
+                    format!(
+                        "has `low_freq_factor` {low}, which must be below `high_freq_factor` {high}"
+                    ),
                 );
             }
             Rope::Llama3 {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use flopsmith_protocol::Sampling;
 
 use crate::decode::{self, Decoder, Prompt};
-use crate::draw::{Cut, Drawn, draw, exchange, uniform};
+use crate::draw::{Cut, Drawn, draw, exchange, share, uniform};
+use crate::ending::{Circles, End, Stops};
 use crate::error::{Error, Result};
 use crate::model::Model;
 
@@ -21,6 +22,22 @@ pub struct Request {
     pub sampling: Sampling,
     /// Where the answer leaves the policy's way, if anywhere.
     pub detour: Option<Detour>,
+    /// What else is wanted of it.
+    pub extras: Extras,
+}
+
+/// What is rarely asked for; nothing of it by default.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Extras {
+    /// After top-k and top-p, leave out tokens less likely than this share of the likeliest (Nguyen et al., 2024, arXiv:2407.01082); 0 keeps
+    /// all.
+    pub min_p: f32,
+    /// Strings that end the answer.
+    pub stops: Option<Arc<Stops>>,
+    /// End the answer once a passage of it stands so many times in a row; below 2 never.
+    pub repeats: u32,
+    /// Note the log-probabilities of the model itself, too: [`Sample::raw`].
+    pub raw: bool,
 }
 
 /// A token that is exchanged for another of its kind, after which the policy goes on from there: exploration where it
@@ -40,8 +57,12 @@ pub struct Sample {
     pub tokens: Vec<u32>,
     /// ln of each token's probability under the distribution it was drawn from: after temperature, top-k and top-p. All 0 at temperature 0.
     pub logprobs: Vec<f32>,
-    /// Did it end by an end token, rather than at its longest?
+    /// ln of each token's probability under the model as it is, without temperature and cuts, where that was asked for.
+    pub raw: Vec<f32>,
+    /// Did it end by an end token or a stop string, rather than at its longest or in circles?
     pub finished: bool,
+    /// Why it ended.
+    pub end: End,
 }
 
 /// Keys and values that one wave of rows may take, in bytes.
@@ -71,6 +92,21 @@ pub fn sample_while(
     eos: &[u32],
     mut on_progress: impl FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Vec<Sample>> {
+    let mut drawn = 0;
+    sample_stream(model, requests, eos, |tokens| {
+        drawn += tokens.len();
+        on_progress(drawn)
+    })
+}
+
+/// [`sample_while`] that shows what is written while it is: after each step `on_tokens` is given the numbers of the requests that went on,
+/// each with its new token.
+pub fn sample_stream(
+    model: &Model,
+    requests: &[Request],
+    eos: &[u32],
+    mut on_tokens: impl FnMut(&[(usize, u32)]) -> ControlFlow<()>,
+) -> Result<Vec<Sample>> {
     let _guard = tch::no_grad_guard();
     for (n, request) in requests.iter().enumerate() {
         check(model, n, request)?;
@@ -82,7 +118,6 @@ pub fn sample_while(
         b.len().cmp(&a.len()).then_with(|| a.cmp(b))
     });
     let mut answers: Vec<Option<Sample>> = requests.iter().map(|_| None).collect();
-    let mut drawn = 0;
     let mut rest = order.as_slice();
     while !rest.is_empty() {
         // The first of the rest has the longest prompt; every row gets columns for it and for its own answer.
@@ -94,11 +129,11 @@ pub fn sample_while(
         rest = later;
         let mut wave = Wave::begin(model, requests, wave, eos)?;
         while !wave.rows.is_empty() {
-            drawn += wave.draw()?;
+            wave.draw()?;
             for (request, sample) in wave.retire()? {
                 answers[request] = Some(sample);
             }
-            if on_progress(drawn).is_break() {
+            if on_tokens(&wave.drawn).is_break() {
                 return Err(Error::Stopped);
             }
             wave.advance()?;
@@ -142,6 +177,10 @@ fn check(model: &Model, n: usize, request: &Request) -> Result<()> {
     if !(s.top_p > 0.0 && s.top_p <= 1.0) {
         return fail(format!("top_p {} is not within (0, 1]", s.top_p));
     }
+    let min_p = request.extras.min_p;
+    if !(0.0..=1.0).contains(&min_p) {
+        return fail(format!("min_p {min_p} is not within 0 to 1"));
+    }
     Ok(())
 }
 
@@ -153,7 +192,76 @@ struct Row<'a> {
     sample: Sample,
     /// Tokens of the detour's kind so far.
     met: u32,
+    circles: Option<Circles>,
     done: bool,
+}
+
+impl Row<'_> {
+    /// Are its scores brought to its temperature here, because those of the model itself are wanted as well?
+    fn is_tempered_here(&self) -> bool {
+        self.request.extras.raw && !self.cut.greedy && self.request.sampling.temperature != 1.0
+    }
+
+    /// Draws its next token from the scores of the model, which the decoder has brought to its temperature unless that is done here.
+    fn draw(&mut self, scores: &[f32], eos: &[u32], room: &mut Room) -> Result<u32> {
+        let position = self.sample.tokens.len();
+        let p = if self.is_tempered_here() {
+            // From the likelier to the less likely side nothing that matters gets lost: p^(1/T) of what a float can hold.
+            let by = 1.0 / self.request.sampling.temperature;
+            let best = scores.iter().copied().fold(0.0, f32::max);
+            room.tempered.clear();
+            room.tempered
+                .extend(scores.iter().map(|p| (p / best).powf(by)));
+            &room.tempered
+        } else {
+            scores
+        };
+        let u = uniform(self.request.seed, position as u64);
+        let mut next = draw(p, self.cut, u, &mut room.kept).ok_or(Error::Scores)?;
+        if let Some(detour) = &self.request.detour
+            && detour.kind.get(next.token as usize) == Some(&true)
+        {
+            if self.met == detour.at {
+                let u = uniform(!self.request.seed, position as u64);
+                next = exchange(p, &detour.kind, next, u);
+            }
+            self.met += 1;
+        }
+        let Drawn { token, logprob } = next;
+        self.sample.tokens.push(token);
+        self.sample.logprobs.push(logprob);
+        if self.request.extras.raw {
+            self.sample.raw.push(share(scores, token));
+        }
+        let tokens = &self.sample.tokens;
+        let stopped = match &self.request.extras.stops {
+            Some(stops) => stops.completed(tokens)?,
+            None => false,
+        };
+        let circles = self.circles.as_mut().is_some_and(|c| c.closed(tokens));
+        let end = if eos.contains(&token) {
+            Some(End::Token)
+        } else if stopped {
+            Some(End::Stop)
+        } else if circles {
+            Some(End::Repetition)
+        } else {
+            (tokens.len() >= self.request.sampling.max_tokens as usize).then_some(End::Length)
+        };
+        if let Some(end) = end {
+            self.sample.end = end;
+            self.sample.finished = matches!(end, End::Token | End::Stop);
+            self.done = true;
+        }
+        Ok(token)
+    }
+}
+
+/// Buffers that every draw uses anew.
+#[derive(Default)]
+struct Room {
+    kept: Vec<u32>,
+    tempered: Vec<f32>,
 }
 
 /// Rows that are written side by side.
@@ -165,7 +273,9 @@ struct Wave<'a> {
     /// 1 / temperature of each row.
     sharpen: Vec<f32>,
     probabilities: Vec<f32>,
-    scratch: Vec<u32>,
+    /// The requests of the rows that went on in the last step, and their tokens.
+    drawn: Vec<(usize, u32)>,
+    room: Room,
 }
 
 impl<'a> Wave<'a> {
@@ -187,13 +297,17 @@ impl<'a> Wave<'a> {
                         greedy: s.temperature == 0.0,
                         top_k: s.top_k,
                         top_p: s.top_p,
+                        min_p: request.extras.min_p,
                     },
                     sample: Sample {
                         tokens: Vec::new(),
                         logprobs: Vec::new(),
+                        raw: Vec::new(),
                         finished: false,
+                        end: End::Length,
                     },
                     met: 0,
+                    circles: Circles::new(request.extras.repeats),
                     done: s.max_tokens == 0,
                 }
             })
@@ -207,7 +321,7 @@ impl<'a> Wave<'a> {
             .collect();
         let sharpen = rows
             .iter()
-            .map(|row| match row.cut.greedy {
+            .map(|row| match row.cut.greedy || row.is_tempered_here() {
                 true => 1.0,
                 false => 1.0 / row.request.sampling.temperature,
             })
@@ -218,16 +332,17 @@ impl<'a> Wave<'a> {
             rows: rows.into_iter().map(Some).collect(),
             sharpen,
             probabilities: Vec::new(),
-            scratch: Vec::new(),
+            drawn: Vec::new(),
+            room: Room::default(),
         })
     }
 
-    /// Draws the next token of every row; returns how many were drawn.
-    fn draw(&mut self) -> Result<usize> {
+    /// Draws the next token of every row.
+    fn draw(&mut self) -> Result<()> {
         self.decoder
             .probabilities(&self.sharpen, &mut self.probabilities)?;
         let width = self.probabilities.len() / self.rows.len();
-        let mut drawn = 0;
+        self.drawn.clear();
         for (row, p) in self
             .rows
             .iter_mut()
@@ -236,27 +351,10 @@ impl<'a> Wave<'a> {
             let Some(row) = row.as_mut().filter(|r| !r.done) else {
                 continue;
             };
-            let position = row.sample.tokens.len();
-            let u = uniform(row.request.seed, position as u64);
-            let mut next = draw(p, row.cut, u, &mut self.scratch).ok_or(Error::Scores)?;
-            if let Some(detour) = &row.request.detour
-                && detour.kind.get(next.token as usize) == Some(&true)
-            {
-                if row.met == detour.at {
-                    let u = uniform(!row.request.seed, position as u64);
-                    next = exchange(p, &detour.kind, next, u);
-                }
-                row.met += 1;
-            }
-            let Drawn { token, logprob } = next;
-            row.sample.tokens.push(token);
-            row.sample.logprobs.push(logprob);
-            row.sample.finished = self.eos.contains(&token);
-            row.done =
-                row.sample.finished || position + 1 >= row.request.sampling.max_tokens as usize;
-            drawn += 1;
+            let token = row.draw(p, self.eos, &mut self.room)?;
+            self.drawn.push((row.index, token));
         }
-        Ok(drawn)
+        Ok(())
     }
 
     /// Takes out the rows that are done, and shrinks the batch when that pays.

@@ -151,7 +151,11 @@ fn an_index_cannot_lead_out_of_its_folder() {
 #[test]
 fn configurations_that_cannot_be_run_are_named() {
     let cases = [
-        ("model_type", "gpt_bigcode".into(), "architecture `gpt_bigcode`"),
+        (
+            "model_type",
+            "gpt_bigcode".into(),
+            "architecture `gpt_bigcode`",
+        ),
         ("attention_bias", true.into(), "`attention_bias`"),
         ("hidden_act", "gelu".into(), "`hidden_act`"),
         ("num_key_value_heads", 3.into(), "`num_key_value_heads`"),

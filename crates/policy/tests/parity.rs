@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use flopsmith_policy::{Device, Entropy, Kind, Model, Tensor};
+use flopsmith_policy::{Device, Entropy, Extras, Kind, Model, Request, Tensor, sample};
+use flopsmith_protocol::Sampling;
 use safetensors::SafeTensors;
 use serde::Deserialize;
 
@@ -12,6 +13,7 @@ use serde::Deserialize;
 struct Expected {
     ids: Vec<Vec<u32>>,
     token_logprobs: Vec<Vec<f32>>,
+    greedy: Vec<Vec<u32>>,
     every_fifth_position_of_row_0: Vec<Vec<f32>>,
 }
 
@@ -19,7 +21,7 @@ fn fixtures() -> Vec<(PathBuf, Expected)> {
     // `make parity` names a folder that was written anew.
     let root = std::env::var_os("FLOPSMITH_PARITY").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"),
-        PathBuf::from,
+        |anew| Path::new(&anew).join("models"),
     );
     let mut folders: Vec<PathBuf> = std::fs::read_dir(root)
         .unwrap()
@@ -77,6 +79,32 @@ fn log_probabilities_are_those_of_transformers() {
         let ours = Vec::<f32>::try_from(&ours).unwrap();
         let d = largest_difference(&ours, &expected.token_logprobs.concat());
         assert!(d < 1e-4, "{}: {d}", folder.display());
+    }
+}
+
+#[test]
+fn greedy_answers_are_those_of_transformers() {
+    for (folder, expected) in fixtures() {
+        let model = open(&folder);
+        let requests: Vec<Request> = expected
+            .ids
+            .iter()
+            .map(|row| Request {
+                prompt: row[..8].to_vec(),
+                seed: 0,
+                sampling: Sampling {
+                    temperature: 0.0,
+                    top_p: 1.0,
+                    top_k: 0,
+                    max_tokens: 16,
+                },
+                detour: None,
+                extras: Extras::default(),
+            })
+            .collect();
+        let answers = sample(&model, &requests, &model.config().eos(), |_| {}).unwrap();
+        let tokens: Vec<_> = answers.into_iter().map(|a| a.tokens).collect();
+        assert_eq!(tokens, expected.greedy, "{}", folder.display());
     }
 }
 

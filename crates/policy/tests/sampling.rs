@@ -1,9 +1,12 @@
 //! Sampling against teacher forcing, alone against in company.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use flopsmith_policy::{
-    Config, Detour, Device, Entropy, Error, Kind, Model, Request, Sample, Tensor, sample,
-    sample_while,
+    Config, Detour, Device, End, Entropy, Error, Extras, Kind, Model, Request, Sample, Stops,
+    Tensor, sample, sample_stream, sample_while, train_bpe,
 };
 use flopsmith_protocol::Sampling;
 
@@ -28,6 +31,7 @@ fn mixed(n: usize) -> Vec<Request> {
     (0..n)
         .map(|i| Request {
             detour: None,
+            extras: Extras::default(),
             prompt: (0..[5, 9, 5, 17][i % 4])
                 .map(|t| ((t * 7 + (i % 3) * 13) % 50) as u32)
                 .collect(),
@@ -120,6 +124,7 @@ fn seeds_tell_samples_apart() {
     let requests: Vec<Request> = (0..16)
         .map(|seed| Request {
             detour: None,
+            extras: Extras::default(),
             prompt: vec![1, 2, 3],
             seed,
             sampling: plain(20),
@@ -178,6 +183,7 @@ fn greedy_and_a_top_k_of_one_take_the_likeliest() {
     ]
     .map(|sampling| Request {
         detour: None,
+        extras: Extras::default(),
         prompt: prompt.clone(),
         seed: 9,
         sampling,
@@ -193,6 +199,7 @@ fn a_cut_distribution_is_renormalized() {
     let model = model(2);
     let request = Request {
         detour: None,
+        extras: Extras::default(),
         prompt: vec![8, 9],
         seed: 4,
         sampling: Sampling {
@@ -225,12 +232,14 @@ fn a_long_stretch_of_masked_columns_does_no_harm() {
     let model = model(2);
     let long = Request {
         detour: None,
+        extras: Extras::default(),
         prompt: (0..640).map(|t| t % 50).collect(),
         seed: 1,
         sampling: plain(6),
     };
     let short = Request {
         detour: None,
+        extras: Extras::default(),
         prompt: vec![4],
         seed: 2,
         sampling: plain(6),
@@ -272,6 +281,7 @@ fn requests_that_cannot_be_answered_are_refused_by_number() {
     let model = model(2);
     let good = Request {
         detour: None,
+        extras: Extras::default(),
         prompt: vec![1],
         seed: 0,
         sampling: plain(4),
@@ -353,6 +363,7 @@ fn a_model_gone_astray_is_an_error() {
     let _ = model.flat().shallow_clone().fill_(f64::NAN);
     let request = Request {
         detour: None,
+        extras: Extras::default(),
         prompt: vec![1],
         seed: 0,
         sampling: plain(4),
@@ -378,6 +389,7 @@ fn a_detour_exchanges_one_token_and_goes_on_from_there() {
         let places = of_kind(&straight.tokens);
         for at in 0..4u32 {
             let other = Request {
+                extras: Extras::default(),
                 detour: Some(Detour {
                     kind: std::sync::Arc::clone(&kind),
                     at,
@@ -399,5 +411,146 @@ fn a_detour_exchanges_one_token_and_goes_on_from_there() {
                 "detour",
             );
         }
+    }
+}
+
+#[test]
+fn raw_log_probabilities_are_the_models_own_whatever_is_drawn_from() {
+    let model = model(2);
+    for (temperature, top_k) in [(0.6, 0), (1.7, 0), (0.0, 0), (1.0, 5), (1.3, 7)] {
+        let mut requests = mixed(6);
+        for request in &mut requests {
+            request.sampling.temperature = temperature;
+            request.sampling.top_k = top_k;
+            request.extras.raw = true;
+        }
+        for (request, answer) in requests
+            .iter()
+            .zip(sample(&model, &requests, &[], |_| {}).unwrap())
+        {
+            assert_near(&answer.raw, &forced(&model, request, &answer, 1.0), "raw");
+            if top_k == 0 && temperature > 0.0 {
+                let drawn = forced(&model, request, &answer, f64::from(temperature));
+                assert_near(&answer.logprobs, &drawn, "drawn");
+            }
+        }
+        // Noting them changes nothing of what is drawn.
+        let noted = sample(&model, &requests, &[], |_| {}).unwrap();
+        requests.iter_mut().for_each(|r| r.extras.raw = false);
+        let plain = sample(&model, &requests, &[], |_| {}).unwrap();
+        let tokens = |all: &[Sample]| all.iter().map(|s| s.tokens.clone()).collect::<Vec<_>>();
+        assert_eq!(tokens(&noted), tokens(&plain));
+        assert!(plain.iter().all(|s| s.raw.is_empty()));
+    }
+}
+
+#[test]
+fn min_p_leaves_out_what_is_unlikely_beside_the_likeliest() {
+    let model = model(2);
+    let mut requests = mixed(12);
+    for request in &mut requests {
+        request.extras.min_p = 0.5;
+        request.extras.raw = true;
+    }
+    let answers = sample(&model, &requests, &[], |_| {}).unwrap();
+    for (request, answer) in requests.iter().zip(&answers) {
+        let ids = [&request.prompt[..], &answer.tokens].concat();
+        let all = model.logits_all(&ids).unwrap();
+        for (n, token) in answer.tokens.iter().enumerate() {
+            let scores = &all[request.prompt.len() + n - 1];
+            let best = scores.iter().copied().fold(f32::MIN, f32::max);
+            assert!(scores[*token as usize] > best + 0.5f32.ln() - 1e-3);
+        }
+    }
+    requests.iter_mut().for_each(|r| r.extras.min_p = 1.0);
+    let likeliest = sample(&model, &requests, &[], |_| {}).unwrap();
+    requests.iter_mut().for_each(|r| {
+        r.extras.min_p = 0.0;
+        r.sampling.temperature = 0.0;
+    });
+    let greedy = sample(&model, &requests, &[], |_| {}).unwrap();
+    for (a, b) in likeliest.iter().zip(&greedy) {
+        assert_eq!(a.tokens, b.tokens);
+    }
+    requests[3].extras.min_p = 1.5;
+    let refused = sample(&model, &requests, &[], |_| {}).unwrap_err();
+    assert!(
+        refused.to_string().contains("request 3: min_p 1.5"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn answers_end_at_stop_strings_and_in_circles_and_are_shown_as_they_grow() {
+    let texts: Vec<String> = (0..40)
+        .map(|i| format!("for (int i = {i}; i < n; i += {i}) C[i] = 0.5 * {i};\n"))
+        .collect();
+    let tokenizer = Arc::new(train_bpe(&texts, 300, &["<|end|>"]).unwrap());
+    let mut config = Config::new(tokenizer.vocab_size() as i64, 32, 48, 2, 4, 2);
+    config.initializer_range = 0.3;
+    let model = Model::random(config, 3, Device::Cpu, Kind::Float).unwrap();
+    let request = |extras: &Extras| Request {
+        detour: None,
+        extras: extras.clone(),
+        prompt: tokenizer.encode("for (").unwrap(),
+        seed: 4,
+        sampling: plain(400),
+    };
+    let free = sample(&model, &[request(&Extras::default())], &[], |_| {}).unwrap();
+    assert_eq!((free[0].end, free[0].finished), (End::Length, false));
+    let text = tokenizer.decode_with_specials(&free[0].tokens).unwrap();
+    // A passage of it that is whole characters, from its middle.
+    let chars: Vec<char> = text.chars().collect();
+    let middle: String = chars[chars.len() / 2..][..4].iter().collect();
+    assert!(!middle.contains('\u{fffd}'), "{middle:?}");
+    let stops = Stops::new(Arc::clone(&tokenizer), [middle.clone(), String::new()]);
+    let extras = Extras {
+        stops: Some(Arc::new(stops.clone())),
+        ..Extras::default()
+    };
+    let mut shown = Vec::new();
+    let stopped = sample_stream(&model, &[request(&extras)], &[], |tokens| {
+        shown.extend_from_slice(tokens);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!((stopped[0].end, stopped[0].finished), (End::Stop, true));
+    let said = tokenizer.decode_with_specials(&stopped[0].tokens).unwrap();
+    let first = text.find(&middle).unwrap();
+    assert_eq!(stops.cut(&said), &text[..first]);
+    let without_last = &stopped[0].tokens[..stopped[0].tokens.len() - 1];
+    let before = tokenizer.decode_with_specials(without_last).unwrap();
+    assert!(!before.contains(&middle), "it ended later than it could");
+    assert!(free[0].tokens.starts_with(&stopped[0].tokens));
+    let written: Vec<(usize, u32)> = stopped[0].tokens.iter().map(|t| (0, *t)).collect();
+    assert_eq!(shown, written);
+    // Without weights all tokens are alike, and the first of them is the likeliest for ever.
+    let mut empty = model.config().clone();
+    empty.initializer_range = 0.0;
+    let empty = Model::random(empty, 3, Device::Cpu, Kind::Float).unwrap();
+    let mut greedy = request(&Extras {
+        repeats: 3,
+        ..Extras::default()
+    });
+    greedy.sampling.temperature = 0.0;
+    let round = sample(&empty, &[greedy], &[], |_| {}).unwrap();
+    assert_eq!((round[0].end, round[0].finished), (End::Repetition, false));
+    assert!(round[0].tokens.len() < 400);
+}
+
+#[test]
+fn what_may_become_a_stop_string_is_not_certain() {
+    let tokenizer = Arc::new(train_bpe(&["a b".into()], 260, &["<|end|>"]).unwrap());
+    let stops = Stops::new(tokenizer, ["\n}".into(), "STOP".into()]);
+    for (text, certain) in [
+        ("x = 1;", "x = 1;"),
+        ("x = 1;\n", "x = 1;"),
+        ("x = 1;\n ", "x = 1;\n "),
+        ("x = 1;\n}\n", "x = 1;"),
+        ("ST", ""),
+        ("a STO", "a "),
+        ("a STOPS\n", "a "),
+    ] {
+        assert_eq!(stops.certain(text), certain, "{text:?}");
     }
 }

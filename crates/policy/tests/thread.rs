@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use flopsmith_policy::{
-    Config, Device, Error, Handle, Kind, Model, Request, Tokenizer, sample, train_bpe,
+    Config, Device, Error, Extras, Handle, Kind, Model, Request, Tokenizer, sample, train_bpe,
 };
 use flopsmith_protocol::{PolicyVersion, Sampling};
 
@@ -43,6 +43,7 @@ fn requests(n: u64, max_tokens: u32) -> Vec<Request> {
     (0..n)
         .map(|seed| Request {
             detour: None,
+            extras: Extras::default(),
             prompt: vec![1, 2, 3],
             seed,
             sampling: Sampling {

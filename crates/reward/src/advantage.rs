@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub const EPSILON: f64 = 1e-4;
 
 /// Whose standard deviation the centred rewards are divided by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// The group's own.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use flopsmith_policy::chat::Message;
-use flopsmith_policy::{Detour, Handle, Request, Tokenizer};
+use flopsmith_policy::{Detour, Extras, Handle, Request, Tokenizer};
 use flopsmith_problem::{Problem, prompt};
 use flopsmith_protocol::{ArtifactRef, PolicyVersion, Task};
 use flopsmith_store::Store;
@@ -94,6 +94,7 @@ impl Source for PolicySource {
                     prompt: ids.clone(),
                     seed,
                     sampling: task.sampling.clone(),
+                    extras: Extras::default(),
                     detour: explores.then(|| Detour {
                         kind: Arc::clone(&self.numerals),
                         // The seed's high bits are the mixed ones.

@@ -1,15 +1,19 @@
 //! `flopsmith model`: look at a model.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_policy::{Device, Kind, Model as Loaded, Request, Tokenizer, inspect, sample};
+use flopsmith_policy::{
+    Device, End, Extras, Kind, Model as Loaded, Request, Stops, Tokenizer, inspect, sample_stream,
+};
 use flopsmith_problem::prompt;
 use flopsmith_protocol::Sampling;
 
 use crate::args::{Format, Model};
-use crate::exit::{self, data, say, usage};
+use crate::exit::{self, data, piece, say, usage};
 use crate::paths;
 
 /// Inspects or samples.
@@ -45,7 +49,11 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             temperature,
             top_p,
             top_k,
+            min_p,
             max_tokens,
+            stop,
+            repeats,
+            stream,
             seed,
         } => {
             let (model, tokenizer) = load(folder)?;
@@ -70,33 +78,84 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                 top_k: *top_k,
                 max_tokens: *max_tokens,
             };
+            let tokenizer = Arc::new(tokenizer);
+            let stops = Stops::new(Arc::clone(&tokenizer), stop.clone());
+            let stops = Arc::new(stops);
+            let extras = Extras {
+                min_p: *min_p,
+                stops: (!stop.is_empty()).then(|| Arc::clone(&stops)),
+                repeats: *repeats,
+                raw: false,
+            };
             let requests: Vec<Request> = (0..u64::from(*number))
                 .map(|i| Request {
                     detour: None,
+                    extras: extras.clone(),
                     prompt: ids.clone(),
                     seed: seed.wrapping_add(i),
                     sampling: sampling.clone(),
                 })
                 .collect();
-            let samples = sample(&model, &requests, tokenizer.eos(), |_| {})?;
             say(&format!("prompt: {} tokens", ids.len()));
+            let mut typed = Typed::default();
+            let samples = sample_stream(&model, &requests, tokenizer.eos(), |tokens| {
+                if *stream {
+                    typed.add(&tokenizer, &stops, tokens);
+                }
+                ControlFlow::Continue(())
+            })?;
             for (i, s) in samples.iter().enumerate() {
                 let mean = s.logprobs.iter().sum::<f32>() / s.logprobs.len().max(1) as f32;
                 say(&format!(
                     "sample {}: {} tokens, {}, mean log-probability {mean:.3}",
                     i + 1,
                     s.tokens.len(),
-                    if s.finished {
-                        "ended by itself"
-                    } else {
-                        "cut at the limit"
+                    match s.end {
+                        End::Token => "ended by itself",
+                        End::Stop => "ended at a stop string",
+                        End::Repetition => "cut as it went round in circles",
+                        End::Length => "cut at the limit",
                     }
                 ));
-                data(tokenizer.decode(&s.tokens)?.trim_end());
+                let text = tokenizer.decode(&s.tokens)?;
+                match *stream {
+                    true => data(&text_end(stops.cut(&text), typed.shown)),
+                    false => data(stops.cut(&text).trim_end()),
+                }
             }
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// A sample that is printed while it is written.
+#[derive(Default)]
+struct Typed {
+    tokens: Vec<u32>,
+    /// Bytes of its text that are printed.
+    shown: usize,
+}
+
+impl Typed {
+    /// Prints what is certain by now: neither half a character, nor what may be the beginning of a stop string.
+    fn add(&mut self, tokenizer: &Tokenizer, stops: &Stops, tokens: &[(usize, u32)]) {
+        self.tokens.extend(tokens.iter().map(|(_, token)| token));
+        let Ok(text) = tokenizer.decode(&self.tokens) else {
+            return;
+        };
+        let certain = stops.certain(text.trim_end_matches('\u{fffd}'));
+        if let Some(new) = certain.get(self.shown..)
+            && !new.is_empty()
+        {
+            piece(new);
+            self.shown += new.len();
+        }
+    }
+}
+
+/// What is left of a text of which so many bytes are printed.
+fn text_end(text: &str, shown: usize) -> String {
+    text.get(shown..).unwrap_or_default().trim_end().to_owned()
 }
 
 /// The ids of a prompt, as the generator makes them: a full one is a message to a chat model.

@@ -11,7 +11,9 @@ use flopsmith_bench::{Purpose, Timer, Verifier};
 use flopsmith_generator::corpus::{self, CorpusConfig, Example};
 use flopsmith_generator::schedule::Space;
 use flopsmith_learner::{SftConfig, SftReport};
-use flopsmith_policy::{Config, Device, Kind, Model, Request, Tokenizer, sample, train_bpe};
+use flopsmith_policy::{
+    Config, Device, Extras, Kind, Model, Request, Tokenizer, sample, train_bpe,
+};
 use flopsmith_protocol::{Digest, Sampling};
 use serde::{Deserialize, Serialize};
 
@@ -396,6 +398,7 @@ fn look(
     let requests: Vec<Request> = (0..u64::from(recipe.evaluate_samples))
         .map(|i| Request {
             detour: None,
+            extras: Extras::default(),
             prompt: prompt.clone(),
             seed: recipe.seed.wrapping_mul(1_000_003).wrapping_add(i),
             sampling: Sampling {

@@ -1,0 +1,174 @@
+//! Losses, gradients and updates against what TRL and torch computed (tools/parity/make_losses.py).
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use flopsmith_learner::adamw::Constants;
+use flopsmith_learner::loss::{Sequence, Terms, differentiate, token_weights};
+use flopsmith_learner::{AdamW, Loss};
+use flopsmith_policy::{Device, Entropy, Kind, Model, Tensor};
+use flopsmith_reward::advantage::{AdvantageKind, Scale, group_advantages};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// A folder of fixtures: those of the repository, or such as `make parity` has written anew.
+fn folder(anew: &str, committed: &str) -> PathBuf {
+    match std::env::var_os("FLOPSMITH_PARITY") {
+        Some(root) => Path::new(&root).join(anew),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join(committed),
+    }
+}
+
+fn read<T: DeserializeOwned>(name: &str) -> T {
+    let path = folder("losses", "tests/fixtures").join(name);
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[derive(Deserialize)]
+struct Case {
+    loss: Loss,
+    clip_low: f64,
+    clip_high: f64,
+    kl_beta: f64,
+    longest: usize,
+    step_tokens: usize,
+    now: Vec<Vec<f64>>,
+    old: Vec<Vec<f32>>,
+    reference: Vec<Vec<f32>>,
+    advantages: Vec<f64>,
+    value: f64,
+    gradient: Vec<Vec<f64>>,
+}
+
+#[test]
+fn losses_and_their_gradients_are_those_of_trl() {
+    let cases: Vec<Case> = read("losses.json");
+    assert_eq!(cases.len(), 12);
+    for case in cases {
+        let terms = Terms {
+            loss: case.loss,
+            clip_low: case.clip_low,
+            clip_high: case.clip_high,
+            kl_beta: case.kl_beta,
+        };
+        let lengths: Vec<usize> = case.now.iter().map(Vec::len).collect();
+        let weights = token_weights(case.loss, &lengths, case.step_tokens, case.longest);
+        let mut value = 0.0;
+        for (row, weight) in weights.into_iter().enumerate() {
+            let sequence = Sequence {
+                logprobs: &case.now[row],
+                old: &case.old[row],
+                reference: (case.kl_beta > 0.0).then(|| &case.reference[row][..]),
+                advantage: case.advantages[row],
+                weight,
+            };
+            let mut slopes = vec![0.0; lengths[row]];
+            value += differentiate(&terms, &sequence, &mut slopes).loss;
+            for (ours, theirs) in slopes.iter().zip(&case.gradient[row]) {
+                let off = (ours - theirs).abs();
+                assert!(
+                    off <= 1e-9 + 1e-5 * theirs.abs(),
+                    "{terms:?}: {ours} and {theirs}"
+                );
+            }
+        }
+        let off = (value - case.value).abs();
+        assert!(
+            off <= 1e-5 * case.value.abs(),
+            "{terms:?}: {value} and {}",
+            case.value
+        );
+    }
+}
+
+#[derive(Deserialize)]
+struct Advantages {
+    rewards: Vec<Vec<f64>>,
+    mean_std: HashMap<Scale, Vec<Vec<f64>>>,
+    leave_one_out: HashMap<Scale, Vec<Vec<f64>>>,
+}
+
+#[test]
+fn advantages_are_those_of_trl() {
+    let wanted: Advantages = read("advantages.json");
+    let groups: Vec<(Vec<Option<f64>>, [f64; 0])> = wanted
+        .rewards
+        .iter()
+        .map(|group| (group.iter().copied().map(Some).collect(), []))
+        .collect();
+    let kinds = [
+        (AdvantageKind::MeanStd, wanted.mean_std),
+        (AdvantageKind::LeaveOneOut, wanted.leave_one_out),
+    ];
+    for (kind, by_scale) in kinds {
+        assert_eq!(by_scale.len(), 3);
+        for (scale, theirs) in by_scale {
+            let ours = group_advantages(&groups, scale, kind);
+            for (ours, theirs) in ours.iter().flatten().zip(theirs.iter().flatten()) {
+                let off = (ours.unwrap() - theirs).abs();
+                assert!(off < 1e-9, "{kind:?} {scale:?}: {ours:?} and {theirs}");
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Updates {
+    model: String,
+    ids: Vec<Vec<i64>>,
+    rate: f64,
+    betas: [f64; 2],
+    eps: f64,
+    weight_decay: f64,
+    longest: f64,
+    losses: Vec<f64>,
+    norms: Vec<f64>,
+}
+
+#[test]
+fn twenty_updates_are_those_of_torch() {
+    let wanted: Updates = read("updates.json");
+    let models = folder("models", "../policy/tests/fixtures");
+    let mut model = Model::load(&models.join(&wanted.model), Device::Cpu, Kind::Float).unwrap();
+    model.set_trainable(true);
+    let constants = Constants {
+        betas: wanted.betas,
+        eps: wanted.eps,
+        weight_decay: wanted.weight_decay,
+    };
+    let mut optimizer = AdamW::new(&model, constants).unwrap();
+    let length = wanted.ids[0].len();
+    let ids = Tensor::from_slice(&wanted.ids.concat()).view([-1, length as i64]);
+    let ranges = vec![1..length; wanted.ids.len()];
+    assert_eq!(wanted.losses.len(), 20);
+    for (step, (loss, norm)) in wanted.losses.iter().zip(&wanted.norms).enumerate() {
+        let scored = model
+            .token_logprobs(&ids, &ranges, &[1.0], Entropy::Skip)
+            .unwrap();
+        let ours = -scored.logprobs.mean(Kind::Float);
+        ours.backward();
+        let gradient = model.flat().zeros_like();
+        for (slot, (_, parameter)) in model.slots().iter().zip(model.parameters()) {
+            let mut slope = parameter.grad();
+            gradient
+                .narrow(0, slot.offset, slot.len())
+                .copy_(&slope.reshape([-1]));
+            let _same = slope.zero_();
+        }
+        let (found, scale) = AdamW::clip(&gradient, wanted.longest).unwrap();
+        optimizer
+            .step(&model, &gradient, wanted.rate, scale)
+            .unwrap();
+        let ours = ours.double_value(&[]);
+        // Differences of rounding are taken up by each update that follows.
+        assert!(
+            (ours - loss).abs() < 1e-5 * loss * (step + 1) as f64,
+            "step {step}: {ours} and {loss}"
+        );
+        assert!(
+            (found - norm).abs() < 1e-4 * norm * (step + 1) as f64,
+            "step {step}: {found} and {norm}"
+        );
+    }
+}

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Holds models, sampling and learner against transformers, TRL and torch: their side is computed anew, from random weights and tensors, and
+# the tests that `make test` runs on what is committed run on that. Then transformers opens what this project writes.
+# PYTHON names an interpreter that has what tools/parity/requirements.txt asks for; a virtual environment is made otherwise.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+place=$PWD/target/parity
+python=${PYTHON:-$place/venv/bin/python}
+if [ -z "${PYTHON:-}" ]; then
+    if [ ! -x "$python" ] && ! python3 -m venv "$place/venv"; then
+        echo "no virtual environment can be made: install python3-venv, or name an interpreter in PYTHON" >&2
+        exit 1
+    fi
+    "$python" -m pip install --quiet -r tools/parity/requirements.txt
+fi
+rm -rf "$place/anew" "$place/saved"
+mkdir -p "$place/anew/models"
+"$python" tools/parity/make_fixtures.py "$place/anew/models"
+"$python" tools/parity/make_losses.py "$place/anew/losses" "$place/anew/models"
+FLOPSMITH_PARITY=$place/anew cargo test --release --locked -p flopsmith-policy -p flopsmith-learner --lib --test parity -- \
+    --skip decode --nocapture
+cargo run --release --locked -p flopsmith-policy --example parity_write -- "$place/saved"
+"$python" tools/parity/check_saved.py "$place/saved"
+echo "parity: all of it agrees"

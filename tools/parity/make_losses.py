@@ -30,14 +30,27 @@ LONGEST = 11
 STEP_TOKENS = 77
 
 
-def loss_of(kind, level, low, high, beta, drawn, now):
+# Further cases: ours, the limit of ratios, the correction and its cap.
+EXTRAS = [("grpo", 1.4, "none"), ("gspo", 1.1, "none"), ("dapo", 1.5, "token_truncate"), ("bnpo", None, "token_mask"), ("grpo", None, "sequence_truncate"),
+          ("dr_grpo", None, "sequence_mask"), ("gspo", None, "token_truncate"), ("cispo", None, "token_truncate")]
+CAP = 1.3
+
+
+def importance(correction, old, drawn, mask):
+    """What TRL weighs tokens by; its own lines for it are in the middle of its generation."""
+    gap = (old - drawn) * mask
+    ratio = torch.exp(gap.sum(-1, keepdim=True) if correction.startswith("sequence") else gap)
+    return ratio.clamp(max=CAP) if correction.endswith("truncate") else ratio.masked_fill(ratio > CAP, 0.0)
+
+
+def loss_of(kind, level, low, high, beta, limit, drawn, now):
     """TRL's loss of log-probabilities [rows, length]."""
     arguments = types.SimpleNamespace(
-        use_bias_correction_kl=False, delta=None, steps_per_generation=1, entropy_target=None)
+        use_bias_correction_kl=False, delta=limit, steps_per_generation=1, entropy_target=None)
     trainer = types.SimpleNamespace(
         _get_per_token_logps_and_entropies=lambda *_, **__: (now, torch.zeros_like(now), None), aux_loss_enabled=False,
         top_entropy_quantile=1.0, off_policy_mask_threshold=None, importance_sampling_level=level, beta=beta, args=arguments, loss_type=kind,
-        epsilon_low=low, epsilon_high=high, use_vllm=False, model=types.SimpleNamespace(training=True),
+        epsilon_low=low, epsilon_high=high, use_vllm="importance" in drawn, vllm_importance_sampling_correction=True, model=types.SimpleNamespace(training=True),
         current_gradient_accumulation_steps=1, max_completion_length=LONGEST, _entropy_bonus_enabled=False,
         accelerator=types.SimpleNamespace(num_processes=1, gather=lambda t: t.reshape(-1), reduce=lambda t, **_: t),
         _metrics={"train": collections.defaultdict(list)},
@@ -46,30 +59,35 @@ def loss_of(kind, level, low, high, beta, drawn, now):
     inputs = dict(
         prompt_ids=nothing, prompt_mask=nothing, completion_ids=torch.zeros(ROWS, LENGTH, dtype=torch.long), completion_mask=drawn["mask"],
         advantages=drawn["advantages"], old_per_token_logps=drawn["old"], ref_per_token_logps=drawn["reference"],
-        num_items_in_batch=torch.tensor(float(STEP_TOKENS), dtype=torch.double),
+        num_items_in_batch=torch.tensor(float(STEP_TOKENS), dtype=torch.double), importance_sampling_ratio=drawn.get("importance"),
     )
     return trl.GRPOTrainer._compute_loss(trainer, None, inputs)
 
 
 def losses():
     torch.manual_seed(5)
-    cases = []
-    for name, kind, level, low, high in LOSSES:
-        for beta in (0.0, 0.04):
-            lengths = torch.randint(1, LENGTH + 1, (ROWS,))
-            now = -torch.rand(ROWS, LENGTH, dtype=torch.double) * 4
-            # What the learner keeps in single precision is that here, too.
-            near = lambda by: (now + torch.randn(ROWS, LENGTH, dtype=torch.double) * by).float().double()
-            drawn = dict(mask=(torch.arange(LENGTH) < lengths[:, None]).long(), advantages=torch.randn(ROWS, dtype=torch.double),
-                         old=near(0.3), reference=near(0.5))
-            now.requires_grad_()
-            loss = loss_of(kind, level, low, high, beta, drawn, now)
-            loss.backward()
-            row = lambda t: [r[:n].tolist() for r, n in zip(t, lengths)]
-            cases.append(dict(loss=name, clip_low=low, clip_high=high, kl_beta=beta, longest=LONGEST, step_tokens=STEP_TOKENS,
-                              now=row(now.detach()), old=row(drawn["old"]), reference=row(drawn["reference"]),
-                              advantages=drawn["advantages"].tolist(), value=loss.item(), gradient=row(now.grad)))
-    return cases
+    by_name = {name: (name, *rest) for name, *rest in LOSSES}
+    cases = [(*of, beta, None, "none") for of in LOSSES for beta in (0.0, 0.04)]
+    cases += [(*by_name[name], 0.04, limit, correction) for name, limit, correction in EXTRAS]
+    found = []
+    for name, kind, level, low, high, beta, limit, correction in cases:
+        lengths = torch.randint(1, LENGTH + 1, (ROWS,))
+        now = -torch.rand(ROWS, LENGTH, dtype=torch.double) * 4
+        # What the learner keeps in single precision is that here, too.
+        near = lambda by: (now + torch.randn(ROWS, LENGTH, dtype=torch.double) * by).float().double()
+        drawn = dict(mask=(torch.arange(LENGTH) < lengths[:, None]).long(), advantages=torch.randn(ROWS, dtype=torch.double),
+                     old=near(0.3), reference=near(0.5))
+        sampled = near(0.4)
+        if correction != "none":
+            drawn["importance"] = importance(correction, drawn["old"], sampled, drawn["mask"])
+        now.requires_grad_()
+        loss = loss_of(kind, level, low, high, beta, limit, drawn, now)
+        loss.backward()
+        row = lambda t: [r[:n].tolist() for r, n in zip(t, lengths)]
+        found.append(dict(loss=name, clip_low=low, clip_high=high, kl_beta=beta, ratio_limit=limit, correction=correction, cap=CAP, longest=LONGEST,
+                          step_tokens=STEP_TOKENS, now=row(now.detach()), old=row(drawn["old"]), drawn=row(sampled), reference=row(drawn["reference"]),
+                          advantages=drawn["advantages"].tolist(), value=loss.item(), gradient=row(now.grad)))
+    return found
 
 
 def advantages():

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::correction::Correction;
 use crate::error::{Error, Result};
 
 /// The policy-gradient loss; formulas in [`crate::loss`].
@@ -53,6 +54,16 @@ pub struct GrpoConfig {
     pub clip_low: Option<f64>,
     /// Distance of the upper clip bound from 1; for `cispo` the largest weight. Default: the loss's own.
     pub clip_high: Option<f64>,
+    /// Bound of the ratio where the advantage is negative, above that of `clip_high`: two-sided clipping. Default: none.
+    pub ratio_limit: Option<f64>,
+    /// How samples are made up for that were not drawn from the policy the step begins with: by other arithmetic, or some versions before.
+    /// Anything but `none` costs one more forward pass over the step. Default `none`.
+    pub correction: Correction,
+    /// Largest weight that `correction` gives. Default 3.
+    pub correction_cap: f64,
+    /// Completions whose tokens' mean |ln ratio| to the policy the step begins with is above this teach nothing. Costs the same pass.
+    /// Default: none are left out.
+    pub max_gap: Option<f64>,
     /// Weight of the k3 divergence from the frozen starting policy; 0 keeps no copy of it. Default 0.
     pub kl_beta: f64,
     /// Divergence from the policy that drew the samples, nats per token, that a step shall come to; see [`crate::pace`]. The
@@ -91,6 +102,10 @@ impl Default for GrpoConfig {
             sharpen: 1.0,
             clip_low: None,
             clip_high: None,
+            ratio_limit: None,
+            correction: Correction::None,
+            correction_cap: 3.0,
+            max_gap: None,
             kl_beta: 0.0,
             target_kl: None,
             epochs: 1,
@@ -130,6 +145,27 @@ impl GrpoConfig {
         at_least("kl_beta", self.kl_beta, 0.0)?;
         at_least("max_grad_norm", self.max_grad_norm, 0.0)?;
         at_least("weight_decay", self.weight_decay, 0.0)?;
+        if let Some(limit) = self.ratio_limit {
+            if self.loss == Loss::Cispo {
+                return Err(bad(
+                    "ratio_limit",
+                    limit,
+                    "left out with `cispo`, whose weights have a bound of their own",
+                ));
+            }
+            if !(limit > 1.0 + high && limit.is_finite()) {
+                return Err(bad("ratio_limit", limit, "above 1 + `clip_high`"));
+            }
+        }
+        let cap = self.correction_cap;
+        if !(cap > 0.0 && cap.is_finite()) {
+            return Err(bad("correction_cap", cap, "a positive number"));
+        }
+        if let Some(gap) = self.max_gap
+            && !(gap > 0.0 && gap.is_finite())
+        {
+            return Err(bad("max_gap", gap, "a positive number"));
+        }
         if !self.entropy_bonus.is_finite() {
             return Err(bad("entropy_bonus", self.entropy_bonus, "a finite number"));
         }

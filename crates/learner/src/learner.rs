@@ -10,6 +10,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use crate::adamw::{AdamW, Constants};
 use crate::batch::Row;
 use crate::config::{GrpoConfig, warm};
+use crate::correction::{self, Correction};
 use crate::error::{Doing, Error, Result};
 use crate::gradient::{Engine, Objective};
 use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
@@ -139,22 +140,26 @@ impl Learner {
         let step_tokens = samples.iter().map(|s| s.tokens.len()).sum();
         let longest = samples.iter().map(|s| s.tokens.len()).max();
         let (clip_low, clip_high) = self.config.clip();
+        let drawn: Vec<Vec<f32>> = twins
+            .first
+            .iter()
+            .map(|first| samples[*first].old_logprobs.clone())
+            .collect();
+        let (old, factors) = self.corrected(&rows, drawn, &mut report)?;
         let mut objective = Arc::new(Clipped {
             terms: Terms {
                 loss: self.config.loss,
                 clip_low,
                 clip_high,
                 kl_beta: self.config.kl_beta,
+                ratio_limit: self.config.ratio_limit,
             },
             entropy: Entropy::Report,
             entropy_bonus: self.config.entropy_bonus,
             references,
             shares: vec![Share::default(); rows.len()],
-            old: twins
-                .first
-                .iter()
-                .map(|first| samples[*first].old_logprobs.clone())
-                .collect(),
+            old,
+            factors,
         });
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         // Each step has a stream of its own: the random state is the number of steps.
@@ -199,6 +204,46 @@ impl Learner {
         report.fill(&sums);
         report.seconds = began.elapsed().as_secs_f64();
         Ok(report)
+    }
+
+    /// What the ratios of a step are to, and the factors of each row's tokens: of [`crate::correction`] where it is asked for.
+    fn corrected(
+        &self,
+        rows: &Arc<Vec<Row>>,
+        drawn: Vec<Vec<f32>>,
+        report: &mut StepReport,
+    ) -> Result<(Vec<Vec<f32>>, Vec<Option<Vec<f64>>>)> {
+        let (correction, max_gap) = (self.config.correction, self.config.max_gap);
+        if correction == Correction::None && max_gap.is_none() {
+            let none = vec![None; drawn.len()];
+            return Ok((drawn, none));
+        }
+        let everything: Vec<usize> = (0..rows.len()).collect();
+        let now = self.engine.logprobs(&self.model, rows, &everything)?;
+        let mut factors = Vec::new();
+        let mut old = Vec::new();
+        for (now, drawn) in now.into_iter().zip(drawn) {
+            // What was not drawn for this step has nothing to be made up for.
+            if drawn.is_empty() {
+                factors.push(None);
+                old.push(drawn);
+                continue;
+            }
+            if max_gap.is_some_and(|most| correction::gap(&now, &drawn) > most) {
+                report.left_out += 1;
+                factors.push(Some(vec![0.0; now.len()]));
+            } else if correction == Correction::None {
+                factors.push(None);
+            } else {
+                let weights = correction.weights(self.config.correction_cap, &now, &drawn);
+                factors.push(Some(weights));
+            }
+            old.push(match correction {
+                Correction::None => drawn,
+                _ => now,
+            });
+        }
+        Ok((old, factors))
     }
 
     /// One update of the weights from the picked rows.
@@ -306,9 +351,11 @@ struct Clipped {
     terms: Terms,
     entropy: Entropy,
     entropy_bonus: f64,
-    /// Log-probabilities each row was drawn with.
+    /// Log-probabilities that the ratios of each row are to.
     old: Vec<Vec<f32>>,
     references: Option<Vec<Vec<f32>>>,
+    /// Factors of each row's tokens.
+    factors: Vec<Option<Vec<f64>>>,
     /// What each row counts in the present update.
     shares: Vec<Share>,
 }
@@ -333,6 +380,7 @@ impl Objective for Clipped {
             reference: self.references.as_ref().map(|r| r[row].as_slice()),
             advantage: share.advantage(),
             weight: share.weight,
+            factors: self.factors[row].as_deref(),
         };
         let mut tally = differentiate(&self.terms, &sequence, slopes);
         if self.old[row].is_empty() {

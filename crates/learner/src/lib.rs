@@ -19,6 +19,7 @@
 pub mod adamw;
 pub mod batch;
 pub mod config;
+pub mod correction;
 pub mod error;
 mod gradient;
 mod learner;
@@ -33,6 +34,7 @@ mod twins;
 
 pub use adamw::AdamW;
 pub use config::{GrpoConfig, Labels, Loss, Schedule, SftConfig};
+pub use correction::Correction;
 pub use error::{Error, Result};
 pub use learner::{GrpoSample, Learner};
 pub use report::{SftProgress, SftReport, StepReport};

@@ -29,6 +29,9 @@ pub struct Terms {
     pub clip_high: f64,
     /// β.
     pub kl_beta: f64,
+    /// δ: a ratio that a negative advantage has pushed beyond it counts no more than it (INTELLECT-2, arXiv:2505.07291). No bound where it
+    /// is missing; `cispo` has none.
+    pub ratio_limit: Option<f64>,
 }
 
 /// One sampled sequence, all slices of the same length.
@@ -44,6 +47,8 @@ pub struct Sequence<'a> {
     pub advantage: f64,
     /// Weight of each token, from [`token_weights`].
     pub weight: f64,
+    /// Factor of each token's term, a constant: [`crate::correction`]. The divergence from the reference has none.
+    pub factors: Option<&'a [f64]>,
 }
 
 /// Sums over tokens, from which means are made.
@@ -152,6 +157,10 @@ pub fn differentiate(terms: &Terms, s: &Sequence<'_>, slopes: &mut [f64]) -> Tal
             .sum();
         (sum / s.logprobs.len().max(1) as f64).exp()
     });
+    let mean_factor = of_sequence.and(s.factors).map(|factors| {
+        let sum: f64 = factors.iter().sum();
+        sum / factors.len().max(1) as f64
+    });
     for (t, slope) in slopes.iter_mut().enumerate() {
         let lp = s.logprobs[t];
         let log_ratio = lp - f64::from(s.old[t]);
@@ -168,14 +177,21 @@ pub fn differentiate(terms: &Terms, s: &Sequence<'_>, slopes: &mut [f64]) -> Tal
             _ => {
                 // The mean in a sequence's ratio and the sum over its tokens cancel: its slope looks like a token's.
                 let ratio = of_sequence.unwrap_or(own);
-                let (free, bound) = (ratio * a, ratio.clamp(low, high) * a);
-                let clipped = (ratio < low && a < 0.0) || (ratio > high && a > 0.0);
+                let limit = terms.ratio_limit.unwrap_or(f64::INFINITY);
+                // Written so that a ratio that is no number stays one.
+                let limited = if ratio > limit { limit } else { ratio };
+                let (free, bound) = (limited * a, ratio.clamp(low, high) * a);
+                let clipped =
+                    ((ratio < low || ratio > limit) && a < 0.0) || (ratio > high && a > 0.0);
                 // A ratio that is no number must come out as one, and not vanish in the minimum.
                 let value = if bound < free { bound } else { free };
                 (-value, if clipped { 0.0 } else { -free }, clipped)
             }
         };
-        let (mut value, mut by_logprob) = (value, by_logprob);
+        let factor = s.factors.map_or(1.0, |factors| factors[t]);
+        // Every token's log-probability moves the ratio of the whole sequence, in all its terms.
+        let moved = mean_factor.unwrap_or(factor);
+        let (mut value, mut by_logprob) = (factor * value, moved * by_logprob);
         if let Some(reference) = s.reference {
             let (kl, kl_slope) = k3(lp, f64::from(reference[t]));
             tally.reference_kl += kl;

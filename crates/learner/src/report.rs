@@ -28,6 +28,9 @@ pub struct StepReport {
     pub mean_abs_logratio: f64,
     /// Mean of |ln ratio| in the first update, before any weight changed: what sampler and trainer disagree by, plus staleness.
     pub sampler_gap: f64,
+    /// Different completions that taught nothing, being too far from the policy the step began with.
+    #[serde(default)]
+    pub left_out: u64,
     /// Step size of the last update.
     pub learning_rate: f64,
     /// Updates of the weights.

@@ -53,6 +53,7 @@ fn terms(loss: Loss, kl_beta: f64) -> Terms {
         clip_low,
         clip_high,
         kl_beta,
+        ratio_limit: None,
     }
 }
 
@@ -92,6 +93,7 @@ fn sequence<'a>(d: &'a Drawn, now: &'a [f64], weight: f64) -> Sequence<'a> {
         reference: Some(&d.reference),
         advantage: d.advantage,
         weight,
+        factors: None,
     }
 }
 
@@ -163,7 +165,7 @@ proptest! {
         }
         let values: Vec<(f64, Vec<f64>)> = [Loss::Grpo, Loss::Gspo]
             .map(|loss| {
-                let terms = Terms { loss, clip_low: 0.2, clip_high: 0.2, kl_beta: 0.1 };
+                let terms = Terms { loss, clip_low: 0.2, clip_high: 0.2, kl_beta: 0.1, ratio_limit: None };
                 let mut slopes = vec![0.0; d.now.len()];
                 let tally = differentiate(&terms, &sequence(&d, &d.now, 1.0), &mut slopes);
                 (tally.loss, slopes)
@@ -228,6 +230,7 @@ fn clipping_stops_only_what_goes_too_far_already() {
             reference: None,
             advantage,
             weight: 1.0,
+            factors: None,
         };
         let tally = differentiate(&terms, &s, &mut slopes);
         assert_eq!(slopes[0] != 0.0, moves, "{log_ratio} {advantage}");
@@ -240,6 +243,68 @@ fn clipping_stops_only_what_goes_too_far_already() {
 }
 
 #[test]
+fn a_ratio_that_is_pushed_down_too_far_counts_no_more_than_its_limit() {
+    let limited = Terms {
+        ratio_limit: Some(1.5),
+        ..terms(Loss::Grpo, 0.0)
+    };
+    for (log_ratio, advantage, loss) in [
+        (1.0f64, -2.0, 3.0),
+        (0.3, -2.0, 2.0 * 0.3f64.exp()),
+        // Where the advantage is positive the clip bound is nearer.
+        (1.0, 2.0, -2.4),
+        (-1.0, -2.0, 1.6),
+    ] {
+        let mut slopes = [0.0];
+        let s = Sequence {
+            logprobs: &[-1.0 + log_ratio],
+            old: &[-1.0],
+            reference: None,
+            advantage,
+            weight: 1.0,
+            factors: None,
+        };
+        let tally = differentiate(&limited, &s, &mut slopes);
+        assert!(
+            (tally.loss - loss).abs() < 1e-9,
+            "{log_ratio}: {}",
+            tally.loss
+        );
+        assert_eq!(
+            slopes[0] != 0.0,
+            log_ratio == 0.3,
+            "{log_ratio} {advantage}"
+        );
+    }
+}
+
+#[test]
+fn factors_scale_the_policys_term_and_nothing_else() {
+    let terms = terms(Loss::Dapo, 0.3);
+    let of = |factors: Option<&[f64]>, advantage| {
+        let mut slopes = [0.0; 2];
+        let s = Sequence {
+            logprobs: &[-1.0, -2.0],
+            old: &[-1.1, -1.9],
+            reference: Some(&[-1.5, -1.5]),
+            advantage,
+            weight: 0.5,
+            factors,
+        };
+        (differentiate(&terms, &s, &mut slopes).loss, slopes)
+    };
+    let (plain, slopes) = of(None, 1.0);
+    let (divergence, alone) = of(None, 0.0);
+    let (halved, halves) = of(Some(&[0.5, 0.5]), 1.0);
+    assert!((halved - (plain + divergence) / 2.0).abs() < 1e-12);
+    for t in 0..2 {
+        assert!((halves[t] - (slopes[t] + alone[t]) / 2.0).abs() < 1e-12);
+    }
+    let (_, one) = of(Some(&[0.0, 1.0]), 1.0);
+    assert_eq!((one[0], one[1]), (alone[0], slopes[1]));
+}
+
+#[test]
 fn a_ratio_that_is_no_number_shows_in_the_loss() {
     for loss in LOSSES {
         let s = Sequence {
@@ -248,6 +313,7 @@ fn a_ratio_that_is_no_number_shows_in_the_loss() {
             reference: None,
             advantage: 1.0,
             weight: 1.0,
+            factors: None,
         };
         let mut slopes = [0.0];
         assert!(

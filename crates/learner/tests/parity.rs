@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flopsmith_learner::adamw::Constants;
 use flopsmith_learner::loss::{Sequence, Terms, differentiate, token_weights};
-use flopsmith_learner::{AdamW, Loss};
+use flopsmith_learner::{AdamW, Correction, Loss};
 use flopsmith_policy::{Device, Entropy, Kind, Model, Tensor};
 use flopsmith_reward::advantage::{AdvantageKind, Scale, group_advantages};
 use serde::Deserialize;
@@ -31,6 +31,10 @@ struct Case {
     clip_low: f64,
     clip_high: f64,
     kl_beta: f64,
+    ratio_limit: Option<f64>,
+    correction: Correction,
+    cap: f64,
+    drawn: Vec<Vec<f32>>,
     longest: usize,
     step_tokens: usize,
     now: Vec<Vec<f64>>,
@@ -44,24 +48,29 @@ struct Case {
 #[test]
 fn losses_and_their_gradients_are_those_of_trl() {
     let cases: Vec<Case> = read("losses.json");
-    assert_eq!(cases.len(), 12);
+    assert_eq!(cases.len(), 20);
     for case in cases {
         let terms = Terms {
             loss: case.loss,
             clip_low: case.clip_low,
             clip_high: case.clip_high,
             kl_beta: case.kl_beta,
+            ratio_limit: case.ratio_limit,
         };
         let lengths: Vec<usize> = case.now.iter().map(Vec::len).collect();
         let weights = token_weights(case.loss, &lengths, case.step_tokens, case.longest);
         let mut value = 0.0;
         for (row, weight) in weights.into_iter().enumerate() {
+            let factors = case
+                .correction
+                .weights(case.cap, &case.old[row], &case.drawn[row]);
             let sequence = Sequence {
                 logprobs: &case.now[row],
                 old: &case.old[row],
                 reference: (case.kl_beta > 0.0).then(|| &case.reference[row][..]),
                 advantage: case.advantages[row],
                 weight,
+                factors: Some(&factors),
             };
             let mut slopes = vec![0.0; lengths[row]];
             value += differentiate(&terms, &sequence, &mut slopes).loss;

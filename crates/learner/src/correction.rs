@@ -1,0 +1,97 @@
+//! Importance weights for samples that were not drawn from the policy a step begins with.
+//!
+//! A sampler in other arithmetic, or one some versions behind, draws from a policy µ that is not the π of the learner when the step begins. With
+//! a correction the ratios of a step are those to π, computed by the learner itself, so that clipping bounds what the step does; and what
+//! lies between µ and π is made up for by the weight w = π/µ on each token's loss, which is a constant. Large weights are a few
+//! tokens that decide everything, so they are cut off (truncated, Yao et al., 2025) or left out with their token (masked), by token or by
+//! the product over the sequence: the four ways that TRL has.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How far samplers and learner are made up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Correction {
+    /// Not at all: ratios are those to the policy that drew the tokens, and clipping has to do.
+    #[default]
+    None,
+    /// Each token has its weight, at most the cap.
+    TokenTruncate,
+    /// Each token has its weight, and none above the cap.
+    TokenMask,
+    /// All tokens of a sequence have the product of their weights, at most the cap.
+    SequenceTruncate,
+    /// The same, and none above the cap.
+    SequenceMask,
+}
+
+impl Correction {
+    /// Weights of a sequence's tokens: `now` are their log-probabilities when the step begins, `drawn` those they were drawn with.
+    pub fn weights(self, cap: f64, now: &[f32], drawn: &[f32]) -> Vec<f64> {
+        let gaps = now
+            .iter()
+            .zip(drawn)
+            .map(|(n, d)| f64::from(*n) - f64::from(*d));
+        let bounded = |log: f64| {
+            let weight = log.exp();
+            match self {
+                Correction::None => 1.0,
+                Correction::TokenTruncate | Correction::SequenceTruncate => weight.min(cap),
+                Correction::TokenMask | Correction::SequenceMask if weight > cap => 0.0,
+                Correction::TokenMask | Correction::SequenceMask => weight,
+            }
+        };
+        match self {
+            Correction::SequenceTruncate | Correction::SequenceMask => {
+                vec![bounded(gaps.sum()); now.len()]
+            }
+            _ => gaps.map(bounded).collect(),
+        }
+    }
+}
+
+/// Mean of |ln π/µ| over a sequence's tokens.
+pub fn gap(now: &[f32], drawn: &[f32]) -> f64 {
+    let gaps = now.iter().zip(drawn);
+    let sum: f64 = gaps
+        .map(|(n, d)| (f64::from(*n) - f64::from(*d)).abs())
+        .sum();
+    sum / now.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn weights_are_ratios_within_their_bounds(
+            tokens in proptest::collection::vec((-6.0f32..0.0, -6.0f32..0.0), 1..20),
+            cap in 0.5f64..4.0,
+        ) {
+            let (now, drawn): (Vec<f32>, Vec<f32>) = tokens.into_iter().unzip();
+            let of = |correction: Correction| correction.weights(cap, &now, &drawn);
+            let ratios: Vec<f64> = now.iter().zip(&drawn).map(|(n, d)| (f64::from(*n) - f64::from(*d)).exp()).collect();
+            prop_assert!(of(Correction::None).iter().all(|w| *w == 1.0));
+            for (w, r) in of(Correction::TokenTruncate).iter().zip(&ratios) {
+                prop_assert!((w - r.min(cap)).abs() < 1e-9);
+            }
+            for (w, r) in of(Correction::TokenMask).iter().zip(&ratios) {
+                let wanted = if *r > cap { 0.0 } else { *r };
+                prop_assert!((w - wanted).abs() < 1e-9);
+            }
+            let product: f64 = ratios.iter().product();
+            for w in of(Correction::SequenceTruncate) {
+                prop_assert!((w - product.min(cap)).abs() < 1e-6 * product.max(1.0));
+            }
+            for w in of(Correction::SequenceMask) {
+                prop_assert!(w == 0.0 || w <= cap);
+                prop_assert_eq!(w == 0.0, product > cap || product == 0.0);
+            }
+            let mean: f64 = ratios.iter().map(|r| r.ln().abs()).sum::<f64>() / ratios.len() as f64;
+            prop_assert!((gap(&now, &drawn) - mean).abs() < 1e-9);
+        }
+    }
+}

@@ -40,6 +40,7 @@ pub mod standing;
 pub mod steps;
 pub mod supervisor;
 mod trace;
+pub mod untaught;
 pub mod versions;
 
 /// The buckets of a bus.

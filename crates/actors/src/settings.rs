@@ -225,6 +225,21 @@ pub struct Advantage {
     /// prompt fall short of the best one so far, that one takes part with this many times the advantage it would have among them;
     /// 0 leaves it out. Without it a much faster program that is met once in thousands of samples is soon forgotten.
     pub self_imitation: f64,
+    /// Whether answers that were cut off at `generator.max_tokens` are trained on. They count in their groups either way.
+    pub overlong: Overlong,
+    /// Answers of a policy more than so many versions before the one that is trained teach nothing; 0 is no limit.
+    pub max_staleness: u32,
+}
+
+/// What becomes of answers that were cut off.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, Default, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlong {
+    /// They are trained on like any other.
+    #[default]
+    Train,
+    /// They teach nothing: that a program is not yet finished is no fault of what is there of it (overlong filtering of Yu et al., 2025).
+    LeaveOut,
 }
 
 impl Default for Advantage {
@@ -235,6 +250,8 @@ impl Default for Advantage {
             sharing: 0.0,
             imitation: 0.0,
             self_imitation: 0.0,
+            overlong: Overlong::Train,
+            max_staleness: 0,
         }
     }
 }

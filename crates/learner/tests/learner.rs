@@ -3,7 +3,7 @@
 
 mod tiny;
 
-use flopsmith_learner::{Error, GrpoConfig, GrpoSample, Learner, Loss};
+use flopsmith_learner::{Correction, Error, GrpoConfig, GrpoSample, Learner, Loss};
 use flopsmith_policy::{Entropy, Kind, Model};
 use tch::Tensor;
 
@@ -365,5 +365,65 @@ fn settings_come_from_tables_and_are_checked() {
             matches!(config.check(), Err(Error::Setting { .. })),
             "{text}"
         );
+    }
+}
+
+#[test]
+fn what_was_drawn_from_another_policy_is_made_up_for_or_left_out() {
+    let base = learner(Kind::Double, tiny::plain());
+    let samples = tiny::samples(&base.model, 5, 0.4, 1.0);
+    let exact = tiny::samples(&base.model, 5, 0.0, 1.0);
+    let of = |config: GrpoConfig, samples: &[GrpoSample]| {
+        let mut learner = learner(Kind::Double, config);
+        let report = learner.step(samples).unwrap();
+        (report, learner.model.flat().copy())
+    };
+    for correction in [
+        Correction::TokenTruncate,
+        Correction::TokenMask,
+        Correction::SequenceTruncate,
+        Correction::SequenceMask,
+    ] {
+        let config = GrpoConfig {
+            correction,
+            correction_cap: 1.2,
+            ..tiny::plain()
+        };
+        let (report, _) = of(config, &samples);
+        let mut wanted = 0.0;
+        for (s, exact) in samples.iter().zip(&exact) {
+            let weights = correction.weights(1.2, &exact.old_logprobs, &s.old_logprobs);
+            let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+            wanted -= mean * f64::from(s.advantage) / samples.len() as f64;
+        }
+        assert!(
+            (report.loss - wanted).abs() < 1e-6,
+            "{correction:?}: {} and {wanted}",
+            report.loss
+        );
+        // What clipping bounds is what the step itself does.
+        assert!((report.ratio_mean - 1.0).abs() < 1e-6 && report.clip_share == 0.0);
+    }
+    let mut far = exact.clone();
+    far[1].old_logprobs.iter_mut().for_each(|lp| *lp -= 2.0);
+    let config = GrpoConfig {
+        max_gap: Some(1.0),
+        ..tiny::plain()
+    };
+    let (report, without) = of(config, &far);
+    assert_eq!(report.left_out, 1);
+    far[1].advantage = 0.0;
+    let (report, wanted) = of(tiny::plain(), &far);
+    assert_eq!(report.left_out, 0);
+    assert_eq!(without, wanted);
+    for (key, value) in [
+        ("max_gap", 0.0),
+        ("ratio_limit", 1.1),
+        ("correction_cap", -1.0),
+    ] {
+        let set = serde_json::json!({ key: value });
+        let config: GrpoConfig = serde_json::from_value(set).unwrap();
+        let error = config.check().unwrap_err().to_string();
+        assert!(error.contains(key), "{error}");
     }
 }

@@ -21,6 +21,7 @@ use crate::hall::Hall;
 use crate::node::Context;
 use crate::office::Office;
 use crate::settings::Settings;
+use crate::untaught::taught;
 use crate::versions::{Told, Versions};
 
 /// Trains the policy on complete steps.
@@ -183,6 +184,14 @@ impl Learner {
         );
         if metrics.dropped > 0 {
             tracing::warn!(step, dropped = metrics.dropped, "samples left their groups");
+        }
+        let (credited, untaught) = taught(credited, &settings.advantage, work.version);
+        if untaught > 0 {
+            tracing::info!(
+                step,
+                untaught,
+                "answers that were cut off or are too old are not trained on"
+            );
         }
         let written_by = credited
             .iter()

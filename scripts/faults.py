@@ -40,6 +40,8 @@ SEARCH_LIMIT = 1800
 # ten, and has to be evaluated by them then.
 RECOVERY_LIMITS = {"broker": 10, "worker": 15}
 FIRST_LIMIT = 240
+# The process that follows ends by itself, of all searches.
+CLIENT_LIMIT = 5
 # gcc 12 vectorizes some of the programs at -O3 so that they read beyond an array, which verification meets where the array ends at the end of a
 # page: sometimes, by intention. Two searches could differ by that alone.
 FLAGS = "-O2 -march=native -fopenmp"
@@ -236,7 +238,7 @@ class Campaign:
         began = time.monotonic()
         until("the first outcome", FIRST_LIMIT, lambda: search.ended() or search.decided() > 0)
         waited, pause = None, time.monotonic() + self.chance.uniform(0, 4)
-        while not search.ended():
+        while not search.ended() or (disturbed and self.goes_on(search)):
             if time.monotonic() - began > SEARCH_LIMIT:
                 raise Failed(f"{name} has not ended within {SEARCH_LIMIT} s: {search.decided()} outcomes\n{self.cluster.processes.log('client')[-2000:]}")
             if waited and search.decided() > waited[1]:
@@ -262,6 +264,16 @@ class Campaign:
         for words in wrong[:5]:
             say(f"    {words}")
         return found, search.counted()
+
+    def goes_on(self, search):
+        """Has the process that follows ended before its time, as one does whose broker has no room? Whoever runs it resumes."""
+        if search.child.returncode == 0 or self.begun_again["client"] >= CLIENT_LIMIT:
+            return False
+        self.begun_again["client"] += 1
+        processes = self.cluster.processes
+        processes.running = [entry for entry in processes.running if entry[0] != "client"]
+        search.again()
+        return True
 
     def fault(self, search):
         kind = self.chance.choice(self.kinds)

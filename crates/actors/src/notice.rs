@@ -1,9 +1,12 @@
 //! Notices of runs on the bus: how a node learns what a run is when it meets work of it.
 
-use flopsmith_bus::{Bus, Change, Error as BusError, Kv, Watch};
+use std::time::Duration;
+
+use flopsmith_bus::{Bus, Change, Error as BusError, Kv, Watch, refusals};
 use flopsmith_protocol::{MachineClass, RunId, RunSpec, decode, encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::error::Error;
 
@@ -11,6 +14,10 @@ use crate::error::Error;
 pub(crate) const RUNS: &str = "fs_runs";
 /// The bucket of what the machines of a class have in common in a run.
 pub(crate) const CLASSES: &str = "fs_classes";
+
+/// For so long it is tried to withdraw a run, each time after a moment.
+const PATIENCE: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// The notices on one bus. Cheap to clone.
 #[derive(Clone)]
@@ -78,11 +85,29 @@ impl Notices {
         }
     }
 
-    /// The run is over: nodes forget it, and what is known of its programs goes.
+    /// The run is over: nodes forget it, and what is known of its programs goes. What comes of a run does not hang on that: a bus whose disk is
+    /// full or that is away for a while is waited for.
+    ///
+    /// # Errors
+    /// What the bus said last, after a minute.
     pub async fn withdraw(&self, run: &RunId) -> Result<(), Error> {
-        self.runs.delete(&key(run)).await?;
-        self.classes.remove_all(&key(run)).await?;
-        Ok(self.results.remove_all(&key(run)).await?)
+        let began = Instant::now();
+        loop {
+            // Each part can be done again.
+            let withdrawn = async {
+                self.runs.delete(&key(run)).await?;
+                self.classes.remove_all(&key(run)).await?;
+                self.results.remove_all(&key(run)).await
+            };
+            match withdrawn.await {
+                // What is refused stays so.
+                Err(error) if began.elapsed() < PATIENCE && refusals().borrow().is_none() => {
+                    tracing::warn!(%run, error = %crate::supervisor::words(&error), "a run that is over cannot be withdrawn yet");
+                    tokio::time::sleep(AGAIN).await;
+                }
+                done => return Ok(done?),
+            }
+        }
     }
 
     /// What all machines of a class go by in a run: what is there, or else `ours`, which is what the others find from now on.

@@ -8,6 +8,7 @@
 mod archive;
 mod generator;
 mod learner;
+mod notices;
 mod office;
 mod quarantine;
 mod recorder;

@@ -1,0 +1,40 @@
+//! What nodes are told of runs.
+
+use flopsmith_actors::notice::Notices;
+use flopsmith_bus::{Auth, Change, RunSetup};
+use flopsmith_test_support::{machine_class, run_id};
+
+use crate::{World, soon};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
+    let world = World::with(&RunSetup::default()).await;
+    let notices = Notices::open(&world.bus).await.unwrap();
+    let (run, class) = (run_id(), machine_class());
+    notices.in_common(&run, &class, 7u32).await.unwrap();
+    // A part of the bus is away, as one is that has no room to write to.
+    let options = world._server.connect_options();
+    let Auth::Token(token) = options.auth else {
+        unreachable!("its own server has a token")
+    };
+    let client = async_nats::ConnectOptions::new()
+        .token(token)
+        .connect(options.url)
+        .await
+        .unwrap();
+    let jetstream = async_nats::jetstream::new(client);
+    jetstream.delete_key_value("fs_classes").await.unwrap();
+    let runs = world.bus.kv("fs_runs").await.unwrap();
+    let mut told = runs.watch().await.unwrap();
+    let withdrawing = tokio::spawn({
+        let (notices, run) = (notices.clone(), run.clone());
+        async move { notices.withdraw(&run).await }
+    });
+    // It begins anew with the notice of the run.
+    for _ in 0..2 {
+        let change = soon(told.next()).await.unwrap();
+        assert!(matches!(change, Change::Gone(_)), "{change:?}");
+    }
+    world.bus.set_up_bucket("fs_classes", 1).await.unwrap();
+    soon(withdrawing).await.unwrap().unwrap();
+}

@@ -145,7 +145,7 @@ impl Learner {
             .iter()
             .map(|first| samples[*first].old_logprobs.clone())
             .collect();
-        let (old, factors) = self.corrected(&rows, drawn, &mut report)?;
+        let Compared { old, factors } = self.corrected(&rows, drawn, &mut report)?;
         let mut objective = Arc::new(Clipped {
             terms: Terms {
                 loss: self.config.loss,
@@ -212,11 +212,12 @@ impl Learner {
         rows: &Arc<Vec<Row>>,
         drawn: Vec<Vec<f32>>,
         report: &mut StepReport,
-    ) -> Result<(Vec<Vec<f32>>, Vec<Option<Vec<f64>>>)> {
+    ) -> Result<Compared> {
         let (correction, max_gap) = (self.config.correction, self.config.max_gap);
         if correction == Correction::None && max_gap.is_none() {
-            let none = vec![None; drawn.len()];
-            return Ok((drawn, none));
+            let factors = vec![None; drawn.len()];
+            let old = drawn;
+            return Ok(Compared { old, factors });
         }
         let everything: Vec<usize> = (0..rows.len()).collect();
         let now = self.engine.logprobs(&self.model, rows, &everything)?;
@@ -243,7 +244,7 @@ impl Learner {
                 _ => now,
             });
         }
-        Ok((old, factors))
+        Ok(Compared { old, factors })
     }
 
     /// One update of the weights from the picked rows.
@@ -344,6 +345,14 @@ impl Learner {
         self.sharpened = counters.sharpened;
         Ok(())
     }
+}
+
+/// What the rows of a step are compared with.
+struct Compared {
+    /// Log-probabilities that their ratios are to.
+    old: Vec<Vec<f32>>,
+    /// Factors of their tokens, where they have any.
+    factors: Vec<Option<Vec<f64>>>,
 }
 
 /// The clipped losses of [`crate::loss`] on samples.

@@ -157,7 +157,7 @@ mod tests {
     fn short_rows_are_honest_and_nothing_is_looked_for_unasked() {
         assert!(Circles::new(0).is_none() && Circles::new(1).is_none());
         let mut circles = Circles::new(3).expect("at least two");
-        let blanks = vec![7; LEAST];
+        let blanks = [7; LEAST];
         let first = (1..=blanks.len()).find(|end| circles.closed(&blanks[..*end]));
         assert_eq!(first, Some(LEAST));
     }

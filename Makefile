@@ -80,6 +80,7 @@ STEADY := --release --locked --target-dir target/steady
 faults: setup ## two hundred faults on a cluster of processes, and whether its searches end as undisturbed ones (an hour and more; ARGS="--faults 20")
 	@cargo build $(STEADY) -p flopsmith -p flopsmith-harness --no-default-features --features flopsmith/steady >&2
 	@cargo build $(STEADY) -p flopsmith-store --example s3_server >&2
+	@case "$(ARGS)" in *--train*) cargo build --release --workspace --locked >&2;; esac
 	@python3 scripts/faults.py $(ARGS)
 
 parity: setup ## models, sampling and learner beside transformers, TRL and torch, computed anew (fetches them from PyPI the first time)

@@ -267,7 +267,8 @@ class Campaign:
 
     def goes_on(self, search):
         """Has the process that follows ended before its time, as one does whose broker has no room? Whoever runs it resumes."""
-        if search.child.returncode == 0 or self.begun_again["client"] >= CLIENT_LIMIT:
+        # Three is the infrastructure's: anything else is a fault of its own, which the end of the search says.
+        if search.child.returncode != 3 or self.begun_again["client"] >= CLIENT_LIMIT or not list(search.runs.glob("*/run.json")):
             return False
         self.begun_again["client"] += 1
         processes = self.cluster.processes

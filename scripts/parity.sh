@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 place=$PWD/target/parity
 python=${PYTHON:-$place/venv/bin/python}
 if [ -z "${PYTHON:-}" ]; then
-    if [ ! -x "$python" ] && ! python3 -m venv "$place/venv"; then
+    if ! "$python" -m pip --version >/dev/null 2>&1 && ! python3 -m venv --clear "$place/venv"; then
         echo "no virtual environment can be made: install python3-venv, or name an interpreter in PYTHON" >&2
         exit 1
     fi

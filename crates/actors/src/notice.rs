@@ -85,27 +85,31 @@ impl Notices {
         }
     }
 
-    /// The run is over: nodes forget it, and what is known of its programs goes. What comes of a run does not hang on that: a bus whose disk is
-    /// full or that is away for a while is waited for.
+    /// The run is over: nodes forget it, and what is known of its programs goes. Can be done again.
+    pub async fn withdraw(&self, run: &RunId) -> Result<(), Error> {
+        self.runs.delete(&key(run)).await?;
+        self.classes.remove_all(&key(run)).await?;
+        Ok(self.results.remove_all(&key(run)).await?)
+    }
+
+    /// The same where a bus whose disk is full, or that is away for a while, is waited for.
     ///
     /// # Errors
-    /// What the bus said last, after a minute.
-    pub async fn withdraw(&self, run: &RunId) -> Result<(), Error> {
+    /// What the bus said last, after a minute; what it refuses, at once.
+    pub async fn withdraw_patiently(bus: &Bus, run: &RunId) -> Result<(), Error> {
         let began = Instant::now();
+        let mut refused = refusals();
+        refused.mark_unchanged();
         loop {
-            // Each part can be done again.
-            let withdrawn = async {
-                self.runs.delete(&key(run)).await?;
-                self.classes.remove_all(&key(run)).await?;
-                self.results.remove_all(&key(run)).await
-            };
+            let withdrawn = async { Self::open(bus).await?.withdraw(run).await };
             match withdrawn.await {
-                // What is refused stays so.
-                Err(error) if began.elapsed() < PATIENCE && refusals().borrow().is_none() => {
+                Err(error)
+                    if began.elapsed() < PATIENCE && !refused.has_changed().unwrap_or(false) =>
+                {
                     tracing::warn!(%run, error = %crate::supervisor::words(&error), "a run that is over cannot be withdrawn yet");
                     tokio::time::sleep(AGAIN).await;
                 }
-                done => return Ok(done?),
+                done => return done,
             }
         }
     }

@@ -1,5 +1,6 @@
 //! One run on this machine: its folder, its broker, its roles, its end.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use flopsmith_actors::results::version;
 use flopsmith_actors::role::recorder::Progress;
 use flopsmith_actors::settings::{GeneratorKind, Hosted, Settings};
 use flopsmith_actors::supervisor::Standing;
-use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
+use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions, refusals};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{MachineClass, NodeId, RunId, RunSpec, subjects};
 use flopsmith_store::Store;
@@ -217,12 +218,14 @@ async fn by_workers(
     let concluded = elsewhere::conclude(&bus, &store, settings, folder, facts, stopped).await;
     meter.note(facts, 0);
     let noted = folder.write_facts(facts);
-    if matches!(concluded, Ok(true)) {
-        Notices::open(&bus).await?.withdraw(&folder.id).await?;
-    }
+    let withdrawn = match concluded {
+        Ok(true) => Notices::withdraw_patiently(&bus, &folder.id).await,
+        _ => Ok(()),
+    };
     bus.drain().await?;
     let concluded = concluded?;
     noted?;
+    withdrawn?;
     Ok(concluded)
 }
 
@@ -342,17 +345,23 @@ async fn sitting(
         let chain = timer.as_ref().map(flopsmith_bench::Timer::chain);
         let first = facts.sittings == 1;
         let parts = (folder, &settings, &*problem, &class);
-        let announced = announce(&bus, &store, job, parts, chain, first);
+        let told = Cell::new(Told::Nothing);
+        let announced = announce(&bus, &store, job, parts, chain, first, &told);
         let announced = Box::pin(announced).await;
-        if announced.is_err() && first {
-            // No node is to begin with half of what it has to know. Where the bus is why, it does not get that far either.
-            let withdrawn = async { Notices::open(&bus).await?.withdraw(&folder.id).await };
-            if let Err(error) = withdrawn.await {
-                tracing::warn!(%error, "a run that could not be begun cannot be withdrawn");
+        match told.get() {
+            _ if announced.is_ok() => folder.begun(),
+            Told::Nothing => {}
+            // Nodes may know of it: it stays, to be gone on with or ended.
+            Told::Perhaps => folder.begun(),
+            // No node is to begin with half of what it has to know.
+            Told::All => {
+                let withdrawn = async { Notices::open(&bus).await?.withdraw(&folder.id).await };
+                if withdrawn.await.is_err() {
+                    folder.begun();
+                }
             }
         }
         announced?;
-        folder.begun();
     }
     let context = Context::new(Parts {
         run: folder.id.clone(),
@@ -450,9 +459,10 @@ async fn sitting(
     note(facts);
     facts.finished = finished.is_cancelled();
     let noted = folder.write_facts(facts);
-    if facts.finished && server.is_none() && evaluator.is_some() {
-        Notices::open(&bus).await?.withdraw(&folder.id).await?;
-    }
+    let withdrawn = match facts.finished && server.is_none() && evaluator.is_some() {
+        true => Notices::withdraw_patiently(&bus, &folder.id).await,
+        false => Ok(()),
+    };
     // Without a broker nothing can be said any more.
     let drained = if broker_lost {
         Ok(())
@@ -470,6 +480,7 @@ async fn sitting(
     noted
         .and(drained.map_err(Into::into))
         .and(exported)
+        .and(withdrawn.map_err(Into::into))
         .map_err(|error| kept(&format!("{error:#}"), resume))?;
     Ok(interrupted)
 }
@@ -498,6 +509,17 @@ async fn nobody_answers(bus: &Bus, settings: &Settings, run: &RunId, live: bool)
     ));
 }
 
+/// What the bus knows of a run that is new.
+#[derive(Clone, Copy)]
+enum Told {
+    /// Nothing.
+    Nothing,
+    /// That cannot be said: it was told, and nothing was answered.
+    Perhaps,
+    /// That there is such a run.
+    All,
+}
+
 /// Tells nodes of the cluster what they need to know to evaluate this run's programs, and by which speed of its reference they
 /// all go if that was measured here.
 async fn announce(
@@ -507,15 +529,18 @@ async fn announce(
     (folder, settings, problem, class): (&Folder, &Settings, &Problem, &MachineClass),
     chain: Option<flopsmith_bench::Chain>,
     first: bool,
+    told: &Cell<Told>,
 ) -> Result<()> {
     let notices = Notices::open(bus).await?;
     // Each node has its own way to bus and store, and this run's may hold what proves who it is.
-    let told = Settings {
+    let told_settings = Settings {
         nats: String::new(),
         store: String::new(),
         ..settings.clone()
     };
     let policy = settings.generator.kind == GeneratorKind::Policy;
+    let mut refused = refusals();
+    refused.mark_unchanged();
     let model = match policy && !settings.hosted.is_empty() {
         true => export::bundle(&settings.generator.model, store).await?,
         false => Vec::new(),
@@ -524,7 +549,7 @@ async fn announce(
         run: folder.id.clone(),
         version: version(),
         problem: problem.files(),
-        settings_json: serde_json::to_string(&told)?,
+        settings_json: serde_json::to_string(&told_settings)?,
         machine_class: class.clone(),
         trains: job == Job::Train,
         model,
@@ -534,7 +559,18 @@ async fn announce(
         },
     };
     if first {
-        notices.announce_new(&spec).await?;
+        match notices.announce_new(&spec).await {
+            Ok(()) => told.set(Told::All),
+            Err(error) => {
+                // Another run has the name, or this key may tell nobody.
+                let certain = matches!(error, flopsmith_actors::Error::Settings(_))
+                    || refused.has_changed().unwrap_or(false);
+                if !certain {
+                    told.set(Told::Perhaps);
+                }
+                return Err(error.into());
+            }
+        }
     } else {
         notices.announce(&spec).await?;
     }

@@ -145,7 +145,12 @@ impl Learner {
             .iter()
             .map(|first| samples[*first].old_logprobs.clone())
             .collect();
-        let Compared { old, factors } = self.corrected(&rows, drawn, &mut report)?;
+        let Compared {
+            old,
+            factors,
+            left_out,
+            gap,
+        } = self.corrected(&rows, drawn, &mut report)?;
         let mut objective = Arc::new(Clipped {
             terms: Terms {
                 loss: self.config.loss,
@@ -160,6 +165,7 @@ impl Learner {
             shares: vec![Share::default(); rows.len()],
             old,
             factors,
+            left_out,
         });
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         // Each step has a stream of its own: the random state is the number of steps.
@@ -202,6 +208,7 @@ impl Learner {
             self.sharpened *= factor;
         }
         report.fill(&sums);
+        report.sampler_gap = gap.unwrap_or(report.sampler_gap);
         report.seconds = began.elapsed().as_secs_f64();
         Ok(report)
     }
@@ -215,36 +222,49 @@ impl Learner {
     ) -> Result<Compared> {
         let (correction, max_gap) = (self.config.correction, self.config.max_gap);
         if correction == Correction::None && max_gap.is_none() {
-            let factors = vec![None; drawn.len()];
-            let old = drawn;
-            return Ok(Compared { old, factors });
+            return Ok(Compared {
+                factors: vec![None; drawn.len()],
+                left_out: vec![false; drawn.len()],
+                gap: None,
+                old: drawn,
+            });
         }
         let everything: Vec<usize> = (0..rows.len()).collect();
         let now = self.engine.logprobs(&self.model, rows, &everything)?;
         let mut factors = Vec::new();
+        let mut left_out = Vec::new();
         let mut old = Vec::new();
+        let (mut gaps, mut tokens) = (0.0, 0.0);
         for (now, drawn) in now.into_iter().zip(drawn) {
             // What was not drawn for this step has nothing to be made up for.
             if drawn.is_empty() {
                 factors.push(None);
+                left_out.push(false);
                 old.push(drawn);
                 continue;
             }
-            if max_gap.is_some_and(|most| correction::gap(&now, &drawn) > most) {
-                report.left_out += 1;
-                factors.push(Some(vec![0.0; now.len()]));
-            } else if correction == Correction::None {
+            let gap = correction::gap(&now, &drawn);
+            gaps += gap * now.len() as f64;
+            tokens += now.len() as f64;
+            let far = max_gap.is_some_and(|most| gap > most);
+            report.left_out += u64::from(far);
+            left_out.push(far);
+            if correction == Correction::None {
                 factors.push(None);
+                old.push(drawn);
             } else {
                 let weights = correction.weights(self.config.correction_cap, &now, &drawn);
                 factors.push(Some(weights));
+                old.push(now);
             }
-            old.push(match correction {
-                Correction::None => drawn,
-                _ => now,
-            });
         }
-        Ok(Compared { old, factors })
+        let gap = Some(gaps / f64::max(tokens, 1.0));
+        Ok(Compared {
+            old,
+            factors,
+            left_out,
+            gap,
+        })
     }
 
     /// One update of the weights from the picked rows.
@@ -353,6 +373,10 @@ struct Compared {
     old: Vec<Vec<f32>>,
     /// Factors of their tokens, where they have any.
     factors: Vec<Option<Vec<f64>>>,
+    /// Those that teach nothing.
+    left_out: Vec<bool>,
+    /// Mean of |ln ratio| to the policy that drew the tokens, where it was looked at.
+    gap: Option<f64>,
 }
 
 /// The clipped losses of [`crate::loss`] on samples.
@@ -365,6 +389,8 @@ struct Clipped {
     references: Option<Vec<Vec<f32>>>,
     /// Factors of each row's tokens.
     factors: Vec<Option<Vec<f64>>>,
+    /// Rows that teach nothing.
+    left_out: Vec<bool>,
     /// What each row counts in the present update.
     shares: Vec<Share>,
 }
@@ -376,6 +402,10 @@ impl Objective for Clipped {
 
     fn differentiate(&self, row: usize, logprobs: &[f64], slopes: &mut [f64]) -> Tally {
         let share = &self.shares[row];
+        if self.left_out[row] {
+            slopes.fill(0.0);
+            return Tally::default();
+        }
         let now: Vec<f32>;
         let old = if self.old[row].is_empty() {
             now = logprobs.iter().map(|lp| *lp as f32).collect();
@@ -404,7 +434,10 @@ impl Objective for Clipped {
     }
 
     fn entropy_slope(&self, row: usize) -> f64 {
-        -self.entropy_bonus * self.shares[row].weight
+        match self.left_out[row] {
+            true => 0.0,
+            false => -self.entropy_bonus * self.shares[row].weight,
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use crate::loss::Tally;
 pub struct StepReport {
     /// Mean over updates of the loss that was minimised, divergence and entropy terms included.
     pub loss: f64,
-    /// Divergence from the policy that drew the samples, nats per token.
+    /// Divergence from the policy that drew the samples, nats per token. With a [`crate::Correction`] this, the ratios and what is clipped
+    /// are relative to the policy that the step began with.
     pub kl: f64,
     /// The same over the tokens of the last update only, which shows what all updates before it did.
     #[serde(default)]
@@ -26,7 +27,7 @@ pub struct StepReport {
     pub ratio_mean: f64,
     /// Mean of |ln ratio|.
     pub mean_abs_logratio: f64,
-    /// Mean of |ln ratio| in the first update, before any weight changed: what sampler and trainer disagree by, plus staleness.
+    /// Mean of |ln ratio| to the policy that drew the samples, before any weight changed: what sampler and trainer disagree by, plus staleness.
     pub sampler_gap: f64,
     /// Different completions that taught nothing, being too far from the policy the step began with.
     #[serde(default)]

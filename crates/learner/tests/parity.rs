@@ -99,7 +99,7 @@ struct Advantages {
 }
 
 #[test]
-fn advantages_are_those_of_trl() {
+fn advantages_are_those_that_torch_computes() {
     let wanted: Advantages = read("advantages.json");
     let groups: Vec<(Vec<Option<f64>>, [f64; 0])> = wanted
         .rewards

@@ -44,7 +44,7 @@ pub struct Config {
     #[serde(default)]
     pub rope_theta: Option<f64>,
     /// How the rotary frequencies are stretched.
-    #[serde(skip)]
+    #[serde(skip_deserializing)]
     pub rope: Rope,
     /// Is the head the embedding itself?
     #[serde(default)]
@@ -177,6 +177,8 @@ impl Config {
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let mut value = serde_json::to_value(self)?;
         if let Some(map) = value.as_object_mut() {
+            // Written as others read it, below.
+            map.remove("rope");
             let class = ARCHITECTURES
                 .iter()
                 .find(|(name, _)| *name == self.model_type);
@@ -273,10 +275,10 @@ impl Config {
             );
         }
         for field in ["attention_bias", "mlp_bias"] {
-            if self.other.get(field) == Some(&Value::Bool(true)) {
+            if !self.has_bias() && self.other.get(field) == Some(&Value::Bool(true)) {
                 return fail(
                     field,
-                    "is true; this bias is not known here (Qwen2 has one for queries, keys and values, Llama none)".into(),
+                    "is true; Llama is known here without biases only".into(),
                 );
             }
         }

@@ -1,11 +1,13 @@
 //! Rotary frequencies and the ways to stretch them to longer sequences than a model was first trained on.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
 
 /// How the rotary frequencies of a model differ from `theta^(−2j/d)`, as `rope_parameters` (or, in older files, `rope_scaling`) says.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(tag = "rope_type", rename_all = "lowercase")]
 pub enum Rope {
     /// They do not.
     #[default]
@@ -37,7 +39,7 @@ pub enum Rope {
 }
 
 /// The numbers of YaRN.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Yarn {
     /// What low frequencies are divided by.
     pub factor: f64,
@@ -89,6 +91,12 @@ fn stretched(map: &Map<String, Value>, field: &'static str, positions: i64) -> R
         ),
         None => refuse(field, format!("has no `{name}`, which `{kind}` needs")),
     };
+    if number("partial_rotary_factor").is_some_and(|share| share != 1.0) {
+        return refuse(
+            field,
+            "has a `partial_rotary_factor`; only whole heads are rotated here".into(),
+        );
+    }
     let positions = Some(positions as f64);
     Ok(match kind {
         "default" => Rope::Default,
@@ -293,6 +301,10 @@ mod tests {
         for (rope, words) in [
             (json!({"type": "longrope", "factor": 4.0}), "`longrope`"),
             (json!({"type": "linear"}), "has no `factor`"),
+            (
+                json!({"type": "linear", "factor": 2, "partial_rotary_factor": 0.5}),
+                "whole heads",
+            ),
             (json!({"type": "linear", "factor": 0}), "above 0"),
             (
                 json!({"type": "llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 4.0}),

@@ -134,8 +134,18 @@ impl Tokenizer {
 
     /// The ids of a text. Special tokens written out in it are recognised; none are added.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        self.encoded(text, false)
+    }
+
+    /// The ids of a text that begins a sequence: with the token that the tokenizer puts before it, where it has one, as Llama's do. What a chat
+    /// template has written begins with it already.
+    pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>> {
+        self.encoded(text, true)
+    }
+
+    fn encoded(&self, text: &str, begins: bool) -> Result<Vec<u32>> {
         self.inner
-            .encode_fast(text, false)
+            .encode_fast(text, begins)
             .map(|encoding| encoding.get_ids().to_vec())
             .map_err(|source| Error::Tokenizer {
                 doing: "encode a text",

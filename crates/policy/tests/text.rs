@@ -176,3 +176,32 @@ fn broken_files_are_named() {
     let error = Tokenizer::load(nowhere.path()).unwrap_err();
     assert!(error.to_string().contains("tokenizer.json"), "{error}");
 }
+
+#[test]
+fn a_prompt_begins_with_the_token_that_the_tokenizer_puts_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts = ["for (;;) {}".to_owned()];
+    let plain = train_bpe(&texts, 262, &["<|end|>", "<|begin|>"]).unwrap();
+    assert_eq!(
+        plain.encode_prompt("for").unwrap(),
+        plain.encode("for").unwrap()
+    );
+    plain.save(folder.path()).unwrap();
+    // As Llama's.
+    let path = folder.path().join("tokenizer.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let begin = plain.token_to_id("<|begin|>").unwrap();
+    json["post_processor"] = serde_json::json!({
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<|begin|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<|begin|>": {"id": "<|begin|>", "ids": [begin], "tokens": ["<|begin|>"]}}
+    });
+    std::fs::write(&path, json.to_string()).unwrap();
+    let tokenizer = Tokenizer::load(folder.path()).unwrap();
+    let text = tokenizer.encode("for").unwrap();
+    assert_eq!(text, plain.encode("for").unwrap());
+    let prompt = tokenizer.encode_prompt("for").unwrap();
+    assert_eq!(prompt, [&[begin], &text[..]].concat());
+}

@@ -52,7 +52,7 @@ impl PolicySource {
             let message = Message::user(text);
             return self.tokenizer.encode_chat(&[message]).map_err(failed);
         }
-        self.tokenizer.encode(text).map_err(failed)
+        self.tokenizer.encode_prompt(text).map_err(failed)
     }
 }
 

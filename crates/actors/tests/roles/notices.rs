@@ -27,8 +27,8 @@ async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
     let runs = world.bus.kv("fs_runs").await.unwrap();
     let mut told = runs.watch().await.unwrap();
     let withdrawing = tokio::spawn({
-        let (notices, run) = (notices.clone(), run.clone());
-        async move { notices.withdraw(&run).await }
+        let (bus, run) = (world.bus.clone(), run.clone());
+        async move { Notices::withdraw_patiently(&bus, &run).await }
     });
     // It begins anew with the notice of the run.
     for _ in 0..2 {

@@ -29,10 +29,10 @@ pub struct Join {
 impl Join {
     /// What the flags make of a new run's settings. `set` is what --set was given.
     pub fn apply(&self, settings: &mut Settings, set: &[String], job: Job) -> Result<()> {
-        self.find(settings, self.cluster);
+        self.find(settings, set, self.cluster);
         let settled = |key: &str| set.iter().any(|pair| key_of(pair) == key);
         if self.cluster
-            && let Some(key) = ["evaluate.workers", "hosted"]
+            && let Some(key) = ["evaluate.workers", "evaluate", "hosted"]
                 .into_iter()
                 .find(|key| settled(key))
         {
@@ -67,20 +67,22 @@ impl Join {
                 "--nats and --store cannot be given together with --resume for a run that was begun with a broker or a store of its own: what it has is there",
             ));
         }
-        self.find(settings, hosted);
+        self.find(settings, &[], hosted);
         config::check_cluster(settings, job)
     }
 
     /// Where the cluster is; what the environment says of that is for runs that are left to one.
-    fn find(&self, settings: &mut Settings, cluster: bool) {
-        let told = |flag: &Option<String>, variable: &str| {
-            let variable = || std::env::var(variable).ok().filter(|_| cluster);
+    fn find(&self, settings: &mut Settings, set: &[String], cluster: bool) {
+        let told = |flag: &Option<String>, key: &str, variable: &str| {
+            // What was typed is nearer than what stands in the environment.
+            let typed = set.iter().any(|pair| key_of(pair) == key);
+            let variable = || std::env::var(variable).ok().filter(|_| cluster && !typed);
             flag.clone().or_else(variable).filter(|v| !v.is_empty())
         };
-        if let Some(nats) = told(&self.nats, "FLOPSMITH_NATS") {
+        if let Some(nats) = told(&self.nats, "nats", "FLOPSMITH_NATS") {
             settings.nats = nats;
         }
-        if let Some(store) = told(&self.store, "FLOPSMITH_STORE") {
+        if let Some(store) = told(&self.store, "store", "FLOPSMITH_STORE") {
             settings.store = store;
         }
     }

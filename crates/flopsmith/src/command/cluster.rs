@@ -169,10 +169,9 @@ async fn init(nats: &str, setup: &RunSetup) -> Result<()> {
 fn too_few(error: flopsmith_bus::Error, copies: usize) -> anyhow::Error {
     let error = anyhow::Error::from(error);
     let words = format!("{error:#}");
-    let few = ["non-clustered mode", "no suitable peers"];
-    match few.iter().any(|few| words.contains(few)) {
+    match words.contains("non-clustered mode") {
         true => usage(format!(
-            "{copies} copies need as many NATS servers that form a cluster, and these are fewer: give a smaller --copies, or join more servers ({words})"
+            "{copies} copies need as many NATS servers that form a cluster, and this one is alone: give a smaller --copies, or join more servers ({words})"
         )),
         false => error,
     }

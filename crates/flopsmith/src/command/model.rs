@@ -167,7 +167,7 @@ pub fn encode(
     if style == prompt::Style::Full && tokenizer.has_chat_template() {
         tokenizer.encode_chat(&[flopsmith_policy::chat::Message::user(text)])
     } else {
-        tokenizer.encode(&text)
+        tokenizer.encode_prompt(&text)
     }
 }
 

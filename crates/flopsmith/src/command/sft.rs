@@ -164,7 +164,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
     for example in &examples {
         let mut answer = tokenizer.encode(&example.program)?;
         answer.push(end);
-        pairs.push((tokenizer.encode(&example.prompt)?, answer));
+        pairs.push((tokenizer.encode_prompt(&example.prompt)?, answer));
     }
     let longest = pairs.iter().map(|p| p.1.len()).max().unwrap_or(0);
     let mean = pairs.iter().map(|p| p.1.len()).sum::<usize>() as f64 / pairs.len().max(1) as f64;
@@ -391,7 +391,7 @@ fn look(
     bench: &mut Bench,
     evaluation: &mut Evaluation,
 ) -> Result<()> {
-    let prompt = tokenizer.encode(&flopsmith_problem::prompt::compact(
+    let prompt = tokenizer.encode_prompt(&flopsmith_problem::prompt::compact(
         bench.evaluator.problem.id.as_str(),
         recipe.corpus.techniques,
     ))?;

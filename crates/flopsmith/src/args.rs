@@ -416,7 +416,7 @@ pub enum Model {
         #[arg(long)]
         full: bool,
         /// How many samples.
-        #[arg(long, short, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(long, short, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         number: u32,
         /// Softmax temperature.
         #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
@@ -434,9 +434,9 @@ pub enum Model {
         #[arg(long, default_value_t = 512, allow_negative_numbers = true)]
         max_tokens: u32,
         /// End a sample where it says this, and leave that out; may be repeated.
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
         stop: Vec<String>,
-        /// End a sample once a passage of it stands so many times in a row; 0 never.
+        /// End a sample once a passage of it stands so many times in a row, 2 at least; 0 never.
         #[arg(
             long,
             value_name = "TIMES",

@@ -199,6 +199,17 @@ impl Rope {
         }
     }
 
+    /// How it is called, where it is not the default.
+    pub fn name(&self) -> Option<&'static str> {
+        match self {
+            Rope::Default => None,
+            Rope::Linear { .. } => Some("linear"),
+            Rope::Dynamic { .. } => Some("dynamic"),
+            Rope::Yarn(_) => Some("yarn"),
+            Rope::Llama3 { .. } => Some("llama3"),
+        }
+    }
+
     /// What a configuration says of it.
     pub(crate) fn to_map(&self, theta: f64) -> Map<String, Value> {
         let mut map = Map::new();

@@ -18,7 +18,7 @@ pub struct Request {
     pub prompt: Vec<u32>,
     /// Determines the draws: the same seed and prompt give the same answer.
     pub seed: u64,
-    /// Temperature, cuts and length. Temperature 0 takes the likeliest token each time.
+    /// Temperature, cuts and length. A temperature below 10⁻⁶ takes the likeliest token each time.
     pub sampling: Sampling,
     /// Where the answer leaves the policy's way, if anywhere.
     pub detour: Option<Detour>,
@@ -64,6 +64,9 @@ pub struct Sample {
     /// Why it ended.
     pub end: End,
 }
+
+/// Below this the likeliest token is taken: 1 / temperature times a score is more than single precision holds long before 0.
+const COLDEST: f32 = 1e-6;
 
 /// Keys and values that one wave of rows may take, in bytes.
 const CACHE_BYTES: usize = 1 << 30;
@@ -294,7 +297,7 @@ impl<'a> Wave<'a> {
                     index,
                     request,
                     cut: Cut {
-                        greedy: s.temperature == 0.0,
+                        greedy: s.temperature < COLDEST,
                         top_k: s.top_k,
                         top_p: s.top_p,
                         min_p: request.extras.min_p,

@@ -539,6 +539,22 @@ fn answers_end_at_stop_strings_and_in_circles_and_are_shown_as_they_grow() {
 }
 
 #[test]
+fn the_coldest_temperatures_take_the_likeliest_token() {
+    let model = model(2);
+    let at = |temperature: f32| {
+        let mut requests = mixed(4);
+        requests
+            .iter_mut()
+            .for_each(|r| r.sampling.temperature = temperature);
+        let answers = sample(&model, &requests, &[], |_| {}).unwrap();
+        answers.into_iter().map(|a| a.tokens).collect::<Vec<_>>()
+    };
+    for temperature in [1e-45, 1e-38, 1e-20, 1e-6] {
+        assert_eq!(at(temperature), at(0.0), "{temperature}");
+    }
+}
+
+#[test]
 fn what_may_become_a_stop_string_is_not_certain() {
     let tokenizer = Arc::new(train_bpe(&["a b".into()], 260, &["<|end|>"]).unwrap());
     let stops = Stops::new(tokenizer, ["\n}".into(), "STOP".into()]);

@@ -103,7 +103,15 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                     typed.add(&tokenizer, &stops, tokens);
                 }
                 ControlFlow::Continue(())
+            })
+            .map_err(|error| match error {
+                flopsmith_policy::Error::Input(why) => usage(why),
+                other => other.into(),
             })?;
+            if *stream && let Some(sample) = samples.first() {
+                let text = tokenizer.decode(&sample.tokens)?;
+                data(&text_end(stops.cut(&text), typed.shown));
+            }
             for (i, s) in samples.iter().enumerate() {
                 let mean = s.logprobs.iter().sum::<f32>() / s.logprobs.len().max(1) as f32;
                 say(&format!(
@@ -118,9 +126,8 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                     }
                 ));
                 let text = tokenizer.decode(&s.tokens)?;
-                match *stream {
-                    true => data(&text_end(stops.cut(&text), typed.shown)),
-                    false => data(stops.cut(&text).trim_end()),
+                if !*stream {
+                    data(stops.cut(&text).trim_end());
                 }
             }
             Ok(ExitCode::SUCCESS)
@@ -173,6 +180,9 @@ pub fn encode(
 
 fn describe(found: &flopsmith_policy::Inspection) {
     data(&format!("architecture  {}", found.architecture));
+    if let Some(stretched) = found.config.rope.name() {
+        data(&format!("rotary        stretched: {stretched}"));
+    }
     data(&format!(
         "parameters    {:.2} M",
         found.parameters as f64 / 1e6

@@ -12,7 +12,7 @@ async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
     let notices = Notices::open(&world.bus).await.unwrap();
     let (run, class) = (run_id(), machine_class());
     notices.in_common(&run, &class, 7u32).await.unwrap();
-    // A part of the bus is away, as one is that has no room to write to.
+    // A part of the bus does not do what it is asked for, as one does not that has no room to write to.
     let options = world._server.connect_options();
     let Auth::Token(token) = options.auth else {
         unreachable!("its own server has a token")
@@ -23,7 +23,15 @@ async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
         .await
         .unwrap();
     let jetstream = async_nats::jetstream::new(client);
+    let stubborn = async_nats::jetstream::stream::Config {
+        name: "KV_fs_classes".into(),
+        subjects: vec!["$KV.fs_classes.>".into()],
+        max_messages_per_subject: 1,
+        deny_purge: true,
+        ..async_nats::jetstream::stream::Config::default()
+    };
     jetstream.delete_key_value("fs_classes").await.unwrap();
+    jetstream.create_stream(stubborn).await.unwrap();
     let runs = world.bus.kv("fs_runs").await.unwrap();
     let mut told = runs.watch().await.unwrap();
     let withdrawing = tokio::spawn({
@@ -35,6 +43,7 @@ async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
         let change = soon(told.next()).await.unwrap();
         assert!(matches!(change, Change::Gone(_)), "{change:?}");
     }
+    jetstream.delete_key_value("fs_classes").await.unwrap();
     world.bus.set_up_bucket("fs_classes", 1).await.unwrap();
     soon(withdrawing).await.unwrap().unwrap();
 }

@@ -156,7 +156,6 @@ fn configurations_that_cannot_be_run_are_named() {
             "gpt_bigcode".into(),
             "architecture `gpt_bigcode`",
         ),
-        ("attention_bias", true.into(), "`attention_bias`"),
         ("hidden_act", "gelu".into(), "`hidden_act`"),
         ("num_key_value_heads", 3.into(), "`num_key_value_heads`"),
         ("hidden_size", 18.into(), "`hidden_size`"),
@@ -181,6 +180,22 @@ fn configurations_that_cannot_be_run_are_named() {
     }
     let nowhere = tempfile::tempdir().unwrap();
     assert!(load(nowhere.path()).to_string().contains("config.json"));
+}
+
+#[test]
+fn biases_that_llama_models_do_not_have_here_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut llama = config();
+    llama.model_type = "llama".into();
+    let model = Model::random(llama, 1, Device::Cpu, Kind::Float).unwrap();
+    model.save(folder.path()).unwrap();
+    Model::load(folder.path(), Device::Cpu, Kind::Float).unwrap();
+    for field in ["attention_bias", "mlp_bias"] {
+        set(folder.path(), field, true.into());
+        let error = load(folder.path()).to_string();
+        assert!(error.contains(field), "{error}");
+        set(folder.path(), field, false.into());
+    }
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! One run on this machine: its folder, its broker, its roles, its end.
 
-use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,13 +10,11 @@ use flopsmith_actors::course::Job;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::node::{Context, Node, Parts, unix_ms};
 use flopsmith_actors::notice::Notices;
-use flopsmith_actors::results::version;
 use flopsmith_actors::role::recorder::Progress;
-use flopsmith_actors::settings::{GeneratorKind, Hosted, Settings};
+use flopsmith_actors::settings::{Hosted, Settings};
 use flopsmith_actors::supervisor::Standing;
-use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions, refusals};
-use flopsmith_problem::Problem;
-use flopsmith_protocol::{MachineClass, NodeId, RunId, RunSpec, subjects};
+use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
+use flopsmith_protocol::{MachineClass, NodeId, RunId, subjects};
 use flopsmith_store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +27,7 @@ use crate::output::unwritable;
 use crate::summary::{Facts, Summary, summarise};
 use crate::{broker, desks, export, machine, neighbour, outside, paths, view, yardstick};
 
+mod announce;
 mod elsewhere;
 mod meter;
 mod ready;
@@ -345,23 +343,7 @@ async fn sitting(
         let chain = timer.as_ref().map(flopsmith_bench::Timer::chain);
         let first = facts.sittings == 1;
         let parts = (folder, &settings, &*problem, &class);
-        let told = Cell::new(Told::Nothing);
-        let announced = announce(&bus, &store, job, parts, chain, first, &told);
-        let announced = Box::pin(announced).await;
-        match told.get() {
-            _ if announced.is_ok() => folder.begun(),
-            Told::Nothing => {}
-            // Nodes may know of it: it stays, to be gone on with or ended.
-            Told::Perhaps => folder.begun(),
-            // No node is to begin with half of what it has to know.
-            Told::All => {
-                let withdrawn = async { Notices::open(&bus).await?.withdraw(&folder.id).await };
-                if withdrawn.await.is_err() {
-                    folder.begun();
-                }
-            }
-        }
-        announced?;
+        Box::pin(announce::announce(&bus, &store, job, parts, chain, first)).await?;
     }
     let context = Context::new(Parts {
         run: folder.id.clone(),
@@ -507,77 +489,6 @@ async fn nobody_answers(bus: &Bus, settings: &Settings, run: &RunId, live: bool)
         "no program was decided within {} s; {waiting} (`flopsmith top` shows queues and nodes)",
         SILENCE.as_secs()
     ));
-}
-
-/// What the bus knows of a run that is new.
-#[derive(Clone, Copy)]
-enum Told {
-    /// Nothing.
-    Nothing,
-    /// That cannot be said: it was told, and nothing was answered.
-    Perhaps,
-    /// That there is such a run.
-    All,
-}
-
-/// Tells nodes of the cluster what they need to know to evaluate this run's programs, and by which speed of its reference they
-/// all go if that was measured here.
-async fn announce(
-    bus: &Bus,
-    store: &Store,
-    job: Job,
-    (folder, settings, problem, class): (&Folder, &Settings, &Problem, &MachineClass),
-    chain: Option<flopsmith_bench::Chain>,
-    first: bool,
-    told: &Cell<Told>,
-) -> Result<()> {
-    let notices = Notices::open(bus).await?;
-    // Each node has its own way to bus and store, and this run's may hold what proves who it is.
-    let told_settings = Settings {
-        nats: String::new(),
-        store: String::new(),
-        ..settings.clone()
-    };
-    let policy = settings.generator.kind == GeneratorKind::Policy;
-    let mut refused = refusals();
-    refused.mark_unchanged();
-    let model = match policy && !settings.hosted.is_empty() {
-        true => export::bundle(&settings.generator.model, store).await?,
-        false => Vec::new(),
-    };
-    let spec = RunSpec {
-        run: folder.id.clone(),
-        version: version(),
-        problem: problem.files(),
-        settings_json: serde_json::to_string(&told_settings)?,
-        machine_class: class.clone(),
-        trains: job == Job::Train,
-        model,
-        store: match bus.is_private() {
-            true => None,
-            false => Some(store.identity().await?),
-        },
-    };
-    if first {
-        match notices.announce_new(&spec).await {
-            Ok(()) => told.set(Told::All),
-            Err(error) => {
-                // Another run has the name, or this key may tell nobody.
-                let certain = matches!(error, flopsmith_actors::Error::Settings(_))
-                    || refused.has_changed().unwrap_or(false);
-                if !certain {
-                    told.set(Told::Perhaps);
-                }
-                return Err(error.into());
-            }
-        }
-    } else {
-        notices.announce(&spec).await?;
-    }
-    if let Some(chain) = chain {
-        notices.in_common(&folder.id, class, chain).await?;
-    }
-    Ok(())
 }
 
 /// What is said of roles that ended. Why they did so before their time is the error of the sitting; what did not come to rest

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_learner::Loss;
-use flopsmith_learner::loss::{Sequence, Terms, differentiate, k3, token_weights};
+use flopsmith_learner::loss::{Sequence, Tally, Terms, differentiate, k3, token_weights};
 use proptest::prelude::*;
 
 const LOSSES: [Loss; 6] = [
@@ -211,6 +211,19 @@ proptest! {
     }
 }
 
+/// A sequence of one token whose ratio is e^log_ratio.
+fn one_token(terms: &Terms, log_ratio: f64, advantage: f64, slopes: &mut [f64]) -> Tally {
+    let s = Sequence {
+        logprobs: &[-1.0 + log_ratio],
+        old: &[-1.0],
+        reference: None,
+        advantage,
+        weight: 1.0,
+        factors: None,
+    };
+    differentiate(terms, &s, slopes)
+}
+
 #[test]
 fn clipping_stops_only_what_goes_too_far_already() {
     // (log ratio, advantage, does a gradient remain?)
@@ -224,15 +237,7 @@ fn clipping_stops_only_what_goes_too_far_already() {
     ] {
         let terms = terms(Loss::Grpo, 0.0);
         let mut slopes = [0.0];
-        let s = Sequence {
-            logprobs: &[-1.0 + log_ratio],
-            old: &[-1.0],
-            reference: None,
-            advantage,
-            weight: 1.0,
-            factors: None,
-        };
-        let tally = differentiate(&terms, &s, &mut slopes);
+        let tally = one_token(&terms, log_ratio, advantage, &mut slopes);
         assert_eq!(slopes[0] != 0.0, moves, "{log_ratio} {advantage}");
         assert_eq!(tally.clipped, u64::from(!moves));
         // Descent raises the log-probability of what did well.
@@ -256,15 +261,7 @@ fn a_ratio_that_is_pushed_down_too_far_counts_no_more_than_its_limit() {
         (-1.0, -2.0, 1.6),
     ] {
         let mut slopes = [0.0];
-        let s = Sequence {
-            logprobs: &[-1.0 + log_ratio],
-            old: &[-1.0],
-            reference: None,
-            advantage,
-            weight: 1.0,
-            factors: None,
-        };
-        let tally = differentiate(&limited, &s, &mut slopes);
+        let tally = one_token(&limited, log_ratio, advantage, &mut slopes);
         assert!(
             (tally.loss - loss).abs() < 1e-9,
             "{log_ratio}: {}",

@@ -97,20 +97,25 @@ impl World {
         queue.close();
     }
 
+    /// A connection to the server that knows nothing of ours.
+    async fn client(&self) -> async_nats::Client {
+        let options = self._server.connect_options();
+        let flopsmith_bus::Auth::Token(token) = options.auth else {
+            unreachable!("its own server has a token")
+        };
+        async_nats::ConnectOptions::new()
+            .token(token)
+            .connect(options.url)
+            .await
+            .unwrap()
+    }
+
     /// Publishes a message as a node of another version would: under its own name, and in an envelope that nobody here knows.
     async fn publish_other_version<M: Message>(&self, subject: &str, message: &M) {
         let mut bytes = flopsmith_protocol::encode(message).unwrap();
         let version = bytes.windows(2).position(|w| w == b"\xa1v").unwrap() + 2;
         bytes[version] = 99;
-        let options = self._server.connect_options();
-        let flopsmith_bus::Auth::Token(token) = options.auth else {
-            unreachable!("its own server has a token")
-        };
-        let client = async_nats::ConnectOptions::new()
-            .token(token)
-            .connect(options.url)
-            .await
-            .unwrap();
+        let client = self.client().await;
         let mut headers = async_nats::HeaderMap::new();
         headers.insert("Nats-Msg-Id", message.id());
         let subject = subject.to_owned();

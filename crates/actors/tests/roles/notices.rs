@@ -1,7 +1,7 @@
 //! What nodes are told of runs.
 
 use flopsmith_actors::notice::Notices;
-use flopsmith_bus::{Auth, Change, RunSetup};
+use flopsmith_bus::{Change, RunSetup};
 use flopsmith_test_support::{machine_class, run_id};
 
 use crate::{World, soon};
@@ -13,16 +13,7 @@ async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
     let (run, class) = (run_id(), machine_class());
     notices.in_common(&run, &class, 7u32).await.unwrap();
     // A part of the bus does not do what it is asked for, as one does not that has no room to write to.
-    let options = world._server.connect_options();
-    let Auth::Token(token) = options.auth else {
-        unreachable!("its own server has a token")
-    };
-    let client = async_nats::ConnectOptions::new()
-        .token(token)
-        .connect(options.url)
-        .await
-        .unwrap();
-    let jetstream = async_nats::jetstream::new(client);
+    let jetstream = async_nats::jetstream::new(world.client().await);
     let stubborn = async_nats::jetstream::stream::Config {
         name: "KV_fs_classes".into(),
         subjects: vec!["$KV.fs_classes.>".into()],

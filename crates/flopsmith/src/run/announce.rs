@@ -1,0 +1,141 @@
+//! Telling the nodes of a cluster what a run is, and taking that back where it cannot be told whole.
+
+use anyhow::Result;
+use flopsmith_actors::course::Job;
+use flopsmith_actors::notice::Notices;
+use flopsmith_actors::results::version;
+use flopsmith_actors::settings::{GeneratorKind, Settings};
+use flopsmith_bench::Chain;
+use flopsmith_bus::{Bus, refusals};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{MachineClass, RunSpec};
+use flopsmith_store::Store;
+
+use crate::export;
+use crate::folder::Folder;
+
+/// What the bus knows of a new run after it was to be told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Told {
+    /// Nothing: another run has the name, or this key may tell nobody.
+    Nothing,
+    /// That cannot be said: nothing was answered.
+    Perhaps,
+    /// That there is such a run.
+    All,
+}
+
+/// Tells nodes of the cluster what they need to know to evaluate this run's programs, and by which speed of its reference they
+/// all go if that was measured here. From then on the run has begun; it has not where nobody was told.
+pub async fn announce(
+    bus: &Bus,
+    store: &Store,
+    job: Job,
+    (folder, settings, problem, class): (&Folder, &Settings, &Problem, &MachineClass),
+    chain: Option<Chain>,
+    first: bool,
+) -> Result<()> {
+    let notices = Notices::open(bus).await?;
+    // Each node has its own way to bus and store, and this run's may hold what proves who it is.
+    let without_ways = Settings {
+        nats: String::new(),
+        store: String::new(),
+        ..settings.clone()
+    };
+    let policy = settings.generator.kind == GeneratorKind::Policy;
+    let model = match policy && !settings.hosted.is_empty() {
+        true => export::bundle(&settings.generator.model, store).await?,
+        false => Vec::new(),
+    };
+    let spec = RunSpec {
+        run: folder.id.clone(),
+        version: version(),
+        problem: problem.files(),
+        settings_json: serde_json::to_string(&without_ways)?,
+        machine_class: class.clone(),
+        trains: job == Job::Train,
+        model,
+        store: match bus.is_private() {
+            true => None,
+            false => Some(store.identity().await?),
+        },
+    };
+    if first {
+        let (told, result) = tell_new(&notices, &spec).await;
+        if told == Told::Perhaps {
+            // Nodes may know of it: it stays, to be gone on with or ended.
+            folder.begun();
+        }
+        result?;
+    } else {
+        notices.announce(&spec).await?;
+    }
+    if let Some(chain) = chain
+        && let Err(error) = notices.in_common(&folder.id, class, chain).await
+    {
+        // No node is to begin with half of what it has to know.
+        if first && notices.withdraw(&folder.id).await.is_err() {
+            folder.begun();
+        }
+        return Err(error.into());
+    }
+    folder.begun();
+    Ok(())
+}
+
+async fn tell_new(
+    notices: &Notices,
+    spec: &RunSpec,
+) -> (Told, Result<(), flopsmith_actors::Error>) {
+    let mut refused = refusals();
+    refused.mark_unchanged();
+    let result = notices.announce_new(spec).await;
+    let told = match &result {
+        Ok(()) => Told::All,
+        Err(flopsmith_actors::Error::Settings(_)) => Told::Nothing,
+        Err(_) if refused.has_changed().unwrap_or(false) => Told::Nothing,
+        Err(_) => Told::Perhaps,
+    };
+    (told, result)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::path::Path;
+
+    use flopsmith_bus::{RunSetup, Server, ServerOptions};
+    use flopsmith_test_support::{machine_class, run_id};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_whose_name_is_taken_tells_nothing_and_takes_nothing_back() {
+        let place = tempfile::tempdir().unwrap();
+        let server = Server::start(None, place.path(), ServerOptions::default());
+        let server = server.await.unwrap();
+        let bus = Bus::connect(&server).await.unwrap();
+        bus.ensure_streams(&RunSetup::default()).await.unwrap();
+        let notices = Notices::open(&bus).await.unwrap();
+        let dgemm = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        let problem = Problem::load(&dgemm).unwrap();
+        let spec = |trains| RunSpec {
+            run: run_id(),
+            version: version(),
+            problem: problem.files(),
+            settings_json: "{}".into(),
+            machine_class: machine_class(),
+            trains,
+            model: Vec::new(),
+            store: None,
+        };
+        let (told, result) = tell_new(&notices, &spec(true)).await;
+        assert_eq!(told, Told::All);
+        result.unwrap();
+        let (told, result) = tell_new(&notices, &spec(false)).await;
+        assert_eq!(told, Told::Nothing);
+        assert!(result.unwrap_err().to_string().contains("another run"));
+        let known = notices.find(&run_id()).await.unwrap().unwrap();
+        assert!(known.trains, "the first one goes on as it was told");
+    }
+}

@@ -17,7 +17,8 @@ rm -rf "$place/anew" "$place/saved"
 mkdir -p "$place/anew/models"
 "$python" tools/parity/make_fixtures.py "$place/anew/models"
 "$python" tools/parity/make_losses.py "$place/anew/losses" "$place/anew/models"
-FLOPSMITH_PARITY=$place/anew cargo test --release --locked -p flopsmith-policy -p flopsmith-learner --lib --test parity -- \
+"$python" tools/parity/make_preferences.py "$place/anew/losses"
+FLOPSMITH_PARITY=$place/anew cargo test --release --locked -p flopsmith-policy -p flopsmith-learner --lib --test parity --test preferences -- \
     --skip decode --nocapture
 cargo run --release --locked -p flopsmith-policy --example parity_write -- "$place/saved"
 "$python" tools/parity/check_saved.py "$place/saved"

@@ -1,0 +1,114 @@
+//! The weight of the divergence from the reference in a policy's reward.
+//!
+//! Fixed, or led by what was measured (Ziegler et al., 2019, section 2.2): with the divergence d of a batch of n
+//! answers and the target d*, e = clip(d/d* − 1, −0.2, 0.2) and β ← β·(1 + e·n/h), where the horizon h says after
+//! how many answers the weight has gone about the whole way.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Largest proportional error that one batch is answered with.
+const LARGEST_ERROR: f64 = 0.2;
+
+/// How the weight goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum KlControl {
+    /// It stays.
+    Fixed {
+        /// The weight.
+        weight: f64,
+    },
+    /// It follows the divergence.
+    Adaptive {
+        /// The weight of the first batch.
+        start: f64,
+        /// The divergence that is wanted, nats per answer.
+        target: f64,
+        /// h, answers.
+        horizon: f64,
+    },
+}
+
+impl Default for KlControl {
+    /// Weight 0.1 to begin with (Nichols et al.), target 6 nats and horizon 10 000 (Ziegler et al.).
+    fn default() -> Self {
+        KlControl::Adaptive {
+            start: 0.1,
+            target: 6.0,
+            horizon: 10_000.0,
+        }
+    }
+}
+
+impl KlControl {
+    /// The weight of the first batch.
+    pub fn start(&self) -> f64 {
+        match *self {
+            KlControl::Fixed { weight } => weight,
+            KlControl::Adaptive { start, .. } => start,
+        }
+    }
+
+    /// The weight after a batch of so many `answers` with this mean divergence, nats per answer, whose weight was `weight`.
+    ///
+    /// A divergence that is not finite says nothing: the weight stays.
+    pub fn next(&self, weight: f64, divergence: f64, answers: usize) -> f64 {
+        match *self {
+            KlControl::Fixed { weight } => weight,
+            KlControl::Adaptive { .. } if !divergence.is_finite() => weight,
+            KlControl::Adaptive {
+                target, horizon, ..
+            } => {
+                let error = (divergence / target - 1.0).clamp(-LARGEST_ERROR, LARGEST_ERROR);
+                // A batch longer than five horizons would turn the weight's sign.
+                let share = (answers as f64 / horizon).min(1.0);
+                weight * (1.0 + error * share)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ADAPTIVE: KlControl = KlControl::Adaptive {
+        start: 0.1,
+        target: 6.0,
+        horizon: 1000.0,
+    };
+
+    proptest! {
+        /// Where more weight means less divergence, the weight comes to rest at the target.
+        #[test]
+        fn it_settles_at_the_target(free in 0.5f64..50.0, answers in 50usize..1000) {
+            let mut weight = ADAPTIVE.start();
+            for _ in 0..20_000 {
+                weight = ADAPTIVE.next(weight, free / weight, answers);
+            }
+            prop_assert!((free / weight / 6.0 - 1.0).abs() < 0.02, "{}", free / weight);
+        }
+
+        #[test]
+        fn it_stays_positive_and_moves_at_most_a_fifth(weight in 1e-6f64..10.0, divergence in -5.0f64..1e6, answers in 0usize..1_000_000) {
+            let next = ADAPTIVE.next(weight, divergence, answers);
+            prop_assert!(next >= weight * 0.8 - 1e-12 && next <= weight * 1.2 + 1e-12);
+        }
+
+        #[test]
+        fn a_fixed_weight_is_fixed(weight in 0.0f64..10.0, divergence in -5.0f64..1e6) {
+            let fixed = KlControl::Fixed { weight };
+            prop_assert_eq!(fixed.start(), weight);
+            prop_assert_eq!(fixed.next(weight, divergence, 100), weight);
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_leaves_the_weight_alone() {
+        assert_eq!(ADAPTIVE.next(0.3, f64::NAN, 10), 0.3);
+        assert_eq!(ADAPTIVE.next(0.3, f64::INFINITY, 10), 0.3);
+    }
+}

@@ -56,6 +56,26 @@ pub fn compact(problem: &str, permitted: TechniqueSet) -> String {
     text
 }
 
+/// A prompt to do better than a program: `prompt` asks for the problem's solution, and `slow` is one. With a `fence` it stands in a block of
+/// that language.
+pub fn improve(prompt: &str, slow: &str, fence: Option<&str>) -> String {
+    let (prompt, slow) = (prompt.trim_end(), slow.trim_end());
+    match fence {
+        None => format!("{prompt}\n// slow:\n{slow}\n// fast:\n"),
+        Some(fence) => format!(
+            "{prompt}\n\nThis program is right, and slow. Write a faster one:\n\n```{fence}\n{slow}\n```\n"
+        ),
+    }
+}
+
+/// An answer that is this program and nothing else, which [`extract`] finds again. With a `fence` it stands in a block of that language.
+pub fn answer(source: &str, fence: Option<&str>) -> String {
+    match fence {
+        None => source.to_owned(),
+        Some(fence) => format!("```{fence}\n{}\n```\n", source.trim_end()),
+    }
+}
+
 fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -> String {
     let mut text = String::new();
     let out = &mut text;
@@ -255,6 +275,29 @@ mod tests {
         assert_eq!(found(Language::C), None);
         assert_eq!(found(Language::Cxx).as_deref(), Some("int a;\n"));
         assert_eq!(found(Language::Fortran).as_deref(), Some("end\n"));
+    }
+
+    #[test]
+    fn prompts_to_improve_show_the_slow_program_and_end_where_the_fast_one_begins() {
+        let short = improve("// dgemm: simd\n", "int slow;\n", None);
+        assert_eq!(short, "// dgemm: simd\n// slow:\nint slow;\n// fast:\n");
+        let long = improve("Multiply.\n", "int slow;\n", Some("c"));
+        assert!(long.starts_with("Multiply.\n\n") && long.contains("```c\nint slow;\n```\n"));
+    }
+
+    #[test]
+    fn an_answer_is_found_again() {
+        let source = "int fast;\n";
+        let fenced = answer(source, Some("c"));
+        assert_eq!(
+            extract(&fenced, Style::Full, Language::C).as_deref(),
+            Some(source)
+        );
+        let plain = answer(source, None);
+        assert_eq!(
+            extract(&plain, Style::Compact, Language::C).as_deref(),
+            Some(source)
+        );
     }
 
     proptest! {

@@ -1,0 +1,309 @@
+//! Measured programs, and what is learned from them: examples for supervised fine-tuning, pairs for reward models and alignment,
+//! prompts for reinforcement.
+//!
+//! The files are JSON lines, one [`Program`] each, wherever they come from: the outcomes of a run, programs of the schedule space that
+//! were timed, submissions to contests, programs that a language model wrote as fast and slow. [`split`] deals them out
+//! to the stages of training so that no stage sees, or is judged on, what another one has learned by heart; [`instructions`],
+//! [`pairs`] and [`exercises`] make what each stage reads.
+//!
+//! Proportions and ranks are those of Nichols et al., 2024; what that leaves open is said where it is decided.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub mod exercises;
+pub mod instructions;
+pub mod pairs;
+pub mod split;
+
+/// How many of the fastest programs of a prompt count as fast.
+const FASTEST: usize = 5;
+
+/// A line that says nothing, or contradicts itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A text is missing.
+    #[error("`{0}` is empty")]
+    Empty(&'static str),
+    /// No clock gives that.
+    #[error("`runtime_s` is {0}: it must be a positive number of seconds, or null")]
+    Runtime(String),
+    /// The time of a wrong program means nothing.
+    #[error("a program that is not correct has a `runtime_s`: leave it out, or null")]
+    WrongAndTimed,
+    /// A right program without a time has no place in any order.
+    #[error(
+        "a correct program has neither a `runtime_s` nor a `rank`: time it, or say `\"rank\": \"fast\"` or `\"slow\"` where nobody can"
+    )]
+    Unranked,
+    /// Two orders.
+    #[error("a program that was timed, or is not correct, has a `rank`: leave it out")]
+    Ranked,
+}
+
+/// What the writer of a program that nobody ran says of its speed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rank {
+    /// The better one.
+    Fast,
+    /// The worse one.
+    Slow,
+}
+
+/// A program and what is known of it: one line of a file of measured programs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// What it solves, e.g. `dgemm`.
+    pub problem: String,
+    /// What was asked for. Programs are compared with those of the same problem and prompt.
+    pub prompt: String,
+    /// The program.
+    pub source: String,
+    /// Seconds it takes, of one call or of one run, all programs of a prompt alike; null for what was not timed.
+    #[serde(default)]
+    pub runtime_s: Option<f64>,
+    /// Is it right?
+    pub correct: bool,
+    /// Where it is from, e.g. `contest`, `synthetic`, `schedule_space` or a run. Each origin is dealt out by itself.
+    pub origin: String,
+    /// What its writer says of its speed, where nobody ran it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<Rank>,
+}
+
+impl Program {
+    /// Does the line make sense?
+    pub fn check(&self) -> Result<(), Error> {
+        let texts = [
+            ("problem", &self.problem),
+            ("prompt", &self.prompt),
+            ("source", &self.source),
+            ("origin", &self.origin),
+        ];
+        for (name, text) in texts {
+            if text.trim().is_empty() {
+                return Err(Error::Empty(name));
+            }
+        }
+        match (self.correct, self.runtime_s, self.rank) {
+            (_, Some(seconds), _) if !(seconds > 0.0 && seconds.is_finite()) => {
+                Err(Error::Runtime(seconds.to_string()))
+            }
+            (false, Some(_), _) => Err(Error::WrongAndTimed),
+            (true, None, None) => Err(Error::Unranked),
+            (false, _, Some(_)) | (_, Some(_), Some(_)) => Err(Error::Ranked),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The programs of one problem and prompt, each source once.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Group<'a> {
+    pub problem: &'a str,
+    pub prompt: &'a str,
+    /// Right and timed, fastest first.
+    pub timed: Vec<Timed<'a>>,
+    /// Wrong.
+    pub wrong: Vec<&'a Program>,
+    /// Never run, and said to be fast.
+    pub fast: Vec<&'a Program>,
+    /// Never run, and said to be slow.
+    pub slow: Vec<&'a Program>,
+}
+
+/// A program that was timed, perhaps several times.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Timed<'a> {
+    pub program: &'a Program,
+    /// Median of its times.
+    pub seconds: f64,
+}
+
+impl<'a> Group<'a> {
+    /// The programs that count as fast.
+    pub fn fastest(&self) -> &[Timed<'a>] {
+        &self.timed[..self.timed.len().min(FASTEST)]
+    }
+
+    /// The slowest share of the timed programs, at least one where there are two; never one of equal speed as the fastest.
+    pub fn slowest(&self, share: f64) -> &[Timed<'a>] {
+        let count = ((self.timed.len() as f64 * share).round() as usize).max(1);
+        let first = self.timed.len().saturating_sub(count);
+        let slowest = &self.timed[first..];
+        let fastest = self.timed.first().map_or(0.0, |t| t.seconds);
+        let distinct = slowest.iter().position(|t| t.seconds > fastest);
+        &slowest[distinct.unwrap_or(slowest.len())..]
+    }
+
+    /// Median time of the right programs, seconds.
+    pub fn median_s(&self) -> Option<f64> {
+        let times: Vec<f64> = self.timed.iter().map(|t| t.seconds).collect();
+        median(times)
+    }
+}
+
+/// Programs by problem and prompt, in the order of these texts. A source that was timed several times has the median of its times, and
+/// one that was wrong once is wrong.
+pub(crate) fn groups<'a>(programs: impl IntoIterator<Item = &'a Program>) -> Vec<Group<'a>> {
+    let mut by_prompt: BTreeMap<(&str, &str), BTreeMap<&str, Vec<&Program>>> = BTreeMap::new();
+    for program in programs {
+        by_prompt
+            .entry((&program.problem, &program.prompt))
+            .or_default()
+            .entry(&program.source)
+            .or_default()
+            .push(program);
+    }
+    by_prompt
+        .into_iter()
+        .map(|((problem, prompt), sources)| {
+            let mut group = Group {
+                problem,
+                prompt,
+                timed: Vec::new(),
+                wrong: Vec::new(),
+                fast: Vec::new(),
+                slow: Vec::new(),
+            };
+            for programs in sources.into_values() {
+                let first = programs[0];
+                let times = programs.iter().filter_map(|p| p.runtime_s).collect();
+                if programs.iter().any(|p| !p.correct) {
+                    group.wrong.push(first);
+                } else if let Some(seconds) = median(times) {
+                    group.timed.push(Timed {
+                        program: first,
+                        seconds,
+                    });
+                } else if programs.iter().any(|p| p.rank == Some(Rank::Slow)) {
+                    group.slow.push(first);
+                } else {
+                    group.fast.push(first);
+                }
+            }
+            group.timed.sort_by(|a, b| {
+                a.seconds
+                    .total_cmp(&b.seconds)
+                    .then_with(|| a.program.source.cmp(&b.program.source))
+            });
+            group
+        })
+        .collect()
+}
+
+/// The middle of some times, the mean of the two middle ones of an even number.
+fn median(mut times: Vec<f64>) -> Option<f64> {
+    times.sort_by(f64::total_cmp);
+    let middle = times.len() / 2;
+    match times.len() {
+        0 => None,
+        n if n.is_multiple_of(2) => Some(0.5 * (times[middle - 1] + times[middle])),
+        _ => Some(times[middle]),
+    }
+}
+
+/// Programs for the tests of this module.
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// `count` programs of a prompt, number `i` taking `i + 1` milliseconds.
+    pub(crate) fn timed(problem: &str, prompt: &str, count: usize) -> Vec<Program> {
+        (0..count)
+            .map(|i| Program {
+                problem: problem.into(),
+                prompt: prompt.into(),
+                source: format!("{problem} {prompt} {i}"),
+                runtime_s: Some((i + 1) as f64 * 1e-3),
+                correct: true,
+                origin: "contest".into(),
+                rank: None,
+            })
+            .collect()
+    }
+
+    pub(crate) fn wrong(of: &Program, number: usize) -> Program {
+        Program {
+            source: format!("wrong {number} of {}", of.source),
+            runtime_s: None,
+            correct: false,
+            ..of.clone()
+        }
+    }
+
+    pub(crate) fn written(problem: &str, rank: Rank) -> Program {
+        Program {
+            problem: problem.into(),
+            prompt: format!("solve {problem}"),
+            source: format!("{rank:?} {problem}"),
+            runtime_s: None,
+            correct: true,
+            origin: "synthetic".into(),
+            rank: Some(rank),
+        }
+    }
+
+    #[test]
+    fn lines_that_contradict_themselves_are_refused() {
+        let good = timed("a", "p", 1).remove(0);
+        assert_eq!(good.check(), Ok(()));
+        assert_eq!(wrong(&good, 1).check(), Ok(()));
+        assert_eq!(written("a", Rank::Slow).check(), Ok(()));
+        let with = |change: &dyn Fn(&mut Program)| {
+            let mut program = good.clone();
+            change(&mut program);
+            program.check()
+        };
+        assert_eq!(
+            with(&|p| p.source = " \n".into()),
+            Err(Error::Empty("source"))
+        );
+        assert_eq!(
+            with(&|p| p.runtime_s = Some(-1.0)),
+            Err(Error::Runtime("-1".into()))
+        );
+        assert_eq!(with(&|p| p.correct = false), Err(Error::WrongAndTimed));
+        assert_eq!(with(&|p| p.runtime_s = None), Err(Error::Unranked));
+        assert_eq!(with(&|p| p.rank = Some(Rank::Fast)), Err(Error::Ranked));
+    }
+
+    #[test]
+    fn a_source_counts_once_with_its_median_and_not_at_all_once_it_was_wrong() {
+        let mut programs = timed("a", "p", 3);
+        for runtime_s in [9e-3, 5e-3] {
+            programs.push(Program {
+                runtime_s: Some(runtime_s),
+                ..programs[0].clone()
+            });
+        }
+        programs.push(Program {
+            runtime_s: None,
+            correct: false,
+            ..programs[1].clone()
+        });
+        let groups = groups(&programs);
+        assert_eq!(groups.len(), 1);
+        let times: Vec<f64> = groups[0].timed.iter().map(|t| t.seconds).collect();
+        assert_eq!(times, [3e-3, 5e-3]);
+        assert_eq!(groups[0].wrong.len(), 1);
+        assert_eq!(groups[0].median_s(), Some(4e-3));
+    }
+
+    #[test]
+    fn the_slowest_never_are_as_fast_as_the_fastest() {
+        let mut programs = timed("a", "p", 4);
+        for program in &mut programs[..3] {
+            program.runtime_s = Some(1e-3);
+        }
+        let even = groups(&programs);
+        assert_eq!(even[0].slowest(0.5).len(), 1);
+        let one = timed("a", "p", 1);
+        assert!(groups(&one)[0].slowest(0.5).is_empty());
+        let two = timed("a", "p", 2);
+        assert_eq!(groups(&two)[0].slowest(0.33).len(), 1);
+    }
+}

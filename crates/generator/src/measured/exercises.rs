@@ -1,0 +1,73 @@
+//! Prompts for reinforcement, with what their answers are compared with.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Program, groups};
+
+/// A prompt to answer: one line of a file of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exercise {
+    /// What is to be solved. Answers are run where `median_s` is there, so that it must name a problem definition then.
+    pub problem: String,
+    /// What is asked.
+    pub prompt: String,
+    /// Median time of the right programs that are known, seconds: what an answer's time is compared with. Null where there are no
+    /// tests; a reward model judges the answers then.
+    #[serde(default)]
+    pub median_s: Option<f64>,
+}
+
+/// An exercise for each problem and prompt.
+pub fn exercises<'a>(programs: impl IntoIterator<Item = &'a Program>) -> Vec<Exercise> {
+    groups(programs)
+        .iter()
+        .map(|group| Exercise {
+            problem: group.problem.to_owned(),
+            prompt: group.prompt.to_owned(),
+            median_s: group.median_s(),
+        })
+        .collect()
+}
+
+/// What an answer is worth (Nichols et al., equation 4): −1 where it fails its tests, otherwise `median_s` over its own time less 1.
+/// `seconds` is none for one that fails.
+pub fn reward(median_s: f64, seconds: Option<f64>) -> f64 {
+    match seconds {
+        Some(seconds) => median_s / seconds - 1.0,
+        None => -1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::measured::Rank;
+    use crate::measured::tests::{timed, written};
+
+    #[test]
+    fn prompts_with_times_have_a_median_and_others_none() {
+        let mut programs = timed("a", "p", 5);
+        programs.push(written("s", Rank::Fast));
+        programs.push(written("s", Rank::Slow));
+        let made = exercises(&programs);
+        assert_eq!(made.len(), 2);
+        assert_eq!(
+            (made[0].problem.as_str(), made[0].median_s),
+            ("a", Some(3e-3))
+        );
+        assert_eq!((made[1].problem.as_str(), made[1].median_s), ("s", None));
+    }
+
+    proptest! {
+        /// A right program outranks every wrong one, a faster one a slower one, and one as fast as the median is worth nothing.
+        #[test]
+        fn rewards_are_in_order(median in 1e-6f64..10.0, a in 1e-6f64..10.0, b in 1e-6f64..10.0) {
+            prop_assert!(reward(median, Some(a)) > reward(median, None));
+            prop_assert_eq!(a < b, reward(median, Some(a)) > reward(median, Some(b)));
+            prop_assert_eq!(reward(median, Some(median)), 0.0);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Examples for supervised fine-tuning.
+//!
+//! Two kinds (Nichols et al., 2024): the problem, answered with one of its five fastest programs; and the problem with one of its
+//! slowest third, answered with one of its five fastest. Of the first kind there is one example for each fast program, of the second
+//! one for each slow program, with a fast one by lot: how many there are is our own choice.
+
+use flopsmith_problem::prompt;
+use rand::SeedableRng;
+use rand::seq::{IndexedRandom, SliceRandom};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use super::{Program, Timed, groups};
+
+/// Share of the timed programs that are to be made faster.
+const SLOWEST: f64 = 0.33;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A program.
+    Solve,
+    /// A faster program than the one that is shown.
+    Improve,
+}
+
+/// An example: one line of a file of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Instruction {
+    /// What is asked.
+    pub prompt: String,
+    /// What is taught.
+    pub answer: String,
+    /// Which kind it is; files from elsewhere need not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Kind>,
+}
+
+/// Examples of both kinds, at most `most` of each kind and prompt. With a `fence`, programs stand in a block of that language, as
+/// chat models write them.
+pub fn instructions<'a>(
+    programs: impl IntoIterator<Item = &'a Program>,
+    most: usize,
+    fence: Option<&str>,
+    seed: u64,
+) -> Vec<Instruction> {
+    let mut all = Vec::new();
+    for (stream, group) in groups(programs).iter().enumerate() {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(stream as u64);
+        let fast = ranked(group.fastest(), &group.fast);
+        let mut slow = ranked(group.slowest(SLOWEST), &group.slow);
+        slow.shuffle(&mut random);
+        let answer = |program: &Program| prompt::answer(&program.source, fence);
+        all.extend(fast.iter().take(most).map(|fast| Instruction {
+            prompt: group.prompt.to_owned(),
+            answer: answer(fast.program),
+            kind: Some(Kind::Solve),
+        }));
+        for slow in slow.into_iter().take(most) {
+            // In a small group a program can be fast and slow.
+            let better: Vec<&Program> = fast
+                .iter()
+                .filter(|fast| fast.is_faster(&slow))
+                .map(|fast| fast.program)
+                .collect();
+            if let Some(program) = better.choose(&mut random) {
+                all.push(Instruction {
+                    prompt: prompt::improve(group.prompt, &slow.program.source, fence),
+                    answer: answer(program),
+                    kind: Some(Kind::Improve),
+                });
+            }
+        }
+    }
+    all
+}
+
+/// A program with its time, where it has one.
+struct Ranked<'a> {
+    program: &'a Program,
+    seconds: Option<f64>,
+}
+
+impl Ranked<'_> {
+    /// What nobody ran is only compared with its like.
+    fn is_faster(&self, slow: &Ranked<'_>) -> bool {
+        match (self.seconds, slow.seconds) {
+            (Some(own), Some(other)) => own < other,
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+fn ranked<'a>(timed: &[Timed<'a>], written: &[&'a Program]) -> Vec<Ranked<'a>> {
+    let timed = timed.iter().map(|t| Ranked {
+        program: t.program,
+        seconds: Some(t.seconds),
+    });
+    let written = written.iter().map(|program| Ranked {
+        program,
+        seconds: None,
+    });
+    timed.chain(written).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::Rank;
+    use crate::measured::tests::{timed, written, wrong};
+
+    fn of_kind(made: &[Instruction], kind: Kind) -> Vec<&Instruction> {
+        made.iter().filter(|i| i.kind == Some(kind)).collect()
+    }
+
+    #[test]
+    fn fast_programs_answer_the_problem_alone_and_with_a_slow_one() {
+        let mut programs = timed("a", "solve a\n", 30);
+        programs.push(wrong(&programs[0], 1));
+        let made = instructions(&programs, 100, None, 3);
+        let fast: Vec<&String> = programs[..5].iter().map(|p| &p.source).collect();
+        assert!(made.iter().all(|i| fast.contains(&&i.answer)));
+        let solve = of_kind(&made, Kind::Solve);
+        assert_eq!(solve.len(), 5);
+        assert!(solve.iter().all(|i| i.prompt == "solve a\n"));
+        let improve = of_kind(&made, Kind::Improve);
+        assert_eq!(improve.len(), 10);
+        for slow in &programs[20..30] {
+            let shown = improve.iter().filter(|i| i.prompt.contains(&slow.source));
+            assert_eq!(shown.count(), 1, "{}", slow.source);
+        }
+        assert_eq!(instructions(&programs, 2, None, 3).len(), 4);
+    }
+
+    #[test]
+    fn what_was_written_is_taught_as_it_is_ranked() {
+        let programs = [written("s", Rank::Slow), written("s", Rank::Fast)];
+        let made = instructions(&programs, 10, Some("c"), 3);
+        assert_eq!(made.len(), 2);
+        assert!(made.iter().all(|i| i.answer == "```c\nFast s\n```\n"));
+        assert!(made[1].prompt.contains("```c\nSlow s\n```"));
+    }
+
+    #[test]
+    fn a_program_is_never_improved_by_itself() {
+        for count in 1..8 {
+            for made in instructions(&timed("a", "p\n", count), 10, None, 3) {
+                assert!(!made.prompt.contains(&made.answer), "{count}: {made:?}");
+            }
+        }
+    }
+}

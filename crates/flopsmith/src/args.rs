@@ -10,6 +10,7 @@ use crate::config;
 
 mod bench;
 mod cluster;
+mod dataset;
 mod dead;
 mod join;
 mod parse;
@@ -19,6 +20,7 @@ mod worker;
 
 pub use bench::{Bench, BenchFormat, BenchPurpose, ThreadCount};
 pub use cluster::{Cluster, Holder};
+pub use dataset::{Dataset, Measure, OfRun, Split};
 pub use dead::{Dead, Where};
 pub use join::Join;
 pub use store::{Collect, Store};
@@ -96,8 +98,8 @@ pub enum Command {
     /// Look at problem definitions
     #[command(subcommand, after_help = PLACES)]
     Problem(Problem),
-    /// Make corpora
-    #[command(subcommand)]
+    /// Make what is trained on: corpora, measured programs, and their parts for the stages of training
+    #[command(subcommand, after_help = dataset::EXAMPLES)]
     Dataset(Dataset),
     /// Supervised fine-tuning
     #[cfg(feature = "torch")]
@@ -353,23 +355,6 @@ pub enum Problem {
     },
 }
 
-/// `flopsmith dataset`.
-#[derive(Debug, Subcommand)]
-pub enum Dataset {
-    /// Programs of the schedule space with their prompts, as JSON lines on stdout
-    Schedules {
-        /// The problem.
-        #[arg(long, default_value = "dgemm")]
-        problem: String,
-        /// How many examples.
-        #[arg(long, default_value_t = 20_000, allow_negative_numbers = true)]
-        examples: usize,
-        /// Seed.
-        #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
-        seed: u64,
-    },
-}
-
 /// `flopsmith sft`.
 #[cfg(feature = "torch")]
 #[derive(Debug, ClapArgs)]
@@ -490,6 +475,7 @@ impl Args {
             Command::Runs(a) => Some(a.format),
             Command::Top(a) => Some(a.format),
             Command::Store(Store::Gc(a)) => Some(a.format),
+            Command::Dataset(Dataset::Split(a)) => Some(a.format),
             Command::Dead(a) => a.format(),
             Command::Cluster(Cluster::Check { format, .. }) => Some(*format),
             Command::Doctor(a) => Some(a.format),

@@ -71,7 +71,10 @@ pub fn execute(args: Args) -> Result<ExitCode> {
             let _guard = log.start(None)?;
             problem::run(&a)
         }
-        Command::Dataset(a) => dataset::run(&a),
+        Command::Dataset(a) => {
+            let _guard = log.start(None)?;
+            dataset::run(&a)
+        }
         Command::Config(a) => configuration::run(&a),
         #[cfg(feature = "torch")]
         Command::Sft(a) => {

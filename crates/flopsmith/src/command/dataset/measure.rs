@@ -1,0 +1,88 @@
+//! `flopsmith dataset measure`: programs are compiled, verified and timed.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use flopsmith_bench::Purpose;
+use flopsmith_generator::measured::Program;
+use flopsmith_protocol::Verdict;
+use serde::Deserialize;
+
+use crate::args::Measure;
+use crate::evaluator::Evaluator;
+use crate::exit::{data, say, usage};
+use crate::ticker::Ticker;
+use crate::{jsonl, paths};
+
+/// A program to measure. What else a line has, such as the techniques of a schedule, is not needed.
+#[derive(Debug, Deserialize)]
+struct Given {
+    prompt: String,
+    #[serde(alias = "program")]
+    source: String,
+}
+
+/// Measures the programs of a file.
+pub fn run(args: &Measure) -> Result<ExitCode> {
+    let given = jsonl::read(&args.file, |given: &Given| {
+        match given.prompt.trim().is_empty() || given.source.trim().is_empty() {
+            true => Err("`prompt` or `program` is empty"),
+            false => Ok(()),
+        }
+    })?;
+    if given.is_empty() {
+        return Err(usage(format!(
+            "there are no programs in {}",
+            args.file.display()
+        )));
+    }
+    let problem = Arc::new(paths::problem(&args.problem)?);
+    let evaluator = Evaluator::new(problem, &args.compiler, args.allow_weaker_jail)?;
+    let (mut verifier, mut timer) = (evaluator.verifier(1)?, evaluator.timer(1)?);
+    let language = evaluator.problem.language;
+    let total = given.len() as u64;
+    let (mut right, mut wrong, mut left_out) = (0u64, 0u64, 0u64);
+    let mut ticker = Ticker::new(50);
+    for (number, given) in (1u64..).zip(given) {
+        let done = evaluator.evaluate(
+            language,
+            &given.source,
+            &mut verifier,
+            &mut timer,
+            Purpose::Screen,
+        );
+        let runtime_s = match &done.verdict {
+            Verdict::Measured { measurement } => Some(Some(measurement.seconds_per_call)),
+            Verdict::Rejected { .. } => Some(None),
+            // Nobody can say anything about the program.
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => None,
+        };
+        match runtime_s {
+            Some(Some(_)) => right += 1,
+            Some(None) => wrong += 1,
+            None => left_out += 1,
+        }
+        if let Some(runtime_s) = runtime_s {
+            data(&serde_json::to_string(&Program {
+                problem: evaluator.problem.id.to_string(),
+                prompt: given.prompt,
+                source: given.source,
+                correct: runtime_s.is_some(),
+                runtime_s,
+                origin: args.origin.clone(),
+                rank: None,
+            })?);
+        }
+        ticker.tick(number, total, || {
+            format!("measured {number} of {total} programs: {right} are right, {wrong} wrong")
+        });
+    }
+    ticker.end();
+    if left_out > 0 {
+        say(&format!(
+            "{left_out} programs are left out: this machine failed to measure them"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}

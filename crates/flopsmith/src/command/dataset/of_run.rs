@@ -1,0 +1,91 @@
+//! `flopsmith dataset run`: what a run has measured.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use flopsmith_actors::settings::Prompt;
+use flopsmith_generator::measured::Program;
+use flopsmith_problem::Problem;
+use flopsmith_problem::prompt::{self, Style};
+use flopsmith_protocol::{MachineClass, Outcome, Verdict};
+
+use crate::args::OfRun;
+use crate::exit::{data, say, usage};
+use crate::{config, folder, paths, summary};
+
+/// Prints the measured programs of a run.
+pub fn run(args: &OfRun) -> Result<ExitCode> {
+    let name = args.run.as_deref().unwrap_or_default();
+    let path = folder::find(args.place.folder(), name, |_| true)?;
+    let settings = config::load(&path.join("config.toml"), &[])?;
+    let problem = paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
+    let style = match settings.generator.prompt {
+        Prompt::Compact => Style::Compact,
+        Prompt::Full => Style::Full,
+    };
+    let outcomes = summary::outcomes(&path)?;
+    let (programs, left_out) = programs(&outcomes, &problem, style, &origin(&path));
+    if programs.is_empty() {
+        return Err(usage(format!(
+            "the run in {} has no outcomes yet",
+            path.display()
+        )));
+    }
+    for program in &programs {
+        data(&serde_json::to_string(program)?);
+    }
+    if left_out > 0 {
+        say(&format!(
+            "{left_out} outcomes are left out: of another class of machines than most, without a program, or of programs that nobody could measure"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The run's name.
+fn origin(path: &Path) -> String {
+    let name = path.file_name().and_then(|n| n.to_str());
+    format!("run {}", name.unwrap_or_default())
+}
+
+/// The programs of some outcomes, and how many outcomes say nothing. Times of different classes of machines cannot be compared: only those
+/// of the commonest one count. The prompt is that of the task without the program it may have built on, which outcomes do not have.
+fn programs(
+    outcomes: &[Outcome],
+    problem: &Problem,
+    style: Style,
+    origin: &str,
+) -> (Vec<Program>, usize) {
+    let mut classes: BTreeMap<&MachineClass, usize> = BTreeMap::new();
+    for outcome in outcomes.iter().filter(|o| o.verdict.counts()) {
+        *classes.entry(&outcome.machine_class).or_default() += 1;
+    }
+    let commonest = classes.iter().max_by_key(|(_, count)| **count);
+    let class = commonest.map(|(class, _)| *class);
+    let programs: Vec<Program> = outcomes
+        .iter()
+        .filter(|o| Some(&o.machine_class) == class)
+        .filter_map(|outcome| {
+            let runtime_s = match &outcome.verdict {
+                Verdict::Measured { measurement } => Some(measurement.seconds_per_call),
+                Verdict::Rejected { .. } => None,
+                Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => return None,
+            };
+            let program = Program {
+                problem: outcome.candidate.problem.to_string(),
+                prompt: prompt::render(problem, outcome.candidate.permitted, None, style),
+                source: outcome.source.clone(),
+                runtime_s,
+                correct: runtime_s.is_some(),
+                origin: origin.to_owned(),
+                rank: None,
+            };
+            // An answer without a program has none.
+            program.check().is_ok().then_some(program)
+        })
+        .collect();
+    let left_out = outcomes.len() - programs.len();
+    (programs, left_out)
+}

@@ -81,7 +81,7 @@ fn autograd(
     }
     total.backward();
     let gradients = model
-        .parameters()
+        .base().leaves()
         .iter()
         .map(|(name, p)| (name.clone(), p.grad()))
         .collect();
@@ -115,7 +115,7 @@ fn gradients_are_those_of_autograd_however_the_batch_is_split() {
             // Away from the reference, so that its term has a slope.
             {
                 let _guard = tch::no_grad_guard();
-                let mut flat = learner.model.flat().shallow_clone();
+                let mut flat = learner.model.base().flat().shallow_clone();
                 let _same = flat.f_mul_scalar_(1.05).unwrap();
             }
             let mut samples = tiny::samples(&learner.model, 7, 0.3, temperature);
@@ -376,7 +376,7 @@ fn what_was_drawn_from_another_policy_is_made_up_for_or_left_out() {
     let of = |config: GrpoConfig, samples: &[GrpoSample]| {
         let mut learner = learner(Kind::Double, config);
         let report = learner.step(samples).unwrap();
-        (report, learner.model.flat().copy())
+        (report, learner.model.base().flat().copy())
     };
     for correction in [
         Correction::TokenTruncate,

@@ -157,8 +157,8 @@ fn twenty_updates_are_those_of_torch() {
             .unwrap();
         let ours = -scored.logprobs.mean(Kind::Float);
         ours.backward();
-        let gradient = model.flat().zeros_like();
-        for (slot, (_, parameter)) in model.slots().iter().zip(model.parameters()) {
+        let gradient = model.base().flat().zeros_like();
+        for (slot, (_, parameter)) in model.base().slots().iter().zip(model.base().leaves()) {
             let mut slope = parameter.grad();
             gradient
                 .narrow(0, slot.offset, slot.len())

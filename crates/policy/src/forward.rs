@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use tch::{Kind, Tensor};
 
+use crate::block::Sequences;
 use crate::error::{Doing, Error, Result};
 use crate::model::Model;
 
@@ -50,87 +51,40 @@ impl Model {
                 ids.size()
             ))
         })?;
+        let sequences = self.sequences(rows, length, None)?;
+        let mut x = self.embed(ids)?;
+        for n in 0..self.blocks() {
+            x = self.run_block(n, &x, &sequences, &mut keep)?;
+        }
+        self.norm(&x, self.last_norm())?
+            .f_view([rows, length, self.config.hidden_size])
+            .doing("shape hidden states")
+    }
+
+    /// What is common to the blocks of a pass over `rows` sequences of `length` tokens.
+    pub(crate) fn sequences(
+        &self,
+        rows: i64,
+        length: i64,
+        noise: Option<u64>,
+    ) -> Result<Sequences> {
         if length > self.config.max_position_embeddings || length == 0 {
             return Err(Error::Input(format!(
                 "sequences of {length} tokens do not fit the model's {} positions",
                 self.config.max_position_embeddings
             )));
         }
-        let c = &self.config;
-        let (h, d, n, kv) = (c.hidden_size, c.head(), c.num_attention_heads, c.kv_heads());
         let rotations = self
             .rotary
             .range(0, length)?
             .f_unsqueeze(1)
             .doing("shape rotations")?;
-        // Two dimensions for everything but attention: libtorch then goes straight to one matrix product.
-        let mut x = Tensor::f_embedding(self.embedding(), ids, -1, false, false)
-            .and_then(|x| x.f_view([rows * length, h]))
-            .doing("embed tokens")?;
-        for layer in 0..self.blocks() {
-            let w = self.block(layer);
-            let qkv = self
-                .norm(&x, w.norm1)?
-                .f_linear(w.qkv, w.qkv_bias)
-                .and_then(|t| t.f_view([rows, length, n + 2 * kv, d]))
-                .and_then(|t| t.f_split_with_sizes([n + kv, kv], 2))
-                .doing("project queries, keys and values")?;
-            let qk = self.rotary.rotate(&qkv[0], &rotations)?;
-            let (q, k, v) = qk
-                .f_split_with_sizes([n, kv], 2)
-                .and_then(|qk| {
-                    Ok((
-                        qk[0].f_transpose(1, 2)?,
-                        qk[1].f_transpose(1, 2)?,
-                        qkv[1].f_transpose(1, 2)?,
-                    ))
-                })
-                .doing("split heads")?;
-            keep(layer, &k, &v)?;
-            x = Tensor::f_scaled_dot_product_attention(
-                &q,
-                &k,
-                &v,
-                None::<&Tensor>,
-                0.0,
-                true,
-                None,
-                n != kv,
-            )
-            .and_then(|y| y.f_transpose(1, 2)?.f_reshape([rows * length, n * d]))
-            .and_then(|y| x.f_addmm(&y, &w.out.f_tr()?))
-            .doing("attend")?;
-            x = self.feed_forward(&x, &self.norm(&x, w.norm2)?, w.gate_up, w.down)?;
-        }
-        self.norm(&x, self.last_norm())?
-            .f_view([rows, length, h])
-            .doing("shape hidden states")
-    }
-
-    /// RMSNorm over the last dimension (Zhang & Sennrich, 2019).
-    pub(crate) fn norm(&self, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
-        x.f_rms_norm(
-            [self.config.hidden_size],
-            Some(weight),
-            self.config.rms_norm_eps,
-        )
-        .doing("normalize hidden states")
-    }
-
-    /// residual + down(silu(gate(x)) · up(x)), [n, hidden].
-    fn feed_forward(
-        &self,
-        residual: &Tensor,
-        x: &Tensor,
-        gate_up: &Tensor,
-        down: &Tensor,
-    ) -> Result<Tensor> {
-        let i = self.config.intermediate_size;
-        x.f_linear(gate_up, None::<&Tensor>)
-            .and_then(|t| t.f_split_with_sizes([i, i], 1))
-            .and_then(|t| t[0].f_silu()?.f_mul(&t[1]))
-            .and_then(|t| residual.f_addmm(&t, &down.f_tr()?))
-            .doing("run a feed-forward layer")
+        Ok(Sequences {
+            rows,
+            length,
+            rotations,
+            noise,
+        })
     }
 
     /// Log-probabilities of the tokens at chosen positions, with gradients while the model is trainable.
@@ -286,18 +240,9 @@ impl Model {
             .doing("score the vocabulary")?;
         Vec::<Vec<f32>>::try_from(&all).doing("read log-probabilities")
     }
-
-    /// Softmax runs in single precision whatever the weights are, except that double stays double.
-    fn wide(&self) -> Kind {
-        if self.kind() == Kind::Double {
-            Kind::Double
-        } else {
-            Kind::Float
-        }
-    }
 }
 
-fn check(rows: usize, length: usize, wanted: &[Range<usize>], temperature: &[f64]) -> Result<()> {
+pub(crate) fn check(rows: usize, length: usize, wanted: &[Range<usize>], temperature: &[f64]) -> Result<()> {
     if wanted.len() != rows {
         return Err(Error::Input(format!(
             "{} ranges of positions for {rows} rows",

@@ -18,6 +18,7 @@
 //! - a model's tensors are used by one thread at a time;
 //! - a file in a model folder is whole or not there.
 
+mod block;
 mod bpe;
 pub mod chat;
 mod checkpoint;
@@ -29,22 +30,29 @@ pub mod error;
 mod forward;
 mod inspect;
 pub mod layout;
+pub mod lora;
 mod memory;
 mod model;
+mod parameters;
+mod pass;
 mod rope;
 mod rotary;
 mod sample;
 mod thread;
 mod tokenizer;
+mod vocabulary;
 
 pub use bpe::train_bpe;
-pub use config::Config;
+pub use config::{Config, Scalar};
 pub use ending::{End, Stops};
 pub use error::{Error, Result};
 pub use forward::{Entropy, TokenLogprobs};
 pub use inspect::{Inspection, TokenizerFacts, check, inspect};
 pub use memory::keep_freed_memory;
+pub use lora::{Adapter, LoraConfig};
 pub use model::Model;
+pub use parameters::Parameters;
+pub use pass::{Pass, Plan, Scores, Slopes};
 pub use rope::{Rope, Yarn};
 pub use sample::{Detour, Extras, Request, Sample, sample, sample_stream, sample_while};
 pub use tch::{Device, Kind, Tensor};

@@ -40,10 +40,10 @@ fn gradients_are_those_of_finite_differences() {
     mix(&run(&model)).backward();
     let _guard = tch::no_grad_guard();
     let mut checked = 0;
-    for ((name, p), slot) in model.parameters().iter().zip(model.slots()) {
+    for ((name, p), slot) in model.base().leaves().iter().zip(model.base().slots()) {
         let gradient = p.grad().reshape([-1]);
         for i in [0, slot.len() / 3, slot.len() - 1] {
-            let mut place = model.flat().narrow(0, slot.offset + i, 1);
+            let mut place = model.base().flat().narrow(0, slot.offset + i, 1);
             let step = 1e-5;
             let _ = place.f_add_scalar_(step);
             let up = mix(&run(&model)).double_value(&[]);
@@ -59,7 +59,7 @@ fn gradients_are_those_of_finite_differences() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 3 * model.parameters().len());
+    assert_eq!(checked, 3 * model.base().leaves().len());
 }
 
 #[test]
@@ -89,14 +89,14 @@ fn replicas_collect_gradients_of_their_own() {
     let model = model();
     let replica = model.replica().unwrap();
     mix(&run(&replica)).backward();
-    for ((name, ours), (_, theirs)) in model.parameters().iter().zip(replica.parameters()) {
+    for ((name, ours), (_, theirs)) in model.base().leaves().iter().zip(replica.base().leaves()) {
         assert!(!ours.grad().defined(), "{name}");
         assert!(theirs.grad().defined(), "{name}");
     }
     let frozen = model.frozen_copy().unwrap();
-    let _ = model.flat().shallow_clone().f_add_scalar_(1.0);
-    assert_ne!(frozen.flat(), model.flat());
-    assert!(!frozen.parameters()[0].1.requires_grad());
+    let _ = model.base().flat().shallow_clone().f_add_scalar_(1.0);
+    assert_ne!(frozen.base().flat(), model.base().flat());
+    assert!(!frozen.base().leaves()[0].1.requires_grad());
 }
 
 #[test]

@@ -360,7 +360,7 @@ fn requests_that_cannot_be_answered_are_refused_by_number() {
 #[test]
 fn a_model_gone_astray_is_an_error() {
     let model = model(2);
-    let _ = model.flat().shallow_clone().fill_(f64::NAN);
+    let _ = model.base().flat().shallow_clone().fill_(f64::NAN);
     let request = Request {
         detour: None,
         extras: Extras::default(),

@@ -321,17 +321,22 @@ impl SftConfig {
 
     /// Step size of update `step` (from 0) of `steps`.
     pub fn rate(&self, step: u64, steps: u64) -> f64 {
-        if step < self.warmup {
-            return self.learning_rate * warm(step, self.warmup);
-        }
-        match self.schedule {
-            Schedule::Constant => self.learning_rate,
-            Schedule::Cosine => {
-                let length = steps.saturating_sub(self.warmup).max(1);
-                let done = ((step - self.warmup) as f64 / length as f64).min(1.0);
-                let wave = 0.5 * (1.0 + (std::f64::consts::PI * done).cos());
-                self.learning_rate * (0.1 + 0.9 * wave)
-            }
+        rate(self.learning_rate, self.warmup, self.schedule, step, steps)
+    }
+}
+
+/// Step size of update `step` (from 0) of `steps`: a linear warm-up, and then what the schedule says.
+pub(crate) fn rate(largest: f64, warmup: u64, schedule: Schedule, step: u64, steps: u64) -> f64 {
+    if step < warmup {
+        return largest * warm(step, warmup);
+    }
+    match schedule {
+        Schedule::Constant => largest,
+        Schedule::Cosine => {
+            let length = steps.saturating_sub(warmup).max(1);
+            let done = ((step - warmup) as f64 / length as f64).min(1.0);
+            let wave = 0.5 * (1.0 + (std::f64::consts::PI * done).cos());
+            largest * (0.1 + 0.9 * wave)
         }
     }
 }
@@ -345,7 +350,7 @@ pub(crate) fn warm(step: u64, warmup: u64) -> f64 {
     }
 }
 
-fn adapter(lora: Option<&LoraConfig>) -> Result<()> {
+pub(crate) fn adapter(lora: Option<&LoraConfig>) -> Result<()> {
     let Some(lora) = lora else {
         return Ok(());
     };
@@ -355,7 +360,7 @@ fn adapter(lora: Option<&LoraConfig>) -> Result<()> {
     })
 }
 
-fn optimizer(betas: [f64; 2], eps: f64) -> Result<()> {
+pub(crate) fn optimizer(betas: [f64; 2], eps: f64) -> Result<()> {
     for beta in betas {
         if !(0.0..1.0).contains(&beta) {
             return Err(bad("betas", beta, "at least 0 and below 1"));
@@ -367,7 +372,7 @@ fn optimizer(betas: [f64; 2], eps: f64) -> Result<()> {
     Ok(())
 }
 
-fn at_least(field: &'static str, value: f64, least: f64) -> Result<()> {
+pub(crate) fn at_least(field: &'static str, value: f64, least: f64) -> Result<()> {
     if value >= least && value.is_finite() {
         Ok(())
     } else {
@@ -375,7 +380,7 @@ fn at_least(field: &'static str, value: f64, least: f64) -> Result<()> {
     }
 }
 
-fn positive(field: &'static str, value: u64) -> Result<()> {
+pub(crate) fn positive(field: &'static str, value: u64) -> Result<()> {
     if value > 0 {
         Ok(())
     } else {
@@ -386,7 +391,7 @@ fn positive(field: &'static str, value: u64) -> Result<()> {
     }
 }
 
-fn bad(field: &'static str, value: f64, wanted: &str) -> Error {
+pub(crate) fn bad(field: &'static str, value: f64, wanted: &str) -> Error {
     Error::Setting {
         field,
         reason: format!("is {value}; it must be {wanted}"),

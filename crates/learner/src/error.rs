@@ -40,6 +40,17 @@ pub enum Error {
         /// Updates of the weights done before.
         update: u64,
     },
+    /// Update after update has nothing finite to go by: the weights or the step size are to blame, and going on would help nobody.
+    #[error(
+        "{in_a_row} updates in a row were skipped: take a smaller learning rate, or go on from an earlier checkpoint"
+    )]
+    TooManySkipped {
+        /// How many.
+        in_a_row: u32,
+        /// Why the last one was.
+        #[source]
+        source: Box<Error>,
+    },
     /// A file of a saved state is missing or does not fit this learner.
     #[error("the saved state's `{file}` cannot be used: {reason}")]
     State {

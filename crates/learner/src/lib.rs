@@ -1,7 +1,8 @@
 //! Losses, optimizer and training loops over the policy.
 //!
 //! [`Learner`] turns sampled programs and their advantages into gradient steps
-//! (GRPO and its relatives); [`sft()`] teaches a model answers to prompts. Both
+//! (GRPO and its relatives), [`Ppo`] does so with a value head, [`sft()`] teaches a model answers to prompts, and [`PairTraining`] makes reward models
+//! and aligned policies of pairs of a fast and a slow program. All
 //! stand on the same parts: per-token losses as plain arithmetic ([`loss`]), batches by length without padding waste
 //! ([`batch`]), gradients on several threads at once, and AdamW over one flat vector ([`AdamW`]).
 //!
@@ -23,16 +24,24 @@ pub mod correction;
 pub mod error;
 pub mod gae;
 mod gradient;
+mod judge;
 pub mod kl_control;
 mod learner;
 pub mod loss;
 pub mod pace;
+mod pair_state;
+mod pair_training;
 pub mod pairwise;
 mod pool;
+mod ppo;
+mod ppo_config;
 pub mod ppo_loss;
+mod ppo_state;
+mod preference_config;
 mod report;
 mod sft;
 pub mod sharpen;
+mod skips;
 mod state;
 mod twins;
 
@@ -40,7 +49,13 @@ pub use adamw::AdamW;
 pub use config::{GrpoConfig, Labels, Loss, Schedule, SftConfig};
 pub use correction::Correction;
 pub use error::{Error, Result};
+pub use judge::Judge;
 pub use kl_control::KlControl;
 pub use learner::{GrpoSample, Learner};
+pub use pair_training::{PairProgress, PairTraining, Standing, TokenPair};
+pub use pairwise::Evidence;
+pub use ppo::{Ppo, PpoReport, PpoSample};
+pub use ppo_config::PpoConfig;
+pub use preference_config::{DpaConfig, RewardModelConfig};
 pub use report::{SftProgress, SftReport, StepReport};
 pub use sft::{evaluate, sft};

@@ -74,6 +74,16 @@ pub struct Tally {
     pub compared: u64,
     /// Tokens.
     pub tokens: u64,
+    /// The part of `loss` that is of values.
+    pub value_loss: f64,
+    /// Tokens whose value is out of bounds, so that it is not taught.
+    pub values_clipped: u64,
+    /// Pairs.
+    pub pairs: u64,
+    /// Pairs whose fast answer has the higher score.
+    pub right: u64,
+    /// By how much it has, which may be negative.
+    pub gap: f64,
 }
 
 impl Tally {
@@ -89,9 +99,14 @@ impl Tally {
         self.entropy_tokens += other.entropy_tokens;
         self.compared += other.compared;
         self.tokens += other.tokens;
+        self.value_loss += other.value_loss;
+        self.values_clipped += other.values_clipped;
+        self.pairs += other.pairs;
+        self.right += other.right;
+        self.gap += other.gap;
     }
 
-    /// The sums over `copies` sequences like this one. The loss has its weight already and stays.
+    /// The sums over `copies` sequences like this one. The loss has its weight already and stays; pairs and values have no copies.
     pub(crate) fn repeated(self, copies: u32) -> Tally {
         let (n, times) = (u64::from(copies), f64::from(copies));
         Tally {
@@ -105,6 +120,7 @@ impl Tally {
             entropy_tokens: self.entropy_tokens * n,
             compared: self.compared * n,
             tokens: self.tokens * n,
+            ..self
         }
     }
 }

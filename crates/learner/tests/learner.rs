@@ -81,7 +81,8 @@ fn autograd(
     }
     total.backward();
     let gradients = model
-        .base().leaves()
+        .base()
+        .leaves()
         .iter()
         .map(|(name, p)| (name.clone(), p.grad()))
         .collect();

@@ -104,7 +104,10 @@ impl Vocabulary {
                 let entropy = all
                     .f_exp()
                     .and_then(|p| p.f_mul(&all))
-                    .and_then(|t| t.f_sum_dim_intlist([-1i64].as_slice(), false, None)?.f_neg())
+                    .and_then(|t| {
+                        t.f_sum_dim_intlist([-1i64].as_slice(), false, None)?
+                            .f_neg()
+                    })
                     .doing("compute entropies")?;
                 entropies.extend(numbers(&entropy)?);
             }
@@ -220,8 +223,6 @@ impl Vocabulary {
         if !early {
             logits = self.sharpen.apply(logits, from)?;
         }
-        logits
-            .f_log_softmax(-1, None)
-            .doing("score the vocabulary")
+        logits.f_log_softmax(-1, None).doing("score the vocabulary")
     }
 }

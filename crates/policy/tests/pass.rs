@@ -105,7 +105,8 @@ impl Case {
     fn check(&self, model: &Model) {
         let (_, gradient) = self.gradient(model);
         let trained = model.trained();
-        for ((slot, (name, _)), gradient) in trained.slots().iter().zip(trained.leaves()).zip(&gradient)
+        for ((slot, (name, _)), gradient) in
+            trained.slots().iter().zip(trained.leaves()).zip(&gradient)
         {
             let gradient = gradient.reshape([-1]);
             for i in [0, slot.len() / 3, slot.len() - 1] {

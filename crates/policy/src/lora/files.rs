@@ -37,10 +37,11 @@ impl Adapter {
             path: path.clone(),
             source,
         })?;
-        let file: Map<String, Value> = serde_json::from_str(&text).map_err(|source| Error::Json {
-            path: path.clone(),
-            source,
-        })?;
+        let file: Map<String, Value> =
+            serde_json::from_str(&text).map_err(|source| Error::Json {
+                path: path.clone(),
+                source,
+            })?;
         let adapter = Self::zeros(model, parse(&file, model)?, device, kind)?;
         let path = folder.join(WEIGHTS);
         let bytes = std::fs::read(&path).map_err(|source| Error::Read {
@@ -165,7 +166,10 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
         ));
     }
     if !matches!(text("bias"), "" | "none") {
-        return Err(fail("bias", format!("is `{}`; only `none` is known here", text("bias"))));
+        return Err(fail(
+            "bias",
+            format!("is `{}`; only `none` is known here", text("bias")),
+        ));
     }
     for (field, neutral) in NEUTRAL {
         let value = file.get(field).unwrap_or(&Value::Null);
@@ -228,7 +232,11 @@ fn targets(named: Option<&Value>) -> Result<BTreeSet<Target>, String> {
         .map(|name| {
             let name = name.as_str().unwrap_or_default();
             let last = name.rsplit('.').next().unwrap_or_default();
-            let plain = [last.to_owned(), format!("self_attn.{last}"), format!("mlp.{last}")];
+            let plain = [
+                last.to_owned(),
+                format!("self_attn.{last}"),
+                format!("mlp.{last}"),
+            ];
             Target::ALL
                 .into_iter()
                 .find(|target| target.name() == last && plain.iter().any(|p| p == name))

@@ -46,7 +46,7 @@ pub fn run(args: &Split) -> Result<ExitCode> {
         programs.extend(jsonl::read(file, Program::check)?);
     }
     if programs.is_empty() {
-        return Err(usage("there are no programs in these files".into()));
+        return Err(usage("there are no programs in these files"));
     }
     let held_out: BTreeSet<String> = args.hold_out.iter().cloned().collect();
     let known: BTreeSet<&str> = programs.iter().map(|p| p.problem.as_str()).collect();

@@ -1,0 +1,97 @@
+//! Training on files of pairs and exercises: what `reward-model`, `dpa` and `rlpf` have in common.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use flopsmith_policy::{Device, Kind, Model, Tokenizer};
+use flopsmith_problem::prompt::Style;
+use flopsmith_protocol::Digest;
+
+use crate::exit::usage;
+use crate::paths;
+
+mod checkpoints;
+pub mod pairs;
+mod rewards;
+pub mod rlpf;
+
+/// What is written beside a model that was made here.
+const REPORT: &str = "training.json";
+
+/// A recipe's text.
+fn read_recipe(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path)
+        .map_err(|e| usage(format!("cannot read the recipe {}: {e}", path.display())))
+}
+
+/// A file that a recipe names: as it stands, or in the recipe's folder.
+fn beside(recipe: &Path, file: &Path) -> PathBuf {
+    let inside = recipe.parent().unwrap_or(Path::new("")).join(file);
+    match file.exists() || !inside.exists() {
+        true => file.to_owned(),
+        false => inside,
+    }
+}
+
+/// A model and how it reads and writes.
+struct Reader {
+    tokenizer: Tokenizer,
+    style: Style,
+    end: u32,
+}
+
+/// Opens a model that a recipe names.
+fn open(recipe: &Path, folder: &Path, chat: bool) -> Result<(Model, Reader)> {
+    let folder = paths::model(&beside(recipe, folder));
+    let unusable = |e: flopsmith_policy::Error| {
+        usage(format!(
+            "the model in {} cannot be used: {}",
+            folder.display(),
+            flopsmith_actors::supervisor::words(&e)
+        ))
+    };
+    let model =
+        Model::load(&folder, Device::cuda_if_available(), Kind::Float).map_err(unusable)?;
+    let tokenizer = Tokenizer::load(&folder).map_err(unusable)?;
+    let end = *tokenizer.eos().first().with_context(|| {
+        format!("the tokenizer in {} has no end token", folder.display())
+    })?;
+    let style = match chat {
+        true => Style::Full,
+        false => Style::Compact,
+    };
+    Ok((
+        model,
+        Reader {
+            tokenizer,
+            style,
+            end,
+        },
+    ))
+}
+
+impl Reader {
+    /// The ids of a prompt.
+    fn prompt(&self, text: &str) -> Result<Vec<u32>> {
+        let ids = super::model::encode(&self.tokenizer, text.to_owned(), self.style)?;
+        Ok(ids)
+    }
+
+    /// The ids of an answer, with the token that ends it.
+    fn answer(&self, text: &str) -> Result<Vec<u32>> {
+        let mut ids = self.tokenizer.encode(text)?;
+        ids.push(self.end);
+        Ok(ids)
+    }
+}
+
+/// Writes a model that was made into its folder; gives the digest of its weights. An adapter is merged into them.
+fn save(model: &mut Model, reader: &Reader, folder: &Path) -> Result<Digest> {
+    model.merge()?;
+    model.save(folder)?;
+    reader.tokenizer.save(folder)?;
+    let weights = folder.join("model.safetensors");
+    let bytes =
+        std::fs::read(&weights).with_context(|| format!("cannot read {}", weights.display()))?;
+    Ok(Digest::of(&bytes))
+}

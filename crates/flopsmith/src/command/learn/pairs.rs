@@ -1,0 +1,364 @@
+//! `flopsmith reward-model` and `flopsmith dpa`: training on pairs of a fast and a slow program.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use flopsmith_generator::measured::pairs::Pair;
+use flopsmith_learner::{
+    DpaConfig, Evidence, PairTraining, RewardModelConfig, Standing, TokenPair,
+};
+use flopsmith_policy::Model;
+use flopsmith_protocol::Digest;
+use serde::{Deserialize, Serialize};
+
+use super::checkpoints::{Checkpoints, Files};
+use super::{REPORT, Reader, beside, open, read_recipe, save};
+use crate::args::{Format, Learn};
+use crate::exit::{INTERRUPTED, data, say, usage};
+use crate::interrupt::Watch;
+use crate::ticker::Ticker;
+use crate::{config, jsonl};
+
+/// What is made of pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aim {
+    /// A reward model.
+    RewardModel,
+    /// A policy that prefers the fast ones.
+    Dpa,
+}
+
+/// How a model is made of pairs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recipe {
+    /// What this recipe is for.
+    #[serde(default)]
+    about: String,
+    /// Folder of the model to begin with.
+    model: PathBuf,
+    /// File of pairs.
+    pairs: PathBuf,
+    /// File of pairs that are only judged.
+    #[serde(default)]
+    validation: Option<PathBuf>,
+    /// Are prompts messages to a chat model?
+    #[serde(default)]
+    chat: bool,
+    /// Updates between two checkpoints; 0 writes one only when interrupted.
+    #[serde(default = "hundred")]
+    checkpoint_every: u64,
+    /// The training of a reward model.
+    #[serde(default)]
+    reward_model: Option<RewardModelConfig>,
+    /// The training of an aligned policy.
+    #[serde(default)]
+    dpa: Option<DpaConfig>,
+}
+
+fn hundred() -> u64 {
+    100
+}
+
+/// What a checkpoint has beside the training's own state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Sitting {
+    validation_before: Option<Standing>,
+    first: Option<Standing>,
+    seconds: f64,
+}
+
+/// Its file.
+const SITTING: &str = "sitting.json";
+
+/// What was made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Report {
+    /// Digest of the `model.safetensors` that all this is of.
+    model: Digest,
+    /// Updates, skipped ones included.
+    updates: u64,
+    /// Updates that were skipped, because their loss or gradient was not finite.
+    skipped: u64,
+    /// Pairs of the training.
+    pairs: usize,
+    /// Pairs that do not fit the model's positions and were left out, those for validation included.
+    left_out: usize,
+    /// Weights in all.
+    parameters: i64,
+    /// The first update's pairs.
+    first: Option<Standing>,
+    /// The last update's.
+    last: Option<Standing>,
+    /// The validation pairs before the training.
+    validation_before: Option<Standing>,
+    /// The validation pairs after it.
+    validation: Option<Standing>,
+    /// Seconds of training.
+    seconds: f64,
+}
+
+/// Trains by a recipe.
+pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
+    let began = Instant::now();
+    let text = read_recipe(&args.recipe)?;
+    let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
+    refuse_other_tables(&recipe, aim)?;
+    let (checkpoints, saved) = Checkpoints::open(&args.output, &text, args.resume)?;
+    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat)?;
+    let pairs = read_pairs(&beside(&args.recipe, &recipe.pairs))?;
+    let validation = match &recipe.validation {
+        Some(file) => read_pairs(&beside(&args.recipe, file))?,
+        None => Vec::new(),
+    };
+    let (pairs, mut left_out) = tokens(&reader, &model, &pairs)?;
+    let (validation, more) = tokens(&reader, &model, &validation)?;
+    left_out += more;
+    if pairs.is_empty() {
+        return Err(usage(format!(
+            "there is no pair to train on in {} that fits the model's {} positions ({left_out} are too long)",
+            recipe.pairs.display(),
+            model.config().max_position_embeddings
+        )));
+    }
+    let (count, parameters) = (pairs.len(), model.parameter_count());
+    say(&format!(
+        "{count} pairs to train on, {} to judge, {left_out} too long; {parameters} weights",
+        validation.len()
+    ));
+    let mut training = begin(model, &pairs, &validation, &recipe, aim)?;
+    let mut sitting = match &saved {
+        Some(files) => {
+            training.restore(files).map_err(unrestorable)?;
+            let found = files.iter().find(|(name, _)| name == SITTING);
+            let (_, bytes) = found.context("the checkpoint has no sitting.json")?;
+            say(&format!("going on after update {}", training.steps_done()));
+            serde_json::from_slice(bytes).context("the checkpoint's sitting.json is damaged")?
+        }
+        None => Sitting {
+            validation_before: training.judge()?,
+            first: None,
+            seconds: 0.0,
+        },
+    };
+    let earlier = sitting.seconds;
+    let watch = Watch::start()?;
+    let mut last = None;
+    let mut ticker = Ticker::new(50);
+    while let Some(progress) = training.step()? {
+        last = progress.batch.or(last);
+        sitting.first = sitting.first.or(progress.batch);
+        sitting.seconds = earlier + began.elapsed().as_secs_f64();
+        ticker.tick(progress.step, progress.steps, || {
+            let standing = progress.batch.map_or("skipped".to_owned(), |b| {
+                format!("loss {:.4}, {:.0} % right", b.loss, 100.0 * b.accuracy)
+            });
+            format!("update {}/{}: {standing}", progress.step, progress.steps)
+        });
+        let every = recipe.checkpoint_every;
+        let over = progress.step == progress.steps;
+        let interrupted = watch.asked().is_cancelled() && !over;
+        if interrupted || (every > 0 && progress.step.is_multiple_of(every) && !over) {
+            checkpoints.write(progress.step, &files(&training, &sitting)?)?;
+        }
+        if interrupted {
+            ticker.end();
+            say("interrupted: --resume goes on from here");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+    }
+    ticker.end();
+    let report = Report {
+        validation: training.judge()?,
+        model: save(&mut training.model, &reader, &args.output)?,
+        updates: training.steps_done(),
+        skipped: training.skipped(),
+        pairs: count,
+        left_out,
+        parameters,
+        first: sitting.first,
+        last,
+        validation_before: sitting.validation_before,
+        seconds: earlier + began.elapsed().as_secs_f64(),
+    };
+    std::fs::write(
+        args.output.join(REPORT),
+        serde_json::to_vec_pretty(&report)?,
+    )
+    .with_context(|| format!("cannot write into {}", args.output.display()))?;
+    checkpoints.clear()?;
+    tell(&report, &args.output);
+    if args.format == Format::Json {
+        data(&serde_json::to_string(&report)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A recipe's settings for something else would be passed over in silence.
+fn refuse_other_tables(recipe: &Recipe, aim: Aim) -> Result<()> {
+    let (surplus, command, other) = match aim {
+        Aim::RewardModel => (recipe.dpa.is_some(), "dpa", "dpa"),
+        Aim::Dpa => (recipe.reward_model.is_some(), "reward-model", "reward_model"),
+    };
+    match surplus {
+        true => Err(usage(format!(
+            "the recipe has a table [{other}], which is for `flopsmith {command}`"
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn begin(
+    model: Model,
+    pairs: &[TokenPair],
+    validation: &[TokenPair],
+    recipe: &Recipe,
+    aim: Aim,
+) -> Result<PairTraining> {
+    let begun = match aim {
+        Aim::RewardModel => {
+            let config = recipe.reward_model.clone().unwrap_or_default();
+            PairTraining::reward_model(model, pairs, validation, &config)
+        }
+        Aim::Dpa => {
+            let config = recipe.dpa.clone().unwrap_or_default();
+            PairTraining::alignment(model, pairs, validation, &config)
+        }
+    };
+    begun.map_err(|error| match error {
+        flopsmith_learner::Error::Setting { .. } | flopsmith_learner::Error::Input(_) => {
+            usage(error.to_string())
+        }
+        other => other.into(),
+    })
+}
+
+/// What was saved of a training that cannot be gone on with.
+fn unrestorable(error: flopsmith_learner::Error) -> anyhow::Error {
+    match error {
+        flopsmith_learner::Error::State { .. } => usage(format!(
+            "{error}: the model or its files have changed since; go on with what it was begun with, or begin anew in another folder"
+        )),
+        other => other.into(),
+    }
+}
+
+fn files(training: &PairTraining, sitting: &Sitting) -> Result<Files> {
+    let mut files = training.state()?;
+    files.push((SITTING.to_owned(), serde_json::to_vec(sitting)?));
+    Ok(files)
+}
+
+/// Reads a file of pairs.
+fn read_pairs(file: &Path) -> Result<Vec<Pair>> {
+    jsonl::read(file, |pair: &Pair| {
+        if pair.prompt.is_empty() || pair.fast.is_empty() || pair.slow.is_empty() {
+            return Err("`prompt`, `fast` or `slow` is empty".to_owned());
+        }
+        match evidence(pair) {
+            Some(evidence) if evidence.is_sound() => Ok(()),
+            Some(_) => Err("`fast_s` and `slow_s` must be positive, and `fast_s` the smaller".to_owned()),
+            None => Err("`slow_s` must stand beside `fast_s`, and not where `slow_is_wrong`".to_owned()),
+        }
+    })
+}
+
+/// What a pair's margin follows from; none where the line contradicts itself.
+fn evidence(pair: &Pair) -> Option<Evidence> {
+    match (pair.slow_is_wrong, pair.fast_s, pair.slow_s) {
+        (true, _, None) => Some(Evidence::Wrong),
+        (false, Some(fast_s), Some(slow_s)) => Some(Evidence::Timed { fast_s, slow_s }),
+        (false, None, None) => Some(Evidence::Written),
+        _ => None,
+    }
+}
+
+/// Pairs as token ids, and how many are too long for the model.
+fn tokens(reader: &Reader, model: &Model, pairs: &[Pair]) -> Result<(Vec<TokenPair>, usize)> {
+    let most = usize::try_from(model.config().max_position_embeddings).unwrap_or(usize::MAX);
+    let mut made = Vec::with_capacity(pairs.len());
+    for pair in pairs {
+        let own = TokenPair {
+            prompt: reader.prompt(&pair.prompt)?,
+            fast: reader.answer(&pair.fast)?,
+            slow: reader.answer(&pair.slow)?,
+            // Lines that contradict themselves were refused.
+            evidence: evidence(pair).unwrap_or(Evidence::Written),
+        };
+        if own.prompt.len() + own.fast.len().max(own.slow.len()) <= most {
+            made.push(own);
+        }
+    }
+    let left_out = pairs.len() - made.len();
+    Ok((made, left_out))
+}
+
+fn tell(report: &Report, output: &Path) {
+    if let (Some(before), Some(after)) = (report.validation_before, report.validation) {
+        say(&format!(
+            "of {} pairs it has not seen it has {:.1} % right ({:.1} % before), loss {:.4} ({:.4} before)",
+            after.pairs,
+            100.0 * after.accuracy,
+            100.0 * before.accuracy,
+            after.loss,
+            before.loss
+        ));
+    }
+    if report.skipped > 0 {
+        say(&format!(
+            "{} of {} updates were skipped: their loss or gradient was not finite",
+            report.skipped, report.updates
+        ));
+    }
+    say(&format!("the model lies in {}", output.display()));
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn pair(fast_s: Option<f64>, slow_s: Option<f64>, slow_is_wrong: bool) -> Pair {
+        Pair {
+            problem: "dgemm".into(),
+            prompt: "p".into(),
+            fast: "f".into(),
+            slow: "s".into(),
+            fast_s,
+            slow_s,
+            slow_is_wrong,
+        }
+    }
+
+    #[test]
+    fn the_margin_of_a_line_follows_from_what_is_known_of_it() {
+        let margin = |pair: &Pair| evidence(pair).unwrap().margin(3.0);
+        assert_eq!(margin(&pair(Some(1.0), Some(2.0), false)), 2.0);
+        assert_eq!(margin(&pair(Some(1.0), Some(9.0), false)), 3.0);
+        assert_eq!(margin(&pair(Some(1.0), None, true)), 3.0);
+        assert_eq!(margin(&pair(None, None, false)), 0.0);
+        for (fast_s, slow_s, wrong) in [
+            (Some(1.0), None, false),
+            (None, Some(1.0), false),
+            (Some(1.0), Some(2.0), true),
+        ] {
+            assert!(evidence(&pair(fast_s, slow_s, wrong)).is_none());
+        }
+    }
+
+    #[test]
+    fn a_table_for_another_command_is_refused() {
+        let recipe = |table: &str| -> Recipe {
+            let text = format!("model = \"m\"\npairs = \"p\"\n[{table}]\n");
+            config::read(&text, "recipe").unwrap()
+        };
+        refuse_other_tables(&recipe("dpa"), Aim::Dpa).unwrap();
+        refuse_other_tables(&recipe("reward_model"), Aim::RewardModel).unwrap();
+        for (table, aim) in [("dpa", Aim::RewardModel), ("reward_model", Aim::Dpa)] {
+            let error = refuse_other_tables(&recipe(table), aim).unwrap_err();
+            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A finished reward model, asked what programs are worth.
+
+use std::sync::Arc;
+
+use flopsmith_policy::{Model, Plan, Scalar};
+
+use crate::batch::Row;
+use crate::error::{Error, Result};
+use crate::gradient::{Engine, Thrift};
+use crate::learner::check_ids;
+
+/// A reward model that is not trained any more.
+pub struct Judge {
+    model: Model,
+    engine: Engine,
+}
+
+impl Judge {
+    /// A judge that computes on `workers` threads, as in [`crate::GrpoConfig::workers`].
+    ///
+    /// # Errors
+    /// [`Error::Input`] where the model has no head for rewards.
+    pub fn new(model: Model, workers: Option<usize>) -> Result<Self> {
+        if model.config().scalar != Scalar::Score {
+            return Err(Error::Input(
+                "the model is no reward model: it has no `score.weight`".into(),
+            ));
+        }
+        let thrift = Thrift {
+            budget: 2048,
+            recompute: false,
+            seed: 0,
+        };
+        Ok(Judge {
+            engine: Engine::new(&model, workers, thrift)?,
+            model,
+        })
+    }
+
+    /// The reward of each answer to its prompt, as token ids, the answer with the token that ends it.
+    pub fn rewards(&self, texts: &[(Vec<u32>, Vec<u32>)]) -> Result<Vec<f64>> {
+        let mut rows = Vec::with_capacity(texts.len());
+        for (i, (prompt, answer)) in texts.iter().enumerate() {
+            if prompt.is_empty() || answer.is_empty() {
+                return Err(Error::Input(format!(
+                    "text {i} has an empty prompt or answer"
+                )));
+            }
+            check_ids(&self.model, "text", i, prompt, answer)?;
+            rows.push(Row::whole(prompt, answer));
+        }
+        let everything: Vec<usize> = (0..rows.len()).collect();
+        let plan = Plan {
+            logprobs: false,
+            values: true,
+            ..Plan::LOGPROBS
+        };
+        let scores = self
+            .engine
+            .scores(&self.model, &Arc::new(rows), &everything, plan)?;
+        Ok(scores.iter().map(|s| s.values.iter().sum()).collect())
+    }
+}

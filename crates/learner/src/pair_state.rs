@@ -1,0 +1,180 @@
+//! The files of a training on pairs that others do not have.
+
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
+use serde::{Deserialize, Serialize};
+
+use crate::batch::Row;
+use crate::error::{Error, Result};
+use crate::skips::Skips;
+
+/// [`Counters`].
+pub(crate) const COUNTERS: &str = "pairs.json";
+/// What the reference thinks of the answers.
+pub(crate) const REFERENCES: &str = "references.safetensors";
+/// Grows when the files change their meaning.
+pub(crate) const VERSION: u32 = 1;
+
+/// What is not a tensor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Counters {
+    pub version: u32,
+    /// With `seed` and `batch`, the whole random state: each pass draws its order from a stream of its own.
+    pub step: u64,
+    pub steps: u64,
+    pub updates: u64,
+    pub skips: Skips,
+    pub seed: u64,
+    pub batch: usize,
+    /// [`digest`] of the pairs.
+    pub pairs: String,
+    /// What tells the weights below an adapter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+}
+
+impl Counters {
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec_pretty(self).map_err(|source| Error::Json {
+            file: COUNTERS,
+            source,
+        })
+    }
+
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let counters: Counters = serde_json::from_slice(bytes).map_err(|source| Error::Json {
+            file: COUNTERS,
+            source,
+        })?;
+        if counters.version != VERSION {
+            return Err(wrong(
+                COUNTERS,
+                format!(
+                    "it has version {}, this build knows {VERSION}",
+                    counters.version
+                ),
+            ));
+        }
+        Ok(counters)
+    }
+
+    /// Was it saved by a training like `own`?
+    pub fn fits(&self, own: &Counters) -> Result<()> {
+        let differ = [
+            ("pairs", self.pairs != own.pairs),
+            ("`seed`", self.seed != own.seed),
+            ("`batch`", self.batch != own.batch),
+            ("number of updates", self.steps != own.steps),
+            ("model below its adapter", self.base != own.base),
+        ];
+        match differ.iter().find(|(_, differs)| *differs) {
+            Some((what, _)) => Err(wrong(
+                COUNTERS,
+                format!("it was saved by a training with another {what}")
+                    .replace("another pairs", "other pairs"),
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What tells some pairs from others: FNV-1a over all tokens and margins.
+pub(crate) fn digest(rows: &[Row], margins: &[f64]) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |number: u64| {
+        for byte in number.to_le_bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    };
+    for row in rows {
+        add(row.ids.len() as u64);
+        add(row.start as u64);
+        row.ids.iter().for_each(|id| add(id.cast_unsigned()));
+    }
+    margins.iter().for_each(|margin| add(margin.to_bits()));
+    format!("{hash:016x}")
+}
+
+/// The reference's log-probabilities of all answers, of the pairs and of those held out.
+pub(crate) fn references_bytes(train: &[f64], held_out: &[f64]) -> Result<Vec<u8>> {
+    let bytes =
+        |numbers: &[f64]| -> Vec<u8> { numbers.iter().flat_map(|x| x.to_le_bytes()).collect() };
+    let (first, second) = (bytes(train), bytes(held_out));
+    let damaged = |source| Error::Safetensors {
+        file: REFERENCES,
+        source,
+    };
+    let view = |numbers: &[f64], bytes| {
+        TensorView::new(Dtype::F64, vec![numbers.len()], bytes).map_err(damaged)
+    };
+    let tensors = [
+        ("train", view(train, &first)?),
+        ("held_out", view(held_out, &second)?),
+    ];
+    safetensors::serialize(tensors, None).map_err(damaged)
+}
+
+/// Reads what [`references_bytes`] wrote, for so many answers.
+pub(crate) fn parse_references(bytes: &[u8], lengths: [usize; 2]) -> Result<[Vec<f64>; 2]> {
+    let damaged = |source| Error::Safetensors {
+        file: REFERENCES,
+        source,
+    };
+    let file = SafeTensors::deserialize(bytes).map_err(damaged)?;
+    let read = |name: &str, length: usize| {
+        let view = file.tensor(name).map_err(damaged)?;
+        if view.dtype() != Dtype::F64 || view.shape() != [length] {
+            return Err(wrong(
+                REFERENCES,
+                format!(
+                    "`{name}` is {:?} {:?} and should be F64 [{length}]",
+                    view.dtype(),
+                    view.shape()
+                ),
+            ));
+        }
+        let numbers = view.data().chunks_exact(8).map(|chunk| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(chunk);
+            f64::from_le_bytes(bytes)
+        });
+        Ok(numbers.collect())
+    };
+    Ok([read("train", lengths[0])?, read("held_out", lengths[1])?])
+}
+
+fn wrong(file: &'static str, reason: String) -> Error {
+    Error::State { file, reason }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_come_back_bit_by_bit() {
+        let (train, held_out) = (vec![-0.1, f64::MIN_POSITIVE, -1.0 / 3.0], vec![]);
+        let bytes = references_bytes(&train, &held_out).unwrap();
+        assert_eq!(parse_references(&bytes, [3, 0]).unwrap(), [train, held_out]);
+        assert!(matches!(
+            parse_references(&bytes, [2, 0]),
+            Err(Error::State { .. })
+        ));
+        assert!(matches!(
+            parse_references(b"{}", [3, 0]),
+            Err(Error::Safetensors { .. })
+        ));
+    }
+
+    #[test]
+    fn other_tokens_starts_and_margins_have_another_digest() {
+        let rows = |tokens: &[u32]| vec![Row::new(&[1, 2], tokens, 1.0)];
+        let one = digest(&rows(&[3, 4]), &[1.5]);
+        assert_eq!(one, digest(&rows(&[3, 4]), &[1.5]));
+        assert_ne!(one, digest(&rows(&[4, 3]), &[1.5]));
+        assert_ne!(one, digest(&rows(&[3, 4]), &[2.5]));
+        let moved = Row::new(&[1], &[2, 3, 4], 1.0);
+        assert_ne!(one, digest(&[moved], &[1.5]));
+    }
+}

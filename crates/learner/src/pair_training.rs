@@ -1,0 +1,532 @@
+//! Training on pairs: reward models and direct performance alignment.
+//!
+//! Both take the same pairs, batches, order and optimizer; they differ in what is scored (the whole text by a scalar head, or the
+//! answer's tokens by the policy and its frozen reference) and in the loss ([`crate::pairwise`]).
+
+use std::sync::Arc;
+
+use flopsmith_policy::{Model, Plan, Scalar};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
+
+use crate::adamw::AdamW;
+use crate::batch::Row;
+use crate::error::{Doing, Error, Result};
+use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
+use crate::learner::{adapt, check_ids, shuffle};
+use crate::loss::Tally;
+use crate::pair_state;
+use crate::pairwise::{self, Evidence, Judged, Likelihoods};
+use crate::preference_config::{DpaConfig, RewardModelConfig};
+use crate::skips::Skips;
+use crate::state;
+
+/// A fast and a slow answer to one prompt, as token ids, each answer with the token that ends it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TokenPair {
+    /// The prompt, at least one token.
+    pub prompt: Vec<u32>,
+    /// The better answer, at least one token.
+    pub fast: Vec<u32>,
+    /// The worse answer, at least one token.
+    pub slow: Vec<u32>,
+    /// What their margin follows from.
+    pub evidence: Evidence,
+}
+
+/// How well pairs are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Mean loss.
+    pub loss: f64,
+    /// Share of pairs whose fast answer has the higher score (Nichols et al., equations 5 and 8). Equal scores are not right.
+    pub accuracy: f64,
+    /// Mean of how far the fast answer's score lies above the slow one's.
+    pub gap: f64,
+    /// Pairs.
+    pub pairs: u64,
+}
+
+/// What an update did.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PairProgress {
+    /// Updates done or skipped, this one included.
+    pub step: u64,
+    /// Updates planned.
+    pub steps: u64,
+    /// The update's pairs before it; none where it was skipped, because its loss or gradient was not finite.
+    pub batch: Option<Standing>,
+    /// Gradient norm before clipping.
+    pub grad_norm: Option<f64>,
+    /// Step size.
+    pub learning_rate: f64,
+    /// Updates skipped so far.
+    pub skipped: u64,
+    /// Positions computed, prompts included and padding left out.
+    pub positions: u64,
+}
+
+/// A model in training on pairs.
+pub struct PairTraining {
+    /// The model. Its weights change with every [`PairTraining::step`].
+    pub model: Model,
+    aim: Aim,
+    config: RewardModelConfig,
+    train: Dealt,
+    held_out: Dealt,
+    engine: Engine,
+    optimizer: AdamW,
+    base: Option<String>,
+    step: u64,
+    steps: u64,
+    skips: Skips,
+    /// The order of the pairs in the pass that was last asked for.
+    order: Option<(u64, Vec<usize>)>,
+}
+
+/// What is scored.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Aim {
+    /// Whole texts.
+    Rewards,
+    /// Answers, beside a reference.
+    Alignment {
+        /// β.
+        beta: f64,
+    },
+}
+
+/// Pairs as rows: those of pair i are 2i, the fast answer, and 2i + 1.
+#[derive(Debug, Clone)]
+pub(crate) struct Dealt {
+    rows: Arc<Vec<Row>>,
+    margins: Arc<Vec<f64>>,
+    /// Log-probability of each row's answer under the reference, once it was asked.
+    references: Option<Arc<Vec<f64>>>,
+}
+
+impl PairTraining {
+    /// Makes a reward model of `model`, which is one already or gets a fresh head.
+    pub fn reward_model(
+        model: Model,
+        pairs: &[TokenPair],
+        validation: &[TokenPair],
+        config: &RewardModelConfig,
+    ) -> Result<Self> {
+        config.check()?;
+        let seed = config.seed.cast_signed();
+        let model = model
+            .with_scalar(Scalar::Score, seed)
+            .doing("get a head for rewards")?;
+        Self::new(model, Aim::Rewards, pairs, validation, config.clone())
+    }
+
+    /// Aligns `model`; as it is now it is the reference.
+    pub fn alignment(
+        model: Model,
+        pairs: &[TokenPair],
+        validation: &[TokenPair],
+        config: &DpaConfig,
+    ) -> Result<Self> {
+        config.check()?;
+        if model.config().scalar == Scalar::Score {
+            return Err(Error::Input(
+                "a reward model writes no programs, so there is nothing to align".into(),
+            ));
+        }
+        let aim = Aim::Alignment { beta: config.beta };
+        Self::new(model, aim, pairs, validation, config.fit())
+    }
+
+    fn new(
+        mut model: Model,
+        aim: Aim,
+        pairs: &[TokenPair],
+        validation: &[TokenPair],
+        config: RewardModelConfig,
+    ) -> Result<Self> {
+        if pairs.is_empty() {
+            return Err(Error::Input("there are no pairs".into()));
+        }
+        let train = Dealt::new(&model, aim, pairs, config.margin_cap, "pair")?;
+        let held_out = Dealt::new(
+            &model,
+            aim,
+            validation,
+            config.margin_cap,
+            "validation pair",
+        )?;
+        adapt(&mut model, config.lora.as_ref(), config.seed)?;
+        let thrift = Thrift {
+            budget: config.micro_batch_tokens,
+            recompute: config.activation_checkpointing,
+            seed: config.seed,
+        };
+        let engine = Engine::new(&model, config.workers, thrift)?;
+        let optimizer = AdamW::new(&model, config.constants())?;
+        let base = match model.adapter() {
+            Some(_) => Some(state::fingerprint(&model)?),
+            None => None,
+        };
+        model.set_trainable(true);
+        let pass = train.pairs().div_ceil(config.batch) as u64;
+        Ok(PairTraining {
+            steps: config.steps.unwrap_or(pass * u64::from(config.epochs)),
+            model,
+            aim,
+            config,
+            train,
+            held_out,
+            engine,
+            optimizer,
+            base,
+            step: 0,
+            skips: Skips::default(),
+            order: None,
+        })
+    }
+
+    /// Updates done or skipped.
+    pub fn steps_done(&self) -> u64 {
+        self.step
+    }
+
+    /// Updates planned.
+    pub fn steps_planned(&self) -> u64 {
+        self.steps
+    }
+
+    /// Updates skipped.
+    pub fn skipped(&self) -> u64 {
+        self.skips.total
+    }
+
+    /// The next update; none when all are done.
+    ///
+    /// An update whose loss or gradient is not finite is skipped: it changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::TooManySkipped`] where more than [`RewardModelConfig::most_skipped`] in a row were.
+    pub fn step(&mut self) -> Result<Option<PairProgress>> {
+        if self.step >= self.steps {
+            return Ok(None);
+        }
+        self.ask_reference()?;
+        let picked = self.pick();
+        let rate = self.config.rate(self.step, self.steps);
+        let updated = self.update(&picked, rate);
+        let updated = self.skips.count(updated, self.config.most_skipped)?;
+        self.step += 1;
+        Ok(Some(PairProgress {
+            step: self.step,
+            steps: self.steps,
+            batch: updated.as_ref().map(|(tally, _)| standing(tally)),
+            grad_norm: updated.map(|(_, norm)| norm),
+            learning_rate: rate,
+            skipped: self.skips.total,
+            positions: picked
+                .iter()
+                .flat_map(|pair| [2 * pair, 2 * pair + 1])
+                .map(|row| self.train.rows[row].ids.len() as u64)
+                .sum(),
+        }))
+    }
+
+    /// How the validation pairs stand; none without any.
+    pub fn judge(&mut self) -> Result<Option<Standing>> {
+        self.ask_reference()?;
+        let pairs = self.held_out.pairs();
+        if pairs == 0 {
+            return Ok(None);
+        }
+        let objective = self.objective(&self.held_out, pairs);
+        let everything: Vec<usize> = (0..2 * pairs).collect();
+        let scores = self.engine.scores(
+            &self.model,
+            &self.held_out.rows,
+            &everything,
+            self.aim.plan(),
+        )?;
+        let mut tally = Tally::default();
+        for (pair, scores) in scores.chunks_exact(2).enumerate() {
+            let sum = |i: usize| match self.aim {
+                Aim::Rewards => scores[i].values.iter().sum(),
+                Aim::Alignment { .. } => scores[i].logprobs.iter().sum(),
+            };
+            tally.add(&objective.tally(&objective.judge(pair, sum(0), sum(1))));
+        }
+        Ok(Some(standing(&tally)))
+    }
+
+    fn update(&mut self, picked: &[usize], rate: f64) -> Result<(Tally, f64)> {
+        let units: Vec<Vec<usize>> = picked
+            .iter()
+            .map(|pair| vec![2 * pair, 2 * pair + 1])
+            .collect();
+        let objective = Arc::new(self.objective(&self.train, picked.len()));
+        let (gradient, tally) =
+            self.engine
+                .gradient(&self.model, &self.train.rows, &units, &objective, self.step)?;
+        let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
+        if !norm.is_finite() {
+            return Err(Error::NotFinite {
+                what: "the gradient",
+                update: self.step,
+            });
+        }
+        self.engine
+            .update(&mut self.optimizer, &self.model, &gradient, rate, scale)?;
+        Ok((tally, norm))
+    }
+
+    /// The pairs of the present update. They follow from seed and step alone.
+    fn pick(&mut self) -> Vec<usize> {
+        let (pairs, batch) = (self.train.pairs(), self.config.batch);
+        let in_pass = pairs.div_ceil(batch) as u64;
+        let (pass, place) = (self.step / in_pass, (self.step % in_pass) as usize);
+        if self.order.as_ref().is_none_or(|(of, _)| *of != pass) {
+            let mut random = ChaCha8Rng::seed_from_u64(self.config.seed);
+            random.set_stream(pass);
+            let mut order: Vec<usize> = (0..pairs).collect();
+            shuffle(&mut order, &mut random);
+            self.order = Some((pass, order));
+        }
+        let order = self.order.as_ref().map_or(&[][..], |(_, order)| order);
+        order[place * batch..((place + 1) * batch).min(pairs)].to_vec()
+    }
+
+    /// Asks the model as it was before the first update what it thinks of all answers. So no copy of it is kept.
+    fn ask_reference(&mut self) -> Result<()> {
+        if self.aim == Aim::Rewards {
+            return Ok(());
+        }
+        for dealt in [&mut self.train, &mut self.held_out] {
+            if dealt.references.is_some() {
+                continue;
+            }
+            let everything: Vec<usize> = (0..dealt.rows.len()).collect();
+            let scores =
+                self.engine
+                    .scores(&self.model, &dealt.rows, &everything, Plan::LOGPROBS)?;
+            let sums: Vec<f64> = scores.iter().map(|s| s.logprobs.iter().sum()).collect();
+            if let Some(row) = sums.iter().position(|sum| !sum.is_finite()) {
+                return Err(Error::Input(format!(
+                    "the model gives an answer of pair {} no finite log-probability before any training: its weights cannot be used",
+                    row / 2
+                )));
+            }
+            dealt.references = Some(Arc::new(sums));
+        }
+        Ok(())
+    }
+
+    fn objective(&self, dealt: &Dealt, pairs: usize) -> Pairs {
+        Pairs {
+            aim: self.aim,
+            margins: Arc::clone(&dealt.margins),
+            references: dealt.references.clone(),
+            weight: 1.0 / pairs.max(1) as f64,
+        }
+    }
+
+    /// Everything that is needed to go on from here, as files: what is trained, the optimizer, counters and what the reference said.
+    pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let mut files = vec![
+            (
+                state::trained(&self.model).to_owned(),
+                self.model.trained_bytes().doing("write its weights")?,
+            ),
+            (
+                state::OPTIMIZER.to_owned(),
+                state::optimizer_bytes(&self.optimizer)?,
+            ),
+            (pair_state::COUNTERS.to_owned(), self.counters().to_bytes()?),
+        ];
+        if let (Some(train), Some(held_out)) = (&self.train.references, &self.held_out.references) {
+            files.push((
+                pair_state::REFERENCES.to_owned(),
+                pair_state::references_bytes(train, held_out)?,
+            ));
+        }
+        Ok(files)
+    }
+
+    /// Takes over what [`PairTraining::state`] gave. The training must have been begun on the same model, pairs and settings.
+    ///
+    /// With the same number of workers it goes on bit by bit like the one that wrote the files. After an error, restore again or throw
+    /// it away: a part may have been taken over.
+    pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
+        let saved = pair_state::Counters::parse(state::find(files, pair_state::COUNTERS)?)?;
+        saved.fits(&self.counters())?;
+        let moments = state::OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
+        moments.fits(&self.optimizer)?;
+        let trained = state::find(files, state::trained(&self.model))?;
+        if self.aim != Aim::Rewards && files.iter().any(|(n, _)| n == pair_state::REFERENCES) {
+            let bytes = state::find(files, pair_state::REFERENCES)?;
+            let lengths = [self.train.rows.len(), self.held_out.rows.len()];
+            let [train, held_out] = pair_state::parse_references(bytes, lengths)?;
+            self.train.references = Some(Arc::new(train));
+            self.held_out.references = Some(Arc::new(held_out));
+        }
+        self.model
+            .set_weights(trained)
+            .doing("take over saved weights")?;
+        moments.copy_into(&mut self.optimizer)?;
+        self.optimizer.set_updates(saved.updates);
+        self.step = saved.step;
+        self.skips = saved.skips;
+        Ok(())
+    }
+
+    fn counters(&self) -> pair_state::Counters {
+        pair_state::Counters {
+            version: pair_state::VERSION,
+            step: self.step,
+            steps: self.steps,
+            updates: self.optimizer.updates(),
+            skips: self.skips,
+            seed: self.config.seed,
+            batch: self.config.batch,
+            pairs: pair_state::digest(&self.train.rows, &self.train.margins),
+            base: self.base.clone(),
+        }
+    }
+}
+
+impl Aim {
+    fn plan(self) -> Plan {
+        match self {
+            Aim::Rewards => Plan {
+                logprobs: false,
+                values: true,
+                ..Plan::LOGPROBS
+            },
+            Aim::Alignment { .. } => Plan::LOGPROBS,
+        }
+    }
+}
+
+impl Dealt {
+    fn new(
+        model: &Model,
+        aim: Aim,
+        pairs: &[TokenPair],
+        margin_cap: f64,
+        what: &str,
+    ) -> Result<Self> {
+        let mut rows = Vec::with_capacity(2 * pairs.len());
+        let mut margins = Vec::with_capacity(pairs.len());
+        for (i, pair) in pairs.iter().enumerate() {
+            if pair.prompt.is_empty() || pair.fast.is_empty() || pair.slow.is_empty() {
+                return Err(Error::Input(format!(
+                    "{what} {i} has an empty prompt or answer"
+                )));
+            }
+            if !pair.evidence.is_sound() {
+                return Err(Error::Input(format!(
+                    "{what} {i} has times that are no positive numbers of seconds, or whose fast one is the slower one: {:?}",
+                    pair.evidence
+                )));
+            }
+            for answer in [&pair.fast, &pair.slow] {
+                check_ids(model, what, i, &pair.prompt, answer)?;
+                rows.push(match aim {
+                    Aim::Rewards => Row::whole(&pair.prompt, answer),
+                    Aim::Alignment { .. } => Row::new(&pair.prompt, answer, 1.0),
+                });
+            }
+            margins.push(pair.evidence.margin(margin_cap));
+        }
+        Ok(Dealt {
+            rows: Arc::new(rows),
+            margins: Arc::new(margins),
+            references: None,
+        })
+    }
+
+    fn pairs(&self) -> usize {
+        self.margins.len()
+    }
+}
+
+/// Mean loss of some pairs.
+struct Pairs {
+    aim: Aim,
+    margins: Arc<Vec<f64>>,
+    references: Option<Arc<Vec<f64>>>,
+    weight: f64,
+}
+
+impl Pairs {
+    /// `fast` and `slow` are rewards, or log-probabilities of answers.
+    fn judge(&self, pair: usize, fast: f64, slow: f64) -> Judged {
+        let margin = self.margins[pair];
+        match self.aim {
+            Aim::Rewards => pairwise::rewards(fast, slow, margin),
+            Aim::Alignment { beta } => {
+                // They were asked before anything is judged.
+                let reference = |row: usize| {
+                    self.references
+                        .as_ref()
+                        .map_or(f64::NAN, |known| known[row])
+                };
+                let of = Likelihoods {
+                    fast,
+                    slow,
+                    fast_reference: reference(2 * pair),
+                    slow_reference: reference(2 * pair + 1),
+                };
+                pairwise::alignment(&of, beta, margin)
+            }
+        }
+    }
+
+    fn tally(&self, judged: &Judged) -> Tally {
+        Tally {
+            loss: self.weight * judged.loss,
+            pairs: 1,
+            right: u64::from(judged.right),
+            gap: judged.gap,
+            ..Tally::default()
+        }
+    }
+}
+
+impl Objective for Pairs {
+    fn wants(&self) -> Plan {
+        self.aim.plan()
+    }
+
+    fn differentiate(
+        &self,
+        rows: &[usize],
+        scores: &[RowScores<'_>],
+        slopes: &mut [RowSlopes<'_>],
+    ) -> Tally {
+        let sum = |of: &RowScores<'_>| match self.aim {
+            Aim::Rewards => of.values.iter().sum(),
+            Aim::Alignment { .. } => of.logprobs.iter().sum(),
+        };
+        let judged = self.judge(rows[0] / 2, sum(&scores[0]), sum(&scores[1]));
+        for (slopes, by) in slopes.iter_mut().zip([judged.by_fast, judged.by_slow]) {
+            // Each token's log-probability moves the answer's alike.
+            match self.aim {
+                Aim::Rewards => slopes.values.fill(self.weight * by),
+                Aim::Alignment { .. } => slopes.logprobs.fill(self.weight * by),
+            }
+        }
+        self.tally(&judged)
+    }
+}
+
+/// Means of what was counted. The loss has its weights already.
+fn standing(tally: &Tally) -> Standing {
+    let pairs = tally.pairs.max(1) as f64;
+    Standing {
+        loss: tally.loss,
+        accuracy: tally.right as f64 / pairs,
+        gap: tally.gap / pairs,
+        pairs: tally.pairs,
+    }
+}

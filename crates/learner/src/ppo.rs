@@ -1,0 +1,521 @@
+//! Proximal policy optimization with a value head (Schulman et al., 2017; on language models Ziegler et al., 2019).
+//!
+//! A step takes answers that the policy has just written, each with a score for the whole of it. The model as it is now
+//! says what it expected before each token, the frozen reference how likely it finds the tokens; from that come rewards and
+//! advantages ([`crate::gae`]), and some passes of small updates ([`crate::ppo_loss`]). Then the weight of the divergence
+//! follows what was measured ([`crate::kl_control`]).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use flopsmith_policy::{Model, Plan, Scalar};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
+
+use crate::adamw::AdamW;
+use crate::batch::Row;
+use crate::config::warm;
+use crate::error::{Doing, Error, Result};
+use crate::gae::{Horizon, advantages, token_rewards, whiten};
+use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
+use crate::learner::{adapt, check_ids, shuffle};
+use crate::loss::Tally;
+use crate::ppo_config::PpoConfig;
+use crate::ppo_loss::{Answer, Terms, differentiate};
+use crate::ppo_state;
+use crate::skips::Skips;
+use crate::state;
+
+/// An answer and what it is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PpoSample {
+    /// The prompt's token ids, at least one.
+    pub prompt: Vec<u32>,
+    /// The sampled token ids, with the one that ended the text, at least one.
+    pub tokens: Vec<u32>,
+    /// Log-probability of each sampled token under the distribution it was drawn from.
+    pub old_logprobs: Vec<f32>,
+    /// What the whole answer is worth.
+    pub score: f64,
+    /// Softmax temperature the tokens were drawn at.
+    pub temperature: f32,
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct PpoReport {
+    /// Mean score of the answers.
+    pub score: f64,
+    /// Mean over answers of what all their tokens got: the score less what the divergence cost.
+    pub reward: f64,
+    /// Mean divergence of the answers from the reference, nats per answer: the sum over tokens of ln π − ln π_ref, which may be negative.
+    pub kl: f64,
+    /// Weight of the divergence in this step.
+    pub kl_weight: f64,
+    /// Mean over updates of the policy's loss.
+    pub policy_loss: f64,
+    /// Mean over updates of the values' loss, with its weight.
+    pub value_loss: f64,
+    /// Share of the returns' variance that the values explained before the step: 1 foresees everything, 0 or less nothing.
+    pub explained: f64,
+    /// Divergence from the policy that wrote the answers, nats per token, mean over all updates.
+    pub approx_kl: f64,
+    /// Share of tokens whose ratio was clipped.
+    pub clip_share: f64,
+    /// Share of tokens whose value was clipped.
+    pub value_clip_share: f64,
+    /// Mean over updates of the gradient's norm before clipping.
+    pub grad_norm: f64,
+    /// Step size of the last update.
+    pub learning_rate: f64,
+    /// Updates of the weights.
+    pub updates: u64,
+    /// Updates skipped in this step, because their loss or gradient was not finite.
+    pub skipped: u64,
+    /// Answers.
+    pub answers: u64,
+    /// Tokens of the answers.
+    pub tokens: u64,
+    /// Seconds it took.
+    pub seconds: f64,
+}
+
+/// A policy in training by PPO.
+pub struct Ppo {
+    /// The policy, with its value head. Its weights change with every [`Ppo::step`].
+    pub model: Model,
+    config: PpoConfig,
+    engine: Engine,
+    optimizer: AdamW,
+    reference: Model,
+    /// What tells the weights below an adapter.
+    base: Option<String>,
+    seed: u64,
+    steps: u64,
+    /// Updates done or skipped.
+    tried: u64,
+    kl_weight: f64,
+    skips: Skips,
+}
+
+/// What a step's rows are compared with.
+struct Prepared {
+    rows: Arc<Vec<Row>>,
+    old_logprobs: Vec<Vec<f32>>,
+    old_values: Vec<Vec<f64>>,
+    advantages: Vec<Vec<f64>>,
+    returns: Vec<Vec<f64>>,
+}
+
+impl Ppo {
+    /// A learner for `model`, which gets a value head if it has none. As it is now it is kept as the reference: a frozen copy, or with an
+    /// adapter the weights below it.
+    ///
+    /// `seed` decides which answers share an update.
+    pub fn new(model: Model, config: PpoConfig, seed: u64) -> Result<Self> {
+        config.check()?;
+        if model.config().scalar == Scalar::Score {
+            return Err(Error::Input(
+                "a reward model writes no programs, so it is no policy to train".into(),
+            ));
+        }
+        let mut model = model
+            .with_scalar(Scalar::Value, seed.cast_signed())
+            .doing("get a head for values")?;
+        let reference = match (&config.lora, model.adapter()) {
+            (None, None) => model.frozen_copy(),
+            // What is below an adapter never changes, so it needs no copy.
+            _ => model.sibling(),
+        };
+        let reference = reference.doing("keep itself as a reference")?;
+        adapt(&mut model, config.lora.as_ref(), seed)?;
+        let optimizer = AdamW::new(&model, config.constants())?;
+        let thrift = Thrift {
+            budget: config.micro_batch_tokens,
+            recompute: config.activation_checkpointing,
+            seed,
+        };
+        let engine = Engine::new(&model, config.workers, thrift)?;
+        model.set_trainable(true);
+        let base = match model.adapter() {
+            Some(_) => Some(state::fingerprint(&model)?),
+            None => None,
+        };
+        Ok(Ppo {
+            kl_weight: config.kl.start(),
+            model,
+            config,
+            engine,
+            optimizer,
+            reference,
+            base,
+            seed,
+            steps: 0,
+            tried: 0,
+            skips: Skips::default(),
+        })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &PpoConfig {
+        &self.config
+    }
+
+    /// Calls of [`Ppo::step`] that trained something.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Weight of the divergence in the next step.
+    pub fn kl_weight(&self) -> f64 {
+        self.kl_weight
+    }
+
+    /// Updates skipped so far.
+    pub fn skipped(&self) -> u64 {
+        self.skips.total
+    }
+
+    /// Trains on some answers. Without any nothing happens.
+    ///
+    /// An update whose loss or gradient is not finite is skipped. Samples that contradict themselves or the model are refused before anything is computed.
+    ///
+    /// # Errors
+    /// [`Error::TooManySkipped`] where more than [`PpoConfig::most_skipped`] updates in a row were.
+    pub fn step(&mut self, samples: &[PpoSample]) -> Result<PpoReport> {
+        let began = Instant::now();
+        let mut report = PpoReport {
+            kl_weight: self.kl_weight,
+            answers: samples.len() as u64,
+            ..PpoReport::default()
+        };
+        if samples.is_empty() {
+            return Ok(report);
+        }
+        check(&self.model, samples)?;
+        let prepared = Arc::new(self.prepare(samples, &mut report)?);
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        // Each step has a stream of its own: the random state is the number of steps.
+        random.set_stream(self.steps);
+        let mut sums = Tally::default();
+        let mut order: Vec<usize> = (0..samples.len()).collect();
+        for _ in 0..self.config.epochs {
+            shuffle(&mut order, &mut random);
+            for picked in order.chunks(self.config.batch) {
+                self.update(&prepared, picked, &mut report, &mut sums)?;
+            }
+        }
+        self.steps += 1;
+        self.kl_weight = self
+            .config
+            .kl
+            .next(self.kl_weight, report.kl, samples.len());
+        let (updates, tokens) = (report.updates.max(1) as f64, sums.tokens.max(1) as f64);
+        report.policy_loss = (sums.loss - sums.value_loss) / updates;
+        report.value_loss = sums.value_loss / updates;
+        report.grad_norm /= updates;
+        report.approx_kl = sums.kl / tokens;
+        report.clip_share = sums.clipped as f64 / tokens;
+        report.value_clip_share = sums.values_clipped as f64 / tokens;
+        report.seconds = began.elapsed().as_secs_f64();
+        Ok(report)
+    }
+
+    /// Values, rewards, advantages and returns of a step's answers, under the policy as it is now.
+    fn prepare(&self, samples: &[PpoSample], report: &mut PpoReport) -> Result<Prepared> {
+        let rows: Arc<Vec<Row>> = Arc::new(
+            samples
+                .iter()
+                .map(|s| Row::new(&s.prompt, &s.tokens, f64::from(s.temperature)))
+                .collect(),
+        );
+        let everything: Vec<usize> = (0..rows.len()).collect();
+        let references = self.engine.logprobs(&self.reference, &rows, &everything)?;
+        let plan = Plan {
+            logprobs: false,
+            values: true,
+            ..Plan::LOGPROBS
+        };
+        let values = self.engine.scores(&self.model, &rows, &everything, plan)?;
+        let horizon = Horizon {
+            discount: self.config.discount,
+            lambda: self.config.lambda,
+        };
+        let mut prepared = Prepared {
+            rows,
+            old_logprobs: Vec::new(),
+            old_values: Vec::new(),
+            advantages: Vec::new(),
+            returns: Vec::new(),
+        };
+        for ((sample, reference), scores) in samples.iter().zip(&references).zip(values) {
+            let values = scores.values;
+            let finite =
+                values.iter().all(|v| v.is_finite()) && reference.iter().all(|lp| lp.is_finite());
+            if !finite {
+                return Err(Error::NotFinite {
+                    what: "a value or a log-probability of the reference",
+                    update: self.tried,
+                });
+            }
+            let rewards = token_rewards(
+                &sample.old_logprobs,
+                reference,
+                self.kl_weight,
+                sample.score,
+            );
+            let own = advantages(&rewards, &values, horizon);
+            let divergence = |(own, other): (&f32, &f32)| f64::from(*own) - f64::from(*other);
+            report.kl += sample
+                .old_logprobs
+                .iter()
+                .zip(reference)
+                .map(divergence)
+                .sum::<f64>();
+            report.score += sample.score;
+            report.reward += rewards.iter().sum::<f64>();
+            report.tokens += sample.tokens.len() as u64;
+            prepared
+                .returns
+                .push(own.iter().zip(&values).map(|(a, v)| a + v).collect());
+            prepared.advantages.push(own);
+            prepared.old_values.push(values);
+            prepared.old_logprobs.push(sample.old_logprobs.clone());
+        }
+        let answers = samples.len() as f64;
+        report.kl /= answers;
+        report.score /= answers;
+        report.reward /= answers;
+        report.explained = explained(&prepared.returns, &prepared.old_values);
+        if self.config.whiten {
+            whiten(&mut prepared.advantages);
+        }
+        Ok(prepared)
+    }
+
+    fn update(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        picked: &[usize],
+        report: &mut PpoReport,
+        sums: &mut Tally,
+    ) -> Result<()> {
+        let done = self.optimizer.updates();
+        let rate = self.config.learning_rate * warm(done, self.config.warmup);
+        let updated = self.try_update(prepared, picked, rate);
+        self.tried += 1;
+        match self.skips.count(updated, self.config.most_skipped)? {
+            Some((tally, norm)) => {
+                report.updates += 1;
+                report.grad_norm += norm;
+                report.learning_rate = rate;
+                sums.add(&tally);
+            }
+            None => report.skipped += 1,
+        }
+        Ok(())
+    }
+
+    fn try_update(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        picked: &[usize],
+        rate: f64,
+    ) -> Result<(Tally, f64)> {
+        let tokens: usize = picked.iter().map(|row| prepared.rows[*row].counted()).sum();
+        let objective = Arc::new(Clipped {
+            terms: Terms {
+                clip: self.config.clip,
+                value_clip: self.config.value_clip,
+                value_weight: self.config.value_weight,
+            },
+            prepared: Arc::clone(prepared),
+            weight: 1.0 / tokens.max(1) as f64,
+        });
+        let units: Vec<Vec<usize>> = picked.iter().map(|row| vec![*row]).collect();
+        let (gradient, tally) =
+            self.engine
+                .gradient(&self.model, &prepared.rows, &units, &objective, self.tried)?;
+        let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
+        if !norm.is_finite() {
+            return Err(Error::NotFinite {
+                what: "the gradient",
+                update: self.tried,
+            });
+        }
+        self.engine
+            .update(&mut self.optimizer, &self.model, &gradient, rate, scale)?;
+        Ok((tally, norm))
+    }
+
+    /// Everything a learner needs to go on from here, as files: what is trained, the optimizer, counters and seed, and the reference where it
+    /// is not the weights below the adapter.
+    pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let counters = ppo_state::Counters {
+            version: ppo_state::VERSION,
+            seed: self.seed,
+            steps: self.steps,
+            updates: self.optimizer.updates(),
+            tried: self.tried,
+            kl_weight_bits: self.kl_weight.to_bits(),
+            skips: self.skips,
+            base: self.base.clone(),
+        };
+        let mut files = vec![
+            (
+                state::trained(&self.model).to_owned(),
+                self.model.trained_bytes().doing("write its weights")?,
+            ),
+            (
+                state::OPTIMIZER.to_owned(),
+                state::optimizer_bytes(&self.optimizer)?,
+            ),
+            (ppo_state::COUNTERS.to_owned(), counters.to_bytes()?),
+        ];
+        if self.keeps_reference() {
+            let bytes = self.reference.trained_bytes();
+            files.push((
+                state::REFERENCE.to_owned(),
+                bytes.doing("write the reference")?,
+            ));
+        }
+        Ok(files)
+    }
+
+    /// Can the reference not be had from the model alone?
+    fn keeps_reference(&self) -> bool {
+        self.reference.adapter().is_some() || self.model.adapter().is_none()
+    }
+
+    /// Takes over what [`Ppo::state`] gave, the seed included. The learner must have been made for a model of the same shape (with an adapter:
+    /// for the same weights below it) with the same settings; other files are ignored.
+    ///
+    /// With the same number of workers it goes on bit by bit like the one that wrote the files. After an error, restore again or throw
+    /// it away: a part may have been taken over.
+    pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
+        let counters = ppo_state::Counters::parse(state::find(files, ppo_state::COUNTERS)?)?;
+        if counters.base != self.base {
+            return Err(Error::State {
+                file: ppo_state::COUNTERS,
+                reason: "it was saved by a learner with another model below its adapter".into(),
+            });
+        }
+        let trained = state::find(files, state::trained(&self.model))?;
+        let moments = state::OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
+        moments.fits(&self.optimizer)?;
+        if self.keeps_reference() {
+            self.reference
+                .set_weights(state::find(files, state::REFERENCE)?)
+                .doing("take over the reference")?;
+        }
+        self.model
+            .set_weights(trained)
+            .doing("take over saved weights")?;
+        moments.copy_into(&mut self.optimizer)?;
+        self.optimizer.set_updates(counters.updates);
+        self.seed = counters.seed;
+        self.steps = counters.steps;
+        self.tried = counters.tried;
+        self.kl_weight = f64::from_bits(counters.kl_weight_bits);
+        self.skips = counters.skips;
+        Ok(())
+    }
+}
+
+/// The losses of [`crate::ppo_loss`] on some answers.
+struct Clipped {
+    terms: Terms,
+    prepared: Arc<Prepared>,
+    weight: f64,
+}
+
+impl Objective for Clipped {
+    fn wants(&self) -> Plan {
+        Plan {
+            values: true,
+            ..Plan::LOGPROBS
+        }
+    }
+
+    fn differentiate(
+        &self,
+        rows: &[usize],
+        scores: &[RowScores<'_>],
+        slopes: &mut [RowSlopes<'_>],
+    ) -> Tally {
+        let mut tally = Tally::default();
+        for ((row, scores), slopes) in rows.iter().zip(scores).zip(slopes) {
+            let answer = Answer {
+                logprobs: scores.logprobs,
+                values: scores.values,
+                old_logprobs: &self.prepared.old_logprobs[*row],
+                old_values: &self.prepared.old_values[*row],
+                advantages: &self.prepared.advantages[*row],
+                returns: &self.prepared.returns[*row],
+                weight: self.weight,
+            };
+            let sums = differentiate(&self.terms, &answer, slopes.logprobs, slopes.values);
+            tally.add(&Tally {
+                loss: sums.policy + sums.value,
+                value_loss: sums.value,
+                kl: sums.kl,
+                clipped: sums.clipped,
+                values_clipped: sums.values_clipped,
+                compared: sums.tokens,
+                tokens: sums.tokens,
+                ..Tally::default()
+            });
+        }
+        tally
+    }
+}
+
+/// 1 − variance of what the values missed / variance of the returns; 0 where all returns are the same.
+fn explained(returns: &[Vec<f64>], values: &[Vec<f64>]) -> f64 {
+    let variance = |numbers: &[f64]| {
+        let n = numbers.len().max(1) as f64;
+        let mean = numbers.iter().sum::<f64>() / n;
+        numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n
+    };
+    let returns = returns.concat();
+    let missed: Vec<f64> = returns
+        .iter()
+        .zip(values.iter().flatten())
+        .map(|(r, v)| r - v)
+        .collect();
+    match variance(&returns) {
+        all if all > 0.0 => 1.0 - variance(&missed) / all,
+        _ => 0.0,
+    }
+}
+
+fn check(model: &Model, samples: &[PpoSample]) -> Result<()> {
+    for (i, s) in samples.iter().enumerate() {
+        if s.prompt.is_empty() || s.tokens.is_empty() {
+            return Err(Error::Input(format!(
+                "sample {i} has an empty prompt or completion"
+            )));
+        }
+        if s.tokens.len() != s.old_logprobs.len() {
+            return Err(Error::Input(format!(
+                "sample {i} has {} tokens and {} log-probabilities",
+                s.tokens.len(),
+                s.old_logprobs.len()
+            )));
+        }
+        if !s.score.is_finite() || s.old_logprobs.iter().any(|lp| !lp.is_finite()) {
+            return Err(Error::Input(format!(
+                "sample {i} has a score or a log-probability that is not finite"
+            )));
+        }
+        if !(s.temperature > 0.0 && s.temperature.is_finite()) {
+            return Err(Error::Input(format!(
+                "sample {i} has temperature {}, not a positive number",
+                s.temperature
+            )));
+        }
+        check_ids(model, "sample", i, &s.prompt, &s.tokens)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! PPO on a policy small enough to learn in a moment.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod tiny;
+
+use flopsmith_learner::{Error, KlControl, Ppo, PpoConfig, PpoReport, PpoSample};
+use flopsmith_policy::{Extras, Kind, LoraConfig, Model, Request, Scalar, sample};
+use flopsmith_protocol::Sampling;
+
+const END: u32 = 38;
+
+fn config() -> PpoConfig {
+    PpoConfig {
+        learning_rate: 3e-3,
+        epochs: 2,
+        batch: 16,
+        kl: KlControl::Adaptive {
+            start: 0.02,
+            target: 4.0,
+            horizon: 400.0,
+        },
+        workers: Some(2),
+        ..PpoConfig::default()
+    }
+}
+
+fn ppo(config: PpoConfig) -> Ppo {
+    Ppo::new(tiny::model(Kind::Float), config, 9).unwrap()
+}
+
+/// What the policy writes in a step, and what that is worth: the share of tokens below 10, which a policy can learn to write.
+fn written(model: &Model, step: u64) -> Vec<PpoSample> {
+    let requests: Vec<Request> = (0..32)
+        .map(|i| Request {
+            detour: None,
+            extras: Extras::default(),
+            prompt: vec![39, 30 + (i % 6) as u32],
+            seed: step * 1000 + i,
+            sampling: Sampling {
+                temperature: 1.0,
+                top_p: 1.0,
+                top_k: 0,
+                max_tokens: 8,
+            },
+        })
+        .collect();
+    let samples = sample(model, &requests, &[END], |_| {}).unwrap();
+    requests
+        .into_iter()
+        .zip(samples)
+        .map(|(request, sample)| {
+            let low = sample.tokens.iter().filter(|t| **t < 10).count();
+            PpoSample {
+                prompt: request.prompt,
+                score: low as f64 / 8.0,
+                tokens: sample.tokens,
+                old_logprobs: sample.logprobs,
+                temperature: 1.0,
+            }
+        })
+        .collect()
+}
+
+fn train(ppo: &mut Ppo, from: u64, to: u64) -> Vec<PpoReport> {
+    (from..to)
+        .map(|step| {
+            let samples = written(&ppo.model, step);
+            ppo.step(&samples).unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn the_policy_comes_to_write_what_is_rewarded_and_the_values_to_foresee_it() {
+    let mut ppo = ppo(config());
+    let reports = train(&mut ppo, 0, 25);
+    let (first, last) = (reports[0], reports[24]);
+    assert!(
+        first.score < 0.35 && last.score > 0.75,
+        "{first:?} {last:?}"
+    );
+    assert!(first.kl.abs() < 1e-3 && last.kl > 0.5, "{first:?} {last:?}");
+    assert!(last.explained > 0.2, "{last:?}");
+    assert_eq!((first.updates, first.skipped, first.answers), (4, 0, 32));
+    // Of a score, what the divergence costs is taken off.
+    assert!(
+        (last.reward - (last.score - last.kl_weight * last.kl)).abs() < 1e-6,
+        "{last:?}"
+    );
+    assert_eq!(ppo.steps(), 25);
+}
+
+#[test]
+fn more_divergence_than_is_wanted_makes_its_weight_grow() {
+    let wanting = |target| PpoConfig {
+        kl: KlControl::Adaptive {
+            start: 0.05,
+            target,
+            horizon: 100.0,
+        },
+        ..config()
+    };
+    let mut strict = ppo(wanting(0.01));
+    let mut free = ppo(wanting(1e6));
+    train(&mut strict, 0, 8);
+    train(&mut free, 0, 8);
+    assert!(strict.kl_weight() > 0.05 && free.kl_weight() < 0.05);
+}
+
+#[test]
+fn a_restored_policy_goes_on_bit_by_bit() {
+    let lora = Some(LoraConfig {
+        rank: 4,
+        ..LoraConfig::default()
+    });
+    for config in [config(), PpoConfig { lora, ..config() }] {
+        let mut whole = ppo(config.clone());
+        train(&mut whole, 0, 3);
+        let files = whole.state().unwrap();
+        let mut again = ppo(config);
+        again.restore(&files).unwrap();
+        assert_eq!(again.steps(), 3);
+        assert_eq!(again.kl_weight(), whole.kl_weight());
+        let (one, other) = (train(&mut whole, 3, 5), train(&mut again, 3, 5));
+        for (one, other) in one.iter().zip(&other) {
+            let seconds = one.seconds;
+            assert_eq!(*one, PpoReport { seconds, ..*other });
+        }
+        assert!(whole.state().unwrap() == again.state().unwrap());
+    }
+}
+
+#[test]
+fn with_an_adapter_the_reference_is_what_lies_below_it() {
+    let lora = Some(LoraConfig {
+        rank: 4,
+        ..LoraConfig::default()
+    });
+    let mut ppo = ppo(PpoConfig { lora, ..config() });
+    assert!(
+        ppo.state()
+            .unwrap()
+            .iter()
+            .all(|(name, _)| name != "reference.safetensors")
+    );
+    let reports = train(&mut ppo, 0, 6);
+    assert!(
+        reports[0].kl.abs() < 1e-3 && reports[5].kl > 0.01,
+        "{reports:?}"
+    );
+}
+
+#[test]
+fn what_is_saved_is_a_policy_without_the_value_head() {
+    let mut ppo = ppo(config());
+    train(&mut ppo, 0, 1);
+    let place = std::env::temp_dir().join(format!("flopsmith-ppo-{}", std::process::id()));
+    std::fs::create_dir_all(&place).unwrap();
+    ppo.model.save(&place).unwrap();
+    let opened = Model::load(&place, flopsmith_policy::Device::Cpu, Kind::Float);
+    std::fs::remove_dir_all(&place).unwrap();
+    let opened = opened.unwrap();
+    assert_eq!(opened.config().scalar, Scalar::None);
+    let ids = [39, 30, 5, 6];
+    let (own, other) = (
+        ppo.model.logits_all(&ids).unwrap(),
+        opened.logits_all(&ids).unwrap(),
+    );
+    assert_eq!(own, other);
+}
+
+#[test]
+fn updates_without_finite_numbers_are_skipped_and_too_many_are_an_error() {
+    let mut ppo = ppo(PpoConfig {
+        most_skipped: 3,
+        ..config()
+    });
+    let mut samples = written(&ppo.model, 0);
+    // So unlikely that a ratio to it overflows.
+    samples[0].old_logprobs[0] = -1e5;
+    let report = ppo.step(&samples);
+    // One update of each pass has the sample.
+    let report = report.unwrap();
+    assert_eq!((report.updates, report.skipped, ppo.skipped()), (2, 2, 2));
+    for sample in &mut samples {
+        sample.old_logprobs[0] = -1e5;
+    }
+    let error = ppo.step(&samples).unwrap_err();
+    assert!(
+        matches!(error, Error::TooManySkipped { in_a_row: 4.., .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn samples_that_do_not_fit_are_named() {
+    let mut ppo = ppo(config());
+    let good = written(&ppo.model, 0);
+    let mut with = |change: &dyn Fn(&mut PpoSample)| {
+        let mut all = good.clone();
+        change(&mut all[2]);
+        ppo.step(&all).unwrap_err().to_string()
+    };
+    assert!(with(&|s| s.tokens.clear()).contains("sample 2 has an empty"));
+    assert!(with(&|s| s.old_logprobs.clear()).contains("0 log-probabilities"));
+    assert!(with(&|s| s.score = f64::NAN).contains("sample 2 has a score"));
+    assert!(with(&|s| s.temperature = 0.0).contains("sample 2 has temperature 0"));
+    assert!(with(&|s| s.tokens[0] = 99).contains("token 99"));
+    assert_eq!(ppo.steps(), 0);
+    assert_eq!(ppo.step(&[]).unwrap().updates, 0);
+    for (field, config) in [
+        (
+            "value_clip",
+            PpoConfig {
+                value_clip: 0.0,
+                ..config()
+            },
+        ),
+        (
+            "lambda",
+            PpoConfig {
+                lambda: 1.5,
+                ..config()
+            },
+        ),
+        (
+            "kl.target",
+            PpoConfig {
+                kl: KlControl::Adaptive {
+                    start: 0.1,
+                    target: 0.0,
+                    horizon: 1.0,
+                },
+                ..config()
+            },
+        ),
+    ] {
+        let refused = Ppo::new(tiny::model(Kind::Float), config, 1);
+        assert!(matches!(refused.err(), Some(Error::Setting { field: f, .. }) if f == field));
+    }
+}

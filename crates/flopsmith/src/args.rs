@@ -13,6 +13,8 @@ mod cluster;
 mod dataset;
 mod dead;
 mod join;
+#[cfg(feature = "torch")]
+mod learn;
 mod parse;
 mod store;
 mod top;
@@ -23,6 +25,8 @@ pub use cluster::{Cluster, Holder};
 pub use dataset::{Dataset, Measure, OfRun, Split};
 pub use dead::{Dead, Where};
 pub use join::Join;
+#[cfg(feature = "torch")]
+pub use learn::{Learn, Sft};
 pub use store::{Collect, Store};
 pub use top::Top;
 pub use worker::Worker;
@@ -103,7 +107,27 @@ pub enum Command {
     Dataset(Dataset),
     /// Supervised fine-tuning
     #[cfg(feature = "torch")]
+    #[command(after_help = learn::SFT)]
     Sft(Sft),
+    /// Make a reward model of pairs of a fast and a slow program
+    ///
+    /// It learns to give the fast one the higher reward, by a margin that grows with the ratio of their times (Nichols et al., 2024).
+    #[cfg(feature = "torch")]
+    #[command(after_help = learn::REWARD_MODEL)]
+    RewardModel(Learn),
+    /// Align a policy with pairs of a fast and a slow program, without a reward model
+    ///
+    /// Direct performance alignment (Nichols et al., 2024): the fast one becomes likelier and the slow one less likely, as a frozen copy sees them.
+    #[cfg(feature = "torch")]
+    #[command(after_help = learn::DPA)]
+    Dpa(Learn),
+    /// Reinforcement by performance feedback: PPO on the measured speed of answers
+    ///
+    /// An answer that fails its tests is worth −1, one that passes the median time of known programs over its own time less 1; where there are no
+    /// tests a reward model judges (Nichols et al., 2024). Tests and times are those of this machine's jail.
+    #[cfg(feature = "torch")]
+    #[command(after_help = learn::RLPF)]
+    Rlpf(Learn),
     /// Look at models
     #[cfg(feature = "torch")]
     #[command(subcommand)]
@@ -355,20 +379,6 @@ pub enum Problem {
     },
 }
 
-/// `flopsmith sft`.
-#[cfg(feature = "torch")]
-#[derive(Debug, ClapArgs)]
-pub struct Sft {
-    /// Recipe, e.g. models/starter/recipe.toml.
-    pub recipe: PathBuf,
-    /// Folder of the model that is made; the recipe's folder when left out.
-    #[arg(long, short)]
-    pub output: Option<PathBuf>,
-    /// How the result is printed.
-    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
-    pub format: Format,
-}
-
 /// `flopsmith model`.
 #[cfg(feature = "torch")]
 #[derive(Debug, Subcommand)]
@@ -489,6 +499,8 @@ impl Args {
             }
             #[cfg(feature = "torch")]
             Command::Sft(a) => Some(a.format),
+            #[cfg(feature = "torch")]
+            Command::RewardModel(a) | Command::Dpa(a) | Command::Rlpf(a) => Some(a.format),
             #[cfg(feature = "torch")]
             Command::Model(Model::Inspect { format, .. }) => Some(*format),
             _ => None,

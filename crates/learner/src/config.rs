@@ -265,6 +265,8 @@ pub struct SftConfig {
     pub betas: [f64; 2],
     /// Added to the root of the second moment. Default 1e-8.
     pub eps: f64,
+    /// Updates in a row that may be skipped because their loss or gradient is not finite. Default 3.
+    pub most_skipped: u32,
     /// Updates between two looks at the validation examples; 0 looks only at the end. Default 0.
     pub validate_every: u64,
     /// Seed of the examples' order. Default 0.
@@ -293,6 +295,7 @@ impl Default for SftConfig {
             weight_decay: 0.0,
             betas: [0.9, 0.999],
             eps: 1e-8,
+            most_skipped: 3,
             validate_every: 0,
             seed: 0,
             lora: None,

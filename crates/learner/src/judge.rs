@@ -37,6 +37,12 @@ impl Judge {
         })
     }
 
+    /// Does a text fit the model's positions?
+    pub fn can_read(&self, prompt: &[u32], answer: &[u32]) -> bool {
+        let length = prompt.len() + answer.len();
+        length as i64 <= self.model.config().max_position_embeddings
+    }
+
     /// The reward of each answer to its prompt, as token ids, the answer with the token that ends it.
     pub fn rewards(&self, texts: &[(Vec<u32>, Vec<u32>)]) -> Result<Vec<f64>> {
         let mut rows = Vec::with_capacity(texts.len());

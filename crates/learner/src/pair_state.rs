@@ -61,24 +61,23 @@ impl Counters {
     /// Was it saved by a training like `own`?
     pub fn fits(&self, own: &Counters) -> Result<()> {
         let differ = [
-            ("pairs", self.pairs != own.pairs),
-            ("`seed`", self.seed != own.seed),
-            ("`batch`", self.batch != own.batch),
-            ("number of updates", self.steps != own.steps),
-            ("model below its adapter", self.base != own.base),
+            ("other pairs", self.pairs != own.pairs),
+            ("another `seed`", self.seed != own.seed),
+            ("another `batch`", self.batch != own.batch),
+            ("another number of updates", self.steps != own.steps),
+            ("another model below its adapter", self.base != own.base),
         ];
         match differ.iter().find(|(_, differs)| *differs) {
             Some((what, _)) => Err(wrong(
                 COUNTERS,
-                format!("it was saved by a training with another {what}")
-                    .replace("another pairs", "other pairs"),
+                format!("it was saved by a training with {what}"),
             )),
             None => Ok(()),
         }
     }
 }
 
-/// What tells some pairs from others: FNV-1a over all tokens and margins.
+/// What tells some rows from others: FNV-1a over all tokens and margins.
 pub(crate) fn digest(rows: &[Row], margins: &[f64]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |number: u64| {

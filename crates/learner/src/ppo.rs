@@ -456,8 +456,14 @@ impl Objective for Clipped {
                 weight: self.weight,
             };
             let sums = differentiate(&self.terms, &answer, slopes.logprobs, slopes.values);
+            // A ratio that overflows is no ratio, even where clipping would hide it.
+            let policy = if sums.kl.is_finite() {
+                sums.policy
+            } else {
+                f64::NAN
+            };
             tally.add(&Tally {
-                loss: sums.policy + sums.value,
+                loss: policy + sums.value,
                 value_loss: sums.value,
                 kl: sums.kl,
                 clipped: sums.clipped,

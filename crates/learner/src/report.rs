@@ -85,10 +85,13 @@ pub struct SftProgress {
 }
 
 /// What [`crate::sft()`] came to.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct SftReport {
-    /// Updates done.
+    /// Updates done, skipped ones included.
     pub steps: u64,
+    /// Updates that were skipped, because their loss or gradient was not finite.
+    #[serde(default)]
+    pub skipped: u64,
     /// Mean loss of the first update, nats per token.
     pub first_loss: f64,
     /// Mean loss of the last update.

@@ -11,19 +11,21 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::adamw::{AdamW, Constants};
 use crate::batch::Row;
 use crate::config::{Labels, SftConfig};
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
 use crate::learner::{adapt, check_ids, shuffle};
 use crate::loss::Tally;
 use crate::report::{SftProgress, SftReport};
+use crate::sft_state::{COUNTERS, Counters, VERSION, digest};
+use crate::skips::Skips;
+use crate::state;
 
-/// Teaches `model` the answers to the prompts of `examples`, each a pair of token ids.
+/// Teaches `model` the answers to the prompts of `examples`, each a pair of token ids: [`SftTraining`] from beginning to end.
 ///
-/// An update minimises the mean negative log-probability of the taught tokens
-/// of about `batch_tokens` tokens. `progress` is called after every update and may end the training.
-/// The same seed and number of workers give the same weights.
+/// `progress` is called after every update that was not skipped and may end the training.
 ///
-/// With [`Error::NotFinite`] the model is as the update before left it.
+/// # Errors
+/// With [`Error::TooManySkipped`] the model is as the last good update left it.
 pub fn sft(
     model: &mut Model,
     examples: &[(Vec<u32>, Vec<u32>)],
@@ -31,19 +33,17 @@ pub fn sft(
     validation: &[(Vec<u32>, Vec<u32>)],
     mut progress: impl FnMut(&SftProgress) -> ControlFlow<()>,
 ) -> Result<SftReport> {
-    config.check()?;
-    let rows = rows_of(model, examples, config.labels, "example")?;
-    let held_out = rows_of(model, validation, config.labels, "validation example")?;
-    if rows.is_empty() {
-        return Err(Error::Input("there are no examples".into()));
-    }
-    let was_trainable = model.is_trainable();
+    let rows = begin(model, examples, config, validation)?;
     adapt(model, config.lora.as_ref(), config.seed)?;
-    model.set_trainable(true);
-    let result = Training::new(model, config, rows, held_out)
-        .and_then(|mut training| training.run(&mut progress));
-    model.set_trainable(was_trainable);
-    result
+    // It has the same weights, and gradients of its own.
+    let own = model.replica().doing("share its weights")?;
+    let mut training = SftTraining::over(own, rows, config)?;
+    while let Some(done) = training.step()? {
+        if progress(&done).is_break() {
+            break;
+        }
+    }
+    training.finish()
 }
 
 /// Mean negative log-probability of the taught tokens of `examples`, nats per token; `None` without examples.
@@ -58,6 +58,24 @@ pub fn evaluate(
     mean_loss(&engine, model, &rows)
 }
 
+/// Rows to train on and rows to validate on.
+type Rows = (Arc<Vec<Row>>, Arc<Vec<Row>>);
+
+fn begin(
+    model: &Model,
+    examples: &[(Vec<u32>, Vec<u32>)],
+    config: &SftConfig,
+    validation: &[(Vec<u32>, Vec<u32>)],
+) -> Result<Rows> {
+    config.check()?;
+    let rows = rows_of(model, examples, config.labels, "example")?;
+    let held_out = rows_of(model, validation, config.labels, "validation example")?;
+    if rows.is_empty() {
+        return Err(Error::Input("there are no examples".into()));
+    }
+    Ok((rows, held_out))
+}
+
 fn thrift(config: &SftConfig) -> Thrift {
     Thrift {
         budget: config.micro_batch_tokens,
@@ -66,27 +84,48 @@ fn thrift(config: &SftConfig) -> Thrift {
     }
 }
 
-/// A pass over the examples in a random order, cut into updates.
-struct Epochs<'a> {
-    rows: &'a [Row],
+/// Where a training stands in its passes over the examples.
+struct Epochs {
+    rows: Arc<Vec<Row>>,
     seed: u64,
     batch_tokens: usize,
+    /// The pass that `batches` are of, and the next one of them.
     epoch: u64,
-    ahead: std::vec::IntoIter<Vec<usize>>,
+    next: usize,
+    batches: Vec<Vec<usize>>,
 }
 
-impl Epochs<'_> {
-    fn next(&mut self) -> Vec<usize> {
-        loop {
-            if let Some(batch) = self.ahead.next() {
-                return batch;
-            }
-            self.ahead = self.cut(self.epoch).into_iter();
-            self.epoch += 1;
-        }
+impl Epochs {
+    fn new(rows: Arc<Vec<Row>>, config: &SftConfig) -> Self {
+        let mut epochs = Epochs {
+            rows,
+            seed: config.seed,
+            batch_tokens: config.batch_tokens,
+            epoch: 0,
+            next: 0,
+            batches: Vec::new(),
+        };
+        epochs.batches = epochs.cut(0);
+        epochs
     }
 
-    /// The updates of one pass. There is at least one row, so there is at least one update.
+    /// The next update's rows.
+    fn next(&mut self) -> Vec<usize> {
+        if self.next == self.batches.len() {
+            self.go_to(self.epoch + 1, 0);
+        }
+        self.next += 1;
+        // There is at least one row, so every pass has at least one update.
+        self.batches[self.next - 1].clone()
+    }
+
+    fn go_to(&mut self, epoch: u64, next: usize) {
+        self.batches = self.cut(epoch);
+        self.epoch = epoch;
+        self.next = next.min(self.batches.len());
+    }
+
+    /// The updates of one pass: the examples in a random order, added while they fit.
     fn cut(&self, epoch: u64) -> Vec<Vec<usize>> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(epoch);
@@ -108,113 +147,165 @@ impl Epochs<'_> {
     }
 }
 
-struct Training<'a> {
-    model: &'a Model,
-    config: &'a SftConfig,
+/// A model that is being taught.
+///
+/// An update minimises the mean negative log-probability of the taught tokens of about `batch_tokens` tokens. The same seed and number of workers give the same
+/// weights. An update whose loss or gradient is not finite is skipped.
+pub struct SftTraining {
+    /// The model. Its weights change with every [`SftTraining::step`].
+    pub model: Model,
+    config: SftConfig,
     rows: Arc<Vec<Row>>,
     held_out: Arc<Vec<Row>>,
     engine: Engine,
     optimizer: AdamW,
+    base: Option<String>,
+    epochs: Epochs,
+    skips: Skips,
+    report: SftReport,
+    /// Updates planned.
+    steps: u64,
+    /// Time spent on updates in this process, and the positions of these.
+    training: Duration,
+    positions: u64,
+    began: Instant,
+    /// Seconds of earlier sittings.
+    earlier: f64,
+    /// Was the validation loss in the report taken after the last update?
+    looked: bool,
 }
 
-impl<'a> Training<'a> {
-    fn new(
-        model: &'a Model,
-        config: &'a SftConfig,
-        rows: Arc<Vec<Row>>,
-        held_out: Arc<Vec<Row>>,
+impl SftTraining {
+    /// Begins to teach `model` the answers of `examples`. With `config.lora` a model without an adapter gets a fresh one.
+    pub fn new(
+        mut model: Model,
+        examples: &[(Vec<u32>, Vec<u32>)],
+        config: &SftConfig,
+        validation: &[(Vec<u32>, Vec<u32>)],
     ) -> Result<Self> {
+        let rows = begin(&model, examples, config, validation)?;
+        adapt(&mut model, config.lora.as_ref(), config.seed)?;
+        Self::over(model, rows, config)
+    }
+
+    fn over(mut model: Model, (rows, held_out): Rows, config: &SftConfig) -> Result<Self> {
         let constants = Constants {
             betas: config.betas,
             eps: config.eps,
             weight_decay: config.weight_decay,
         };
-        Ok(Training {
-            engine: Engine::new(model, config.workers, thrift(config))?,
-            optimizer: AdamW::new(model, constants)?,
+        let engine = Engine::new(&model, config.workers, thrift(config))?;
+        let optimizer = AdamW::new(&model, constants)?;
+        let base = match model.adapter() {
+            Some(_) => Some(state::fingerprint(&model)?),
+            None => None,
+        };
+        model.set_trainable(true);
+        let epochs = Epochs::new(Arc::clone(&rows), config);
+        let passes = u64::from(config.epochs);
+        let steps = config
+            .steps
+            .unwrap_or_else(|| (0..passes).map(|e| epochs.cut(e).len() as u64).sum());
+        Ok(SftTraining {
             model,
-            config,
+            config: config.clone(),
             rows,
             held_out,
+            engine,
+            optimizer,
+            base,
+            epochs,
+            skips: Skips::default(),
+            report: SftReport::default(),
+            steps,
+            training: Duration::ZERO,
+            positions: 0,
+            began: Instant::now(),
+            earlier: 0.0,
+            looked: false,
         })
     }
 
-    fn run(
-        &mut self,
-        progress: &mut dyn FnMut(&SftProgress) -> ControlFlow<()>,
-    ) -> Result<SftReport> {
-        let began = Instant::now();
-        let rows = Arc::clone(&self.rows);
-        let mut epochs = Epochs {
-            rows: &rows,
-            seed: self.config.seed,
-            batch_tokens: self.config.batch_tokens,
-            epoch: 0,
-            ahead: Vec::new().into_iter(),
-        };
-        let passes = u64::from(self.config.epochs);
-        let steps = match self.config.steps {
-            Some(steps) => steps,
-            None => (0..passes).map(|e| epochs.cut(e).len() as u64).sum(),
-        };
-        let mut report = SftReport {
-            steps: 0,
-            first_loss: 0.0,
-            last_loss: 0.0,
-            val_loss: None,
-            perplexity: None,
-            positions: 0,
-            tokens: 0,
-            tokens_per_s: 0.0,
-            seconds: 0.0,
-            stopped: false,
-        };
-        let mut training = Duration::ZERO;
-        for step in 0..steps {
-            let picked = epochs.next();
+    /// Updates done, skipped ones included.
+    pub fn steps_done(&self) -> u64 {
+        self.report.steps
+    }
+
+    /// The next update that is not skipped; none when all are done.
+    ///
+    /// # Errors
+    /// [`Error::TooManySkipped`] where more than [`SftConfig::most_skipped`] in a row were.
+    pub fn step(&mut self) -> Result<Option<SftProgress>> {
+        while self.report.steps < self.steps {
+            let picked = self.epochs.next();
             let update = Instant::now();
-            let rate = self.config.rate(step, steps);
-            let (tally, grad_norm) = self.update(&picked, rate)?;
-            training += update.elapsed();
-            report.steps = step + 1;
-            report.tokens += tally.tokens;
-            report.positions += picked
-                .iter()
-                .map(|i| rows[*i].ids.len() as u64)
-                .sum::<u64>();
-            report.tokens_per_s = report.positions as f64 / training.as_secs_f64().max(1e-9);
-            report.last_loss = tally.loss;
-            if step == 0 {
-                report.first_loss = tally.loss;
-            }
-            let every = self.config.validate_every;
-            let last = step + 1 == steps;
-            let looked = last || (every > 0 && (step + 1) % every == 0);
-            if looked {
-                report.val_loss = mean_loss(&self.engine, self.model, &self.held_out)?;
-            }
-            report.seconds = began.elapsed().as_secs_f64();
-            let said = progress(&SftProgress {
-                step: step + 1,
-                steps,
-                loss: tally.loss,
-                val_loss: report.val_loss.filter(|_| looked),
-                grad_norm,
-                learning_rate: rate,
-                tokens_per_s: report.tokens_per_s,
-                seconds: report.seconds,
-            });
-            if said.is_break() {
-                report.stopped = !last;
-                if !looked {
-                    report.val_loss = mean_loss(&self.engine, self.model, &self.held_out)?;
-                }
-                break;
-            }
+            let rate = self.config.rate(self.report.steps, self.steps);
+            let updated = self.update(&picked, rate);
+            let updated = self.skips.count(updated, self.config.most_skipped)?;
+            self.report.steps += 1;
+            self.report.skipped = self.skips.total;
+            let Some((tally, grad_norm)) = updated else {
+                continue;
+            };
+            self.training += update.elapsed();
+            return self.tell(&picked, &tally, grad_norm, rate).map(Some);
         }
-        report.perplexity = report.val_loss.map(f64::exp);
-        report.seconds = began.elapsed().as_secs_f64();
-        Ok(report)
+        Ok(None)
+    }
+
+    /// What an update came to, and now and then how the validation examples stand.
+    fn tell(
+        &mut self,
+        picked: &[usize],
+        tally: &Tally,
+        grad_norm: f64,
+        learning_rate: f64,
+    ) -> Result<SftProgress> {
+        let positions = picked
+            .iter()
+            .map(|i| self.rows[*i].ids.len() as u64)
+            .sum::<u64>();
+        self.positions += positions;
+        let report = &mut self.report;
+        if report.tokens == 0 {
+            report.first_loss = tally.loss;
+        }
+        report.tokens += tally.tokens;
+        report.positions += positions;
+        report.tokens_per_s = self.positions as f64 / self.training.as_secs_f64().max(1e-9);
+        report.last_loss = tally.loss;
+        let (step, every) = (report.steps, self.config.validate_every);
+        self.looked = step == self.steps || (every > 0 && step.is_multiple_of(every));
+        if self.looked {
+            self.report.val_loss = self.judge()?;
+        }
+        self.report.seconds = self.earlier + self.began.elapsed().as_secs_f64();
+        Ok(SftProgress {
+            step,
+            steps: self.steps,
+            loss: tally.loss,
+            val_loss: self.report.val_loss.filter(|_| self.looked),
+            grad_norm,
+            learning_rate,
+            tokens_per_s: self.report.tokens_per_s,
+            seconds: self.report.seconds,
+        })
+    }
+
+    /// Mean loss of the validation examples, nats per token; none without any.
+    pub fn judge(&self) -> Result<Option<f64>> {
+        mean_loss(&self.engine, &self.model, &self.held_out)
+    }
+
+    /// What it came to.
+    pub fn finish(mut self) -> Result<SftReport> {
+        if !self.looked {
+            self.report.val_loss = self.judge()?;
+        }
+        self.report.stopped = self.report.steps < self.steps;
+        self.report.perplexity = self.report.val_loss.map(f64::exp);
+        self.report.seconds = self.earlier + self.began.elapsed().as_secs_f64();
+        Ok(self.report)
     }
 
     fn update(&mut self, picked: &[usize], rate: f64) -> Result<(Tally, f64)> {
@@ -222,21 +313,75 @@ impl<'a> Training<'a> {
         let objective = Arc::new(Likelihood {
             weight: 1.0 / taught.max(1) as f64,
         });
-        let done = self.optimizer.updates();
+        let number = self.report.steps;
         let units: Vec<Vec<usize>> = picked.iter().map(|row| vec![*row]).collect();
-        let (gradient, tally) = self
-            .engine
-            .gradient(self.model, &self.rows, &units, &objective, done)?;
+        let (gradient, tally) =
+            self.engine
+                .gradient(&self.model, &self.rows, &units, &objective, number)?;
         let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
         if !norm.is_finite() {
             return Err(Error::NotFinite {
                 what: "the gradient",
-                update: done,
+                update: number,
             });
         }
         self.engine
-            .update(&mut self.optimizer, self.model, &gradient, rate, scale)?;
+            .update(&mut self.optimizer, &self.model, &gradient, rate, scale)?;
         Ok((tally, norm))
+    }
+
+    /// Everything that is needed to go on from here, as files: what is trained, the optimizer, and counters.
+    pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        Ok(vec![
+            (
+                state::trained(&self.model).to_owned(),
+                self.model.trained_bytes().doing("write its weights")?,
+            ),
+            (
+                state::OPTIMIZER.to_owned(),
+                state::optimizer_bytes(&self.optimizer)?,
+            ),
+            (COUNTERS.to_owned(), self.counters().to_bytes()?),
+        ])
+    }
+
+    /// Takes over what [`SftTraining::state`] gave. The training must have been begun on the same model, examples and settings.
+    ///
+    /// With the same number of workers it goes on bit by bit like the one that wrote the files. After an error, restore again or throw
+    /// it away: a part may have been taken over.
+    pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
+        let saved = Counters::parse(state::find(files, COUNTERS)?)?;
+        saved.fits(&self.counters())?;
+        let moments = state::OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
+        moments.fits(&self.optimizer)?;
+        let trained = state::find(files, state::trained(&self.model))?;
+        self.model
+            .set_weights(trained)
+            .doing("take over saved weights")?;
+        moments.copy_into(&mut self.optimizer)?;
+        self.optimizer.set_updates(saved.updates);
+        self.epochs.go_to(saved.epoch, saved.next);
+        self.skips = saved.skips;
+        self.earlier = saved.report.seconds;
+        self.report = saved.report;
+        self.looked = false;
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        Counters {
+            version: VERSION,
+            epoch: self.epochs.epoch,
+            next: self.epochs.next,
+            updates: self.optimizer.updates(),
+            skips: self.skips,
+            seed: self.config.seed,
+            steps: self.steps,
+            batch_tokens: self.config.batch_tokens,
+            examples: digest(&self.rows),
+            base: self.base.clone(),
+            report: self.report,
+        }
     }
 }
 

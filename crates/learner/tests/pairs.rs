@@ -100,11 +100,9 @@ fn alignment_makes_the_fast_answers_likelier_than_the_slow_ones() {
     let (before, after) = train(&mut training);
     // The policy is its own reference: no ratio differs from 1, and the loss is that of the margins.
     assert_eq!((before.accuracy, before.gap), (0.0, 0.0));
-    let margins = pairs(60)[50..]
-        .iter()
-        .map(|p| p.evidence.margin(3.0))
-        .map(f64::exp);
-    let wanted = margins.map(f64::ln_1p).sum::<f64>() / 10.0;
+    let all = pairs(60);
+    let held_out = all[50..].iter().map(|p| p.evidence.margin(3.0));
+    let wanted = held_out.map(|margin| margin.exp().ln_1p()).sum::<f64>() / 10.0;
     assert!((before.loss - wanted).abs() < 1e-6, "{before:?} {wanted}");
     assert!(
         after.accuracy == 1.0 && after.loss < 0.3 * before.loss,

@@ -5,7 +5,7 @@ mod tiny;
 
 use std::ops::ControlFlow;
 
-use flopsmith_learner::{Error, Labels, Schedule, SftConfig, evaluate, sft};
+use flopsmith_learner::{Error, Labels, Schedule, SftConfig, SftTraining, evaluate, sft};
 use flopsmith_policy::Kind;
 
 type Examples = Vec<(Vec<u32>, Vec<u32>)>;
@@ -202,4 +202,96 @@ fn examples_that_do_not_fit_are_named() {
             ..
         })
     ));
+}
+
+#[test]
+fn a_restored_training_goes_on_bit_by_bit() {
+    let lora = Some(flopsmith_policy::LoraConfig {
+        rank: 4,
+        dropout: 0.1,
+        ..flopsmith_policy::LoraConfig::default()
+    });
+    for config in [config(), SftConfig { lora, ..config() }] {
+        let config = SftConfig {
+            steps: Some(20),
+            workers: Some(2),
+            ..config
+        };
+        let begin = || {
+            let (examples, held_out) = (corpus(40)[..35].to_vec(), corpus(40)[35..].to_vec());
+            SftTraining::new(tiny::model(Kind::Float), &examples, &config, &held_out).unwrap()
+        };
+        let mut whole = begin();
+        // Into the second pass over the examples.
+        for _ in 0..5 {
+            whole.step().unwrap().unwrap();
+        }
+        let files = whole.state().unwrap();
+        let mut again = begin();
+        again.restore(&files).unwrap();
+        assert_eq!(again.steps_done(), 5);
+        while let Some(one) = whole.step().unwrap() {
+            let other = again.step().unwrap().unwrap();
+            assert_eq!(
+                (one.step, one.loss, one.val_loss),
+                (other.step, other.loss, other.val_loss)
+            );
+            assert_eq!(one.grad_norm, other.grad_norm);
+        }
+        assert!(again.step().unwrap().is_none());
+        assert!(tiny::weights(&whole.model) == tiny::weights(&again.model));
+        let (one, other) = (whole.state().unwrap(), again.state().unwrap());
+        // Only the clock differs.
+        assert!(one[..2] == other[..2]);
+        assert_eq!(again.finish().unwrap().steps, 20);
+    }
+}
+
+#[test]
+fn a_training_on_other_examples_is_not_gone_on_with() {
+    let begin = |count, seed| {
+        let config = SftConfig { seed, ..config() };
+        SftTraining::new(tiny::model(Kind::Float), &corpus(count), &config, &[]).unwrap()
+    };
+    let files = begin(30, 0).state().unwrap();
+    for mut other in [begin(31, 0), begin(30, 1)] {
+        let error = other.restore(&files).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::State {
+                    file: "sft.json",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+    begin(30, 0).restore(&files).unwrap();
+}
+
+#[test]
+fn updates_without_finite_numbers_are_skipped_and_too_many_are_an_error() {
+    let config = SftConfig {
+        most_skipped: 2,
+        ..config()
+    };
+    let mut training =
+        SftTraining::new(tiny::model(Kind::Float), &corpus(30), &config, &[]).unwrap();
+    training.step().unwrap().unwrap();
+    {
+        let _guard = tch::no_grad_guard();
+        let leaves = training.model.base().leaves();
+        let (_, norm) = leaves
+            .iter()
+            .find(|(n, _)| n == "model.norm.weight")
+            .unwrap();
+        let _same = norm.narrow(0, 0, 1).f_fill_(f64::NAN).unwrap();
+    }
+    let error = training.step().unwrap_err();
+    assert!(
+        matches!(error, Error::TooManySkipped { in_a_row: 3, .. }),
+        "{error}"
+    );
+    assert_eq!(training.steps_done(), 3);
 }

@@ -8,16 +8,13 @@ use super::Format;
 
 /// Shown under the options of `sft`.
 pub const SFT: &str = "\
-A recipe trains on programs of the schedule space ([corpus]), or on a file of examples:
-  problem = \"dgemm\"
-  seed = 1
-  [model]
-  start = \"folder\"
-  folder = \"models/starter\"
-  [data]
-  train = \"data/sft.jsonl\"                   # {\"prompt\": …, \"answer\": …} a line
-  validation = \"data/sft_evaluation.jsonl\"
-  [sft]
+A recipe trains on programs of the schedule space, as models/starter/recipe.toml does, or on files of examples:
+  model = \"models/starter\"
+  examples = \"data/sft.jsonl\"               # {\"prompt\": …, \"answer\": …} a line, of `flopsmith dataset split`
+  validation = \"data/sft_evaluation.jsonl\" # may be left out
+  chat = false                              # are prompts messages to a chat model?
+  checkpoint_every = 100                    # updates
+  [sft]                                     # all of it may be left out
   learning_rate = 1e-4";
 
 /// Shown under the options of `reward-model`.
@@ -77,6 +74,9 @@ pub struct Sft {
     /// Folder of the model that is made; the recipe's folder when left out.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
+    /// Go on from the newest checkpoint in the folder, with the same recipe; for recipes with files of examples, which write some.
+    #[arg(long)]
+    pub resume: bool,
     /// How the result is printed.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,

@@ -15,6 +15,8 @@ mod dataset;
 mod dead;
 mod doctor;
 #[cfg(feature = "torch")]
+mod learn;
+#[cfg(feature = "torch")]
 mod model;
 mod problem;
 mod report;
@@ -80,6 +82,21 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         Command::Sft(a) => {
             let _guard = log.start(None)?;
             sft::run(&a)
+        }
+        #[cfg(feature = "torch")]
+        Command::RewardModel(a) => {
+            let _guard = log.start(None)?;
+            learn::pairs::run(&a, learn::pairs::Aim::RewardModel)
+        }
+        #[cfg(feature = "torch")]
+        Command::Dpa(a) => {
+            let _guard = log.start(None)?;
+            learn::pairs::run(&a, learn::pairs::Aim::Dpa)
+        }
+        #[cfg(feature = "torch")]
+        Command::Rlpf(a) => {
+            let _guard = log.start(None)?;
+            learn::rlpf::run(&a)
         }
         #[cfg(feature = "torch")]
         Command::Model(a) => model::run(&a),

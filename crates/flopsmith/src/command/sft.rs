@@ -135,6 +135,14 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
             args.recipe.display()
         ))
     })?;
+    if super::learn::examples::is_for(&text) {
+        return super::learn::examples::run(args, &text);
+    }
+    if args.resume {
+        return Err(usage(
+            "--resume is for recipes with files of examples: one that makes its corpus itself writes no checkpoints",
+        ));
+    }
     let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
     let output = args
         .output

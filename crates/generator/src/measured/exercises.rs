@@ -1,5 +1,8 @@
 //! Prompts for reinforcement, with what their answers are compared with.
 
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::{Program, groups};
@@ -39,6 +42,19 @@ pub fn reward(median_s: f64, seconds: Option<f64>) -> f64 {
     }
 }
 
+/// Which of so many `exercises` a step has, `count` of them: passes over all of them in random orders, one after the other. Where the number of
+/// exercises is no multiple of `count`, some have no turn in a pass.
+pub fn turn(exercises: usize, count: usize, seed: u64, step: u64) -> Vec<usize> {
+    let count = count.min(exercises);
+    let in_pass = (exercises / count.max(1)).max(1) as u64;
+    let (pass, place) = (step / in_pass, (step % in_pass) as usize);
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(pass);
+    let mut order: Vec<usize> = (0..exercises).collect();
+    order.shuffle(&mut random);
+    order[place * count..(place + 1) * count].to_vec()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -59,6 +75,20 @@ mod tests {
             ("a", Some(3e-3))
         );
         assert_eq!((made[1].problem.as_str(), made[1].median_s), ("s", None));
+    }
+
+    #[test]
+    fn every_exercise_has_its_turn_in_each_pass() {
+        for pass in 0..3u64 {
+            let mut seen: Vec<usize> = (0..5)
+                .flat_map(|step| turn(20, 4, 7, pass * 5 + step))
+                .collect();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..20).collect::<Vec<_>>());
+        }
+        assert_ne!(turn(20, 4, 7, 0), turn(20, 4, 8, 0));
+        assert_eq!(turn(3, 10, 7, 5).len(), 3);
+        assert!(turn(0, 4, 7, 0).is_empty());
     }
 
     proptest! {

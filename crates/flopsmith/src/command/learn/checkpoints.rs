@@ -155,7 +155,12 @@ mod tests {
         let found = found.unwrap();
         assert!(found.contains(&("a.json".into(), b"ten again".to_vec())));
         own.clear().unwrap();
-        assert!(Checkpoints::open(place.path(), "recipe", false).unwrap().1.is_none());
+        assert!(
+            Checkpoints::open(place.path(), "recipe", false)
+                .unwrap()
+                .1
+                .is_none()
+        );
     }
 
     #[test]
@@ -168,7 +173,11 @@ mod tests {
             error.to_string()
         };
         assert!(refused("recipe", true).contains("no checkpoint"));
-        open("recipe", false).unwrap().0.write(1, &files("one")).unwrap();
+        open("recipe", false)
+            .unwrap()
+            .0
+            .write(1, &files("one"))
+            .unwrap();
         assert!(refused("recipe", false).contains("--resume"));
         assert!(refused("another", true).contains("another recipe"));
         assert!(open("recipe", true).unwrap().1.is_some());

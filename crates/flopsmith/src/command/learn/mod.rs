@@ -1,4 +1,4 @@
-//! Training on files of pairs and exercises: what `reward-model`, `dpa` and `rlpf` have in common.
+//! Training on files of examples, pairs and exercises: what `sft` with files, `reward-model`, `dpa` and `rlpf` have in common.
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use crate::exit::usage;
 use crate::paths;
 
 mod checkpoints;
+pub mod examples;
 pub mod pairs;
 mod rewards;
 pub mod rlpf;
@@ -50,12 +51,12 @@ fn open(recipe: &Path, folder: &Path, chat: bool) -> Result<(Model, Reader)> {
             flopsmith_actors::supervisor::words(&e)
         ))
     };
-    let model =
-        Model::load(&folder, Device::cuda_if_available(), Kind::Float).map_err(unusable)?;
+    let model = Model::load(&folder, Device::cuda_if_available(), Kind::Float).map_err(unusable)?;
     let tokenizer = Tokenizer::load(&folder).map_err(unusable)?;
-    let end = *tokenizer.eos().first().with_context(|| {
-        format!("the tokenizer in {} has no end token", folder.display())
-    })?;
+    let end = *tokenizer
+        .eos()
+        .first()
+        .with_context(|| format!("the tokenizer in {} has no end token", folder.display()))?;
     let style = match chat {
         true => Style::Full,
         false => Style::Compact,
@@ -82,6 +83,26 @@ impl Reader {
         let mut ids = self.tokenizer.encode(text)?;
         ids.push(self.end);
         Ok(ids)
+    }
+}
+
+/// Settings and inputs that make no sense are wrong usage.
+fn refused(error: flopsmith_learner::Error) -> anyhow::Error {
+    match error {
+        flopsmith_learner::Error::Setting { .. } | flopsmith_learner::Error::Input(_) => {
+            usage(error.to_string())
+        }
+        other => other.into(),
+    }
+}
+
+/// What was saved of a training that cannot be gone on with.
+fn unrestorable(error: flopsmith_learner::Error) -> anyhow::Error {
+    match error {
+        flopsmith_learner::Error::State { .. } => usage(format!(
+            "{error}: the model or its files have changed since; go on with what it was begun with, or begin anew in another folder"
+        )),
+        other => other.into(),
     }
 }
 

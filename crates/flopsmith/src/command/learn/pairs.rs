@@ -14,7 +14,7 @@ use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::{Checkpoints, Files};
-use super::{REPORT, Reader, beside, open, read_recipe, save};
+use super::{REPORT, Reader, beside, open, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
 use crate::exit::{INTERRUPTED, data, say, usage};
 use crate::interrupt::Watch;
@@ -200,7 +200,11 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
 fn refuse_other_tables(recipe: &Recipe, aim: Aim) -> Result<()> {
     let (surplus, command, other) = match aim {
         Aim::RewardModel => (recipe.dpa.is_some(), "dpa", "dpa"),
-        Aim::Dpa => (recipe.reward_model.is_some(), "reward-model", "reward_model"),
+        Aim::Dpa => (
+            recipe.reward_model.is_some(),
+            "reward-model",
+            "reward_model",
+        ),
     };
     match surplus {
         true => Err(usage(format!(
@@ -227,22 +231,7 @@ fn begin(
             PairTraining::alignment(model, pairs, validation, &config)
         }
     };
-    begun.map_err(|error| match error {
-        flopsmith_learner::Error::Setting { .. } | flopsmith_learner::Error::Input(_) => {
-            usage(error.to_string())
-        }
-        other => other.into(),
-    })
-}
-
-/// What was saved of a training that cannot be gone on with.
-fn unrestorable(error: flopsmith_learner::Error) -> anyhow::Error {
-    match error {
-        flopsmith_learner::Error::State { .. } => usage(format!(
-            "{error}: the model or its files have changed since; go on with what it was begun with, or begin anew in another folder"
-        )),
-        other => other.into(),
-    }
+    begun.map_err(refused)
 }
 
 fn files(training: &PairTraining, sitting: &Sitting) -> Result<Files> {
@@ -259,8 +248,12 @@ fn read_pairs(file: &Path) -> Result<Vec<Pair>> {
         }
         match evidence(pair) {
             Some(evidence) if evidence.is_sound() => Ok(()),
-            Some(_) => Err("`fast_s` and `slow_s` must be positive, and `fast_s` the smaller".to_owned()),
-            None => Err("`slow_s` must stand beside `fast_s`, and not where `slow_is_wrong`".to_owned()),
+            Some(_) => {
+                Err("`fast_s` and `slow_s` must be positive, and `fast_s` the smaller".to_owned())
+            }
+            None => {
+                Err("`slow_s` must stand beside `fast_s`, and not where `slow_is_wrong`".to_owned())
+            }
         }
     })
 }

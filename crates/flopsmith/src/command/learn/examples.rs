@@ -1,0 +1,189 @@
+//! `flopsmith sft` with files of examples: prompts of any kind, and the answers to them.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use flopsmith_generator::measured::instructions::Instruction;
+use flopsmith_learner::{SftConfig, SftReport, SftTraining};
+use flopsmith_policy::Model;
+use flopsmith_protocol::Digest;
+use serde::{Deserialize, Serialize};
+
+use super::checkpoints::Checkpoints;
+use super::{REPORT, Reader, beside, open, refused, save, unrestorable};
+use crate::args::{Format, Sft};
+use crate::exit::{INTERRUPTED, data, say, usage};
+use crate::interrupt::Watch;
+use crate::ticker::Ticker;
+use crate::{config, jsonl};
+
+/// How a model is taught.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recipe {
+    /// What this recipe is for.
+    #[serde(default)]
+    about: String,
+    /// Folder of the model to begin with.
+    model: PathBuf,
+    /// File of examples.
+    examples: PathBuf,
+    /// File of examples that are only looked at.
+    #[serde(default)]
+    validation: Option<PathBuf>,
+    /// Are prompts messages to a chat model?
+    #[serde(default)]
+    chat: bool,
+    /// Updates between two checkpoints; 0 writes one only when interrupted.
+    #[serde(default = "hundred")]
+    checkpoint_every: u64,
+    /// The training.
+    #[serde(default)]
+    sft: SftConfig,
+}
+
+fn hundred() -> u64 {
+    100
+}
+
+/// What was made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Report {
+    /// Digest of the `model.safetensors` that all this is of.
+    model: Digest,
+    /// Examples of the training.
+    examples: usize,
+    /// Examples that do not fit the model's positions and were left out, those for validation included.
+    left_out: usize,
+    /// Weights in all.
+    parameters: i64,
+    /// What the training reported.
+    training: SftReport,
+}
+
+/// Is this recipe one with files of examples? Other ones make their corpus themselves.
+pub fn is_for(recipe: &str) -> bool {
+    let table = recipe.parse::<toml::Table>();
+    table.is_ok_and(|table| table.contains_key("examples"))
+}
+
+/// Teaches by a recipe.
+pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
+    let recipe: Recipe = config::read(text, &args.recipe.display().to_string())?;
+    let output = match &args.output {
+        Some(output) => output.clone(),
+        None => args.recipe.parent().map(Path::to_owned).unwrap_or_default(),
+    };
+    let (checkpoints, saved) = Checkpoints::open(&output, text, args.resume)?;
+    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat)?;
+    let (examples, mut left_out) = read(&beside(&args.recipe, &recipe.examples), &reader, &model)?;
+    let validation = match &recipe.validation {
+        Some(file) => {
+            let (validation, more) = read(&beside(&args.recipe, file), &reader, &model)?;
+            left_out += more;
+            validation
+        }
+        None => Vec::new(),
+    };
+    if examples.is_empty() {
+        return Err(usage(format!(
+            "there is no example to train on in {} that fits the model's {} positions ({left_out} are too long)",
+            recipe.examples.display(),
+            model.config().max_position_embeddings
+        )));
+    }
+    let (count, parameters) = (examples.len(), model.parameter_count());
+    say(&format!(
+        "{count} examples to train on, {} to validate on, {left_out} too long; {parameters} weights",
+        validation.len()
+    ));
+    let mut training =
+        SftTraining::new(model, &examples, &recipe.sft, &validation).map_err(refused)?;
+    if let Some(files) = &saved {
+        training.restore(files).map_err(unrestorable)?;
+        say(&format!("going on after update {}", training.steps_done()));
+    }
+    let watch = Watch::start()?;
+    let mut ticker = Ticker::new(50);
+    while let Some(progress) = training.step()? {
+        ticker.tick(progress.step, progress.steps, || {
+            let validation = progress
+                .val_loss
+                .map(|v| format!(", validation {v:.4}"))
+                .unwrap_or_default();
+            format!(
+                "update {}/{}: loss {:.4}{validation}, {:.0} tokens/s",
+                progress.step, progress.steps, progress.loss, progress.tokens_per_s
+            )
+        });
+        let every = recipe.checkpoint_every;
+        let over = progress.step == progress.steps;
+        let interrupted = watch.asked().is_cancelled() && !over;
+        if interrupted || (every > 0 && progress.step.is_multiple_of(every) && !over) {
+            checkpoints.write(progress.step, &training.state()?)?;
+        }
+        if interrupted {
+            ticker.end();
+            say("interrupted: --resume goes on from here");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+    }
+    ticker.end();
+    let digest = save(&mut training.model, &reader, &output)?;
+    let report = Report {
+        model: digest,
+        examples: count,
+        left_out,
+        parameters,
+        training: training.finish()?,
+    };
+    std::fs::write(output.join(REPORT), serde_json::to_vec_pretty(&report)?)
+        .with_context(|| format!("cannot write into {}", output.display()))?;
+    checkpoints.clear()?;
+    if let Some(perplexity) = report.training.perplexity {
+        say(&format!(
+            "perplexity {perplexity:.3} of the validation answers"
+        ));
+    }
+    say(&format!("the model lies in {}", output.display()));
+    if args.format == Format::Json {
+        data(&serde_json::to_string(&report)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+type Tokens = (Vec<u32>, Vec<u32>);
+
+/// Reads a file of examples as token ids; and how many are too long for the model.
+fn read(file: &Path, reader: &Reader, model: &Model) -> Result<(Vec<Tokens>, usize)> {
+    let lines = jsonl::read(file, |line: &Instruction| {
+        match line.prompt.is_empty() || line.answer.is_empty() {
+            true => Err("`prompt` or `answer` is empty"),
+            false => Ok(()),
+        }
+    })?;
+    let most = usize::try_from(model.config().max_position_embeddings).unwrap_or(usize::MAX);
+    let mut examples = Vec::with_capacity(lines.len());
+    for line in &lines {
+        let example = (reader.prompt(&line.prompt)?, reader.answer(&line.answer)?);
+        if example.0.len() + example.1.len() <= most {
+            examples.push(example);
+        }
+    }
+    let left_out = lines.len() - examples.len();
+    Ok((examples, left_out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recipes_with_files_are_told_from_those_that_make_their_corpus() {
+        assert!(is_for("model = \"m\"\nexamples = \"a.jsonl\"\n"));
+        let corpus = "problem = \"dgemm\"\n[corpus]\nexamples = 40\n";
+        assert!(!is_for(corpus));
+        assert!(!is_for("not toml ="));
+    }
+}

@@ -1,0 +1,204 @@
+//! What answers are worth: by their measured times where there are tests, by a reward model where there are none.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use flopsmith_bench::{Purpose, Timer, Verifier};
+use flopsmith_generator::measured::exercises::{Exercise, reward};
+use flopsmith_learner::Judge;
+use flopsmith_problem::prompt;
+use flopsmith_protocol::Verdict;
+
+use super::{Reader, open};
+use crate::evaluator::Evaluator;
+use crate::exit::usage;
+use crate::paths;
+
+/// An answer to judge.
+pub struct Answer<'a> {
+    /// What it answers.
+    pub exercise: &'a Exercise,
+    /// Its text.
+    pub text: String,
+}
+
+/// What an answer is worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Worth {
+    /// It passed its tests and took so many seconds.
+    Timed {
+        /// Equation 4.
+        score: f64,
+        /// Seconds of a call.
+        seconds: f64,
+    },
+    /// It failed.
+    Failed,
+    /// A reward model's word.
+    Judged {
+        /// What it says.
+        score: f64,
+    },
+    /// The machine failed, and nobody can say.
+    Unknown,
+}
+
+impl Worth {
+    /// The reward; none where nobody can say.
+    pub fn score(self) -> Option<f64> {
+        match self {
+            Worth::Timed { score, .. } | Worth::Judged { score } => Some(score),
+            Worth::Failed => Some(-1.0),
+            Worth::Unknown => None,
+        }
+    }
+}
+
+/// What a program came to; it does not depend on the exercise that it answers.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Seconds(f64),
+    Failed,
+    Unknown,
+}
+
+/// The benches of all problems with tests, and the reward model for the others.
+pub struct Rewards {
+    benches: HashMap<String, Bench>,
+    judge: Option<(Judge, Reader)>,
+}
+
+struct Bench {
+    evaluator: Evaluator,
+    verifier: Verifier,
+    timer: Timer,
+    /// Programs that were measured: late in a training most answers are copies.
+    known: HashMap<String, Fate>,
+}
+
+impl Rewards {
+    /// What `exercises` need. Problems and the reward model's folder are looked up here, so that what is missing is said before anything is trained.
+    pub fn new(
+        exercises: &[Exercise],
+        recipe: &Path,
+        reward_model: Option<&Path>,
+        chat: bool,
+        allow_weaker_jail: bool,
+    ) -> Result<Self> {
+        let mut benches = HashMap::new();
+        for exercise in exercises.iter().filter(|e| e.median_s.is_some()) {
+            if !benches.contains_key(&exercise.problem) {
+                let bench = Bench::new(&exercise.problem, allow_weaker_jail)?;
+                benches.insert(exercise.problem.clone(), bench);
+            }
+        }
+        let untested = exercises.iter().find(|e| e.median_s.is_none());
+        let judge = match (reward_model, untested) {
+            (None, Some(exercise)) => {
+                return Err(usage(format!(
+                    "the exercises of {} have no tests: name a `reward_model` that judges the answers",
+                    exercise.problem
+                )));
+            }
+            (Some(folder), Some(_)) => {
+                let (model, reader) = open(recipe, folder, chat)?;
+                let judge = Judge::new(model, None).map_err(|e| usage(e.to_string()))?;
+                Some((judge, reader))
+            }
+            (_, None) => None,
+        };
+        Ok(Self { benches, judge })
+    }
+
+    /// The worth of each answer; `reader` is that of the policy that wrote them.
+    pub fn worth(&mut self, answers: &[Answer<'_>], reader: &Reader) -> Result<Vec<Worth>> {
+        let mut worths = vec![Worth::Unknown; answers.len()];
+        let mut untested = Vec::new();
+        for (number, answer) in answers.iter().enumerate() {
+            let Some(median_s) = answer.exercise.median_s else {
+                untested.push(number);
+                continue;
+            };
+            // There is a bench for each problem with tests.
+            let Some(bench) = self.benches.get_mut(&answer.exercise.problem) else {
+                continue;
+            };
+            worths[number] = match bench.result(&answer.text, reader) {
+                Fate::Seconds(seconds) => Worth::Timed {
+                    score: reward(median_s, Some(seconds)),
+                    seconds,
+                },
+                Fate::Failed => Worth::Failed,
+                Fate::Unknown => Worth::Unknown,
+            };
+        }
+        if let Some((judge, own)) = &self.judge
+            && !untested.is_empty()
+        {
+            let (mut texts, mut read) = (Vec::new(), Vec::new());
+            for number in &untested {
+                let answer = &answers[*number];
+                let prompt = own.prompt(&answer.exercise.prompt)?;
+                let text = own.answer(&answer.text)?;
+                // What is too long for it nobody can say anything about.
+                if judge.can_read(&prompt, &text) {
+                    texts.push((prompt, text));
+                    read.push(*number);
+                }
+            }
+            for (number, score) in read.into_iter().zip(judge.rewards(&texts)?) {
+                worths[number] = Worth::Judged { score };
+            }
+        }
+        Ok(worths)
+    }
+}
+
+impl Rewards {
+    /// The program in an answer to an exercise with tests.
+    pub fn source(&self, answer: &Answer<'_>, reader: &Reader) -> Option<String> {
+        let bench = self.benches.get(&answer.exercise.problem)?;
+        prompt::extract(&answer.text, reader.style, bench.evaluator.problem.language)
+    }
+}
+
+impl Bench {
+    fn new(problem: &str, allow_weaker_jail: bool) -> Result<Self> {
+        let problem = Arc::new(paths::problem(problem)?);
+        let evaluator = Evaluator::new(problem, "gcc", allow_weaker_jail)?;
+        let (verifier, timer) = (evaluator.verifier(1)?, evaluator.timer(1)?);
+        Ok(Self {
+            evaluator,
+            verifier,
+            timer,
+            known: HashMap::new(),
+        })
+    }
+
+    fn result(&mut self, text: &str, reader: &Reader) -> Fate {
+        let language = self.evaluator.problem.language;
+        let Some(source) = prompt::extract(text, reader.style, language) else {
+            return Fate::Failed;
+        };
+        if let Some(known) = self.known.get(&source) {
+            return *known;
+        }
+        let done = self.evaluator.evaluate(
+            language,
+            &source,
+            &mut self.verifier,
+            &mut self.timer,
+            Purpose::Screen,
+        );
+        let result = match done.verdict {
+            Verdict::Measured { measurement } => Fate::Seconds(measurement.seconds_per_call),
+            Verdict::Rejected { .. } => Fate::Failed,
+            // Another time it may work.
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => return Fate::Unknown,
+        };
+        self.known.insert(source, result);
+        result
+    }
+}

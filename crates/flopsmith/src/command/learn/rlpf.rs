@@ -1,0 +1,454 @@
+//! `flopsmith rlpf`: reinforcement by performance feedback, PPO on measured speed.
+//!
+//! A step draws exercises, has the policy answer each several times, has the answers measured (or judged, where there are
+//! no tests), and trains on them.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use flopsmith_generator::measured::exercises::{Exercise, turn};
+use flopsmith_learner::{Ppo, PpoConfig, PpoReport, PpoSample};
+use flopsmith_policy::{Extras, Request, Sample, sample};
+use flopsmith_protocol::{Digest, Sampling};
+use serde::{Deserialize, Serialize};
+
+use super::checkpoints::{Checkpoints, Files};
+use super::rewards::{Answer, Rewards, Worth};
+use super::{REPORT, Reader, beside, open, read_recipe, refused, save, unrestorable};
+use crate::args::{Format, Learn};
+use crate::exit::{INTERRUPTED, data, say, usage};
+use crate::interrupt::Watch;
+use crate::ticker::Ticker;
+use crate::{config, jsonl};
+
+/// How a policy is trained.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recipe {
+    /// What this recipe is for.
+    #[serde(default)]
+    about: String,
+    /// Folder of the policy to begin with.
+    model: PathBuf,
+    /// File of exercises.
+    exercises: PathBuf,
+    /// Folder of the reward model for exercises without tests.
+    #[serde(default)]
+    reward_model: Option<PathBuf>,
+    /// Are prompts messages to a chat model?
+    #[serde(default)]
+    chat: bool,
+    /// Seed of exercises, samples and updates.
+    #[serde(default)]
+    seed: u64,
+    /// Steps.
+    steps: u64,
+    /// Exercises of a step.
+    #[serde(default = "four")]
+    prompts: usize,
+    /// Answers to each.
+    #[serde(default = "four")]
+    samples: usize,
+    /// Softmax temperature.
+    #[serde(default = "one")]
+    temperature: f32,
+    /// Longest answer, tokens.
+    #[serde(default = "longest")]
+    max_tokens: u32,
+    /// Steps between two checkpoints; 0 writes one only when interrupted.
+    #[serde(default = "ten")]
+    checkpoint_every: u64,
+    /// The training.
+    #[serde(default)]
+    ppo: PpoConfig,
+}
+
+fn four() -> usize {
+    4
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+fn longest() -> u32 {
+    320
+}
+
+fn ten() -> u64 {
+    10
+}
+
+/// What a step came to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Step {
+    /// Its number, from 1.
+    step: u64,
+    /// Answers that passed their tests, of those that have any.
+    right: usize,
+    /// Answers with tests.
+    tested: usize,
+    /// Answers that the machine failed to measure, and that taught nothing.
+    unmeasured: usize,
+    /// The training.
+    ppo: PpoReport,
+}
+
+/// What a checkpoint has beside the training's own state.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Sitting {
+    seconds: f64,
+    best: Option<Best>,
+    steps: Vec<Step>,
+}
+
+/// The answer with the highest measured reward.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Best {
+    problem: String,
+    score: f64,
+    seconds_per_call: f64,
+    source: String,
+}
+
+/// Its file.
+const SITTING: &str = "sitting.json";
+
+/// Steps that the means at the beginning and the end are of.
+const ENDS: usize = 5;
+
+/// What was made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Report {
+    /// Digest of the `model.safetensors` that all this is of.
+    model: Digest,
+    /// Updates that were skipped, because their loss or gradient was not finite.
+    skipped: u64,
+    /// Mean score of the first five steps.
+    first_score: f64,
+    /// Mean score of the last five steps.
+    last_score: f64,
+    /// Mean divergence from the policy it began with in the last five steps, nats per answer.
+    last_kl: f64,
+    /// The best answer that was measured.
+    best: Option<Best>,
+    /// Every step.
+    steps: Vec<Step>,
+    /// Seconds in all.
+    seconds: f64,
+}
+
+/// Trains by a recipe.
+pub fn run(args: &Learn) -> Result<ExitCode> {
+    let began = Instant::now();
+    let text = read_recipe(&args.recipe)?;
+    let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
+    check(&recipe)?;
+    let (checkpoints, saved) = Checkpoints::open(&args.output, &text, args.resume)?;
+    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat)?;
+    let exercises = read_exercises(&beside(&args.recipe, &recipe.exercises))?;
+    let prompts = prompts(
+        &exercises,
+        &reader,
+        &recipe,
+        model.config().max_position_embeddings,
+    )?;
+    let mut rewards = Rewards::new(
+        &exercises,
+        &args.recipe,
+        recipe.reward_model.as_deref(),
+        recipe.chat,
+        args.allow_weaker_jail,
+    )?;
+    let mut ppo = Ppo::new(model, recipe.ppo.clone(), recipe.seed).map_err(refused)?;
+    let mut sitting = match &saved {
+        Some(files) => {
+            ppo.restore(files).map_err(unrestorable)?;
+            let found = files.iter().find(|(name, _)| name == SITTING);
+            let (_, bytes) = found.context("the checkpoint has no sitting.json")?;
+            say(&format!("going on after step {}", ppo.steps()));
+            serde_json::from_slice(bytes).context("the checkpoint's sitting.json is damaged")?
+        }
+        None => Sitting::default(),
+    };
+    let earlier = sitting.seconds;
+    let watch = Watch::start()?;
+    let mut ticker = Ticker::new(1);
+    let mut number = sitting.steps.len() as u64;
+    while number < recipe.steps {
+        let step = step(
+            &mut ppo,
+            &mut rewards,
+            &reader,
+            &recipe,
+            &exercises,
+            &prompts,
+            number,
+            &mut sitting.best,
+        )?;
+        number += 1;
+        ticker.tick(number, recipe.steps, || line(&step, recipe.steps));
+        sitting.steps.push(step);
+        sitting.seconds = earlier + began.elapsed().as_secs_f64();
+        let every = recipe.checkpoint_every;
+        let over = number == recipe.steps;
+        let interrupted = watch.asked().is_cancelled() && !over;
+        if interrupted || (every > 0 && number.is_multiple_of(every) && !over) {
+            checkpoints.write(number, &files(&ppo, &sitting)?)?;
+        }
+        if interrupted {
+            ticker.end();
+            say("interrupted: --resume goes on from here");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+    }
+    ticker.end();
+    let ends = |of: fn(&Step) -> f64, last: bool| {
+        let count = sitting.steps.len().min(ENDS);
+        let (head, tail) = (
+            &sitting.steps[..count],
+            &sitting.steps[sitting.steps.len() - count..],
+        );
+        let part = if last { tail } else { head };
+        part.iter().map(of).sum::<f64>() / count.max(1) as f64
+    };
+    let report = Report {
+        skipped: ppo.skipped(),
+        first_score: ends(|s| s.ppo.score, false),
+        last_score: ends(|s| s.ppo.score, true),
+        last_kl: ends(|s| s.ppo.kl, true),
+        model: save(&mut ppo.model, &reader, &args.output)?,
+        best: sitting.best,
+        steps: sitting.steps,
+        seconds: earlier + began.elapsed().as_secs_f64(),
+    };
+    std::fs::write(
+        args.output.join(REPORT),
+        serde_json::to_vec_pretty(&report)?,
+    )
+    .with_context(|| format!("cannot write into {}", args.output.display()))?;
+    checkpoints.clear()?;
+    tell(&report, &args.output);
+    if args.format == Format::Json {
+        data(&serde_json::to_string(&report)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One step: answers, their worth, and the training on them.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "it is the loop's body, and has no other caller"
+)]
+fn step(
+    ppo: &mut Ppo,
+    rewards: &mut Rewards,
+    reader: &Reader,
+    recipe: &Recipe,
+    exercises: &[Exercise],
+    prompts: &[Vec<u32>],
+    number: u64,
+    best: &mut Option<Best>,
+) -> Result<Step> {
+    let picked = turn(exercises.len(), recipe.prompts, recipe.seed, number);
+    let asked: Vec<usize> = picked
+        .iter()
+        .flat_map(|exercise| std::iter::repeat_n(*exercise, recipe.samples))
+        .collect();
+    let requests: Vec<Request> = (0u64..)
+        .zip(&asked)
+        .map(|(place, exercise)| Request {
+            prompt: prompts[*exercise].clone(),
+            // Each sample of the whole training has another one.
+            seed: recipe
+                .seed
+                .wrapping_mul(1_000_003)
+                .wrapping_add(number * asked.len() as u64 + place),
+            sampling: Sampling {
+                temperature: recipe.temperature,
+                top_p: 1.0,
+                top_k: 0,
+                max_tokens: recipe.max_tokens,
+            },
+            detour: None,
+            extras: Extras::default(),
+        })
+        .collect();
+    let written = sample(&ppo.model, &requests, reader.tokenizer.eos(), |_| {})?;
+    let answers = asked
+        .iter()
+        .zip(&written)
+        .map(|(exercise, sample)| {
+            Ok(Answer {
+                exercise: &exercises[*exercise],
+                text: reader.tokenizer.decode(&sample.tokens)?,
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let worths = rewards.worth(&answers, reader)?;
+    for (answer, worth) in answers.iter().zip(&worths) {
+        if let Worth::Timed { score, seconds } = *worth
+            && best.as_ref().is_none_or(|b| score > b.score)
+        {
+            *best = Some(Best {
+                problem: answer.exercise.problem.clone(),
+                score,
+                seconds_per_call: seconds,
+                source: rewards.source(answer, reader).unwrap_or_default(),
+            });
+        }
+    }
+    let samples = samples(requests, written, &worths, recipe.temperature);
+    let count = |wanted: fn(&Worth) -> bool| worths.iter().filter(|w| wanted(w)).count();
+    let right = count(|w| matches!(w, Worth::Timed { .. }));
+    Ok(Step {
+        step: number + 1,
+        right,
+        tested: right + count(|w| *w == Worth::Failed),
+        unmeasured: count(|w| *w == Worth::Unknown),
+        ppo: ppo.step(&samples)?,
+    })
+}
+
+/// What is trained on: answers with a worth.
+fn samples(
+    requests: Vec<Request>,
+    written: Vec<Sample>,
+    worths: &[Worth],
+    temperature: f32,
+) -> Vec<PpoSample> {
+    requests
+        .into_iter()
+        .zip(written)
+        .zip(worths)
+        .filter_map(|((request, sample), worth)| {
+            Some(PpoSample {
+                prompt: request.prompt,
+                tokens: sample.tokens,
+                old_logprobs: sample.logprobs,
+                score: worth.score()?,
+                temperature,
+            })
+        })
+        .collect()
+}
+
+fn check(recipe: &Recipe) -> Result<()> {
+    for (name, value) in [
+        ("steps", recipe.steps),
+        ("prompts", recipe.prompts as u64),
+        ("samples", recipe.samples as u64),
+        ("max_tokens", u64::from(recipe.max_tokens)),
+    ] {
+        if value == 0 {
+            return Err(usage(format!("`{name}` is 0; it must be 1 or more")));
+        }
+    }
+    if !(recipe.temperature >= 1e-3 && recipe.temperature.is_finite()) {
+        return Err(usage(format!(
+            "`temperature` is {}; it must be 0.001 or more, so that there is something to learn from",
+            recipe.temperature
+        )));
+    }
+    Ok(())
+}
+
+/// Reads a file of exercises.
+fn read_exercises(file: &Path) -> Result<Vec<Exercise>> {
+    let exercises = jsonl::read(file, |exercise: &Exercise| {
+        if exercise.problem.trim().is_empty() || exercise.prompt.trim().is_empty() {
+            return Err("`problem` or `prompt` is empty".to_owned());
+        }
+        match exercise.median_s {
+            Some(seconds) if !(seconds > 0.0 && seconds.is_finite()) => Err(format!(
+                "`median_s` is {seconds}: it must be a positive number of seconds, or null"
+            )),
+            _ => Ok(()),
+        }
+    })?;
+    match exercises.is_empty() {
+        true => Err(usage(format!(
+            "there are no exercises in {}",
+            file.display()
+        ))),
+        false => Ok(exercises),
+    }
+}
+
+/// The token ids of all prompts, which must leave room for an answer.
+fn prompts(
+    exercises: &[Exercise],
+    reader: &Reader,
+    recipe: &Recipe,
+    positions: i64,
+) -> Result<Vec<Vec<u32>>> {
+    let mut all = Vec::with_capacity(exercises.len());
+    for (number, exercise) in exercises.iter().enumerate() {
+        let ids = reader.prompt(&exercise.prompt)?;
+        if ids.len() as i64 + i64::from(recipe.max_tokens) > positions {
+            return Err(usage(format!(
+                "the prompt of exercise {} takes {} tokens and `max_tokens` is {}: the model has {positions} positions for both together",
+                number + 1,
+                ids.len(),
+                recipe.max_tokens
+            )));
+        }
+        all.push(ids);
+    }
+    Ok(all)
+}
+
+fn files(ppo: &Ppo, sitting: &Sitting) -> Result<Files> {
+    let mut files = ppo.state()?;
+    files.push((SITTING.to_owned(), serde_json::to_vec(sitting)?));
+    Ok(files)
+}
+
+fn line(step: &Step, steps: u64) -> String {
+    let right = match step.tested {
+        0 => String::new(),
+        tested => format!(", {} of {tested} right", step.right),
+    };
+    format!(
+        "step {}/{steps}: score {:.3}{right}, divergence {:.2} at weight {:.3}",
+        step.step, step.ppo.score, step.ppo.kl, step.ppo.kl_weight
+    )
+}
+
+fn tell(report: &Report, output: &Path) {
+    say(&format!(
+        "score {:.3} in the first steps, {:.3} in the last, {:.2} nats an answer from the policy it began with",
+        report.first_score, report.last_score, report.last_kl
+    ));
+    if let Some(best) = &report.best {
+        say(&format!(
+            "the best answer takes {:.3e} s a call, {:.2} times as fast as the median program",
+            best.seconds_per_call,
+            best.score + 1.0
+        ));
+    }
+    if report.skipped > 0 {
+        say(&format!(
+            "{} updates were skipped: their loss or gradient was not finite",
+            report.skipped
+        ));
+    }
+    say(&format!("the model lies in {}", output.display()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_worth_less_than_any_success_and_what_nobody_knows_nothing() {
+        let slow = Worth::Timed {
+            score: -0.999,
+            seconds: 1.0,
+        };
+        assert!(slow.score() > Worth::Failed.score());
+        assert_eq!(Worth::Unknown.score(), None);
+    }
+}

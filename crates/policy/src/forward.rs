@@ -7,6 +7,7 @@ use tch::{Kind, Tensor};
 use crate::block::Sequences;
 use crate::error::{Doing, Error, Result};
 use crate::model::Model;
+use crate::pass::Plan;
 
 /// Whether a pass computes the entropy of each distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,25 @@ impl Model {
         })
     }
 
+    /// What a reward model says of a text.
+    ///
+    /// # Errors
+    /// Where the model is none.
+    pub fn reward(&self, ids: &[u32]) -> Result<f32> {
+        let row: Vec<i64> = ids.iter().map(|id| i64::from(*id)).collect();
+        let tensor = Tensor::f_from_slice(&row)
+            .and_then(|t| t.f_to_device(self.device())?.f_unsqueeze(0))
+            .doing("hand over token ids")?;
+        let plan = Plan {
+            logprobs: false,
+            values: true,
+            ..Plan::LOGPROBS
+        };
+        let end = row.len()..row.len() + 1;
+        let scores = self.scores(&tensor, &[end], &[1.0], plan)?;
+        Ok(scores.values.first().copied().unwrap_or_default() as f32)
+    }
+
     /// Log-probabilities of the whole vocabulary after each of `ids`: positions × vocabulary.
     pub fn logits_all(&self, ids: &[u32]) -> Result<Vec<Vec<f32>>> {
         let _guard = tch::no_grad_guard();
@@ -103,7 +123,12 @@ impl Model {
     }
 }
 
-pub(crate) fn check(rows: usize, length: usize, wanted: &[Range<usize>], temperature: &[f64]) -> Result<()> {
+pub(crate) fn check(
+    rows: usize,
+    length: usize,
+    wanted: &[Range<usize>],
+    temperature: &[f64],
+) -> Result<()> {
     if wanted.len() != rows {
         return Err(Error::Input(format!(
             "{} ranges of positions for {rows} rows",

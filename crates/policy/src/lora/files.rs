@@ -37,10 +37,11 @@ impl Adapter {
             path: path.clone(),
             source,
         })?;
-        let file: Map<String, Value> = serde_json::from_str(&text).map_err(|source| Error::Json {
-            path: path.clone(),
-            source,
-        })?;
+        let file: Map<String, Value> =
+            serde_json::from_str(&text).map_err(|source| Error::Json {
+                path: path.clone(),
+                source,
+            })?;
         let adapter = Self::zeros(model, parse(&file, model)?, device, kind)?;
         let path = folder.join(WEIGHTS);
         let bytes = std::fs::read(&path).map_err(|source| Error::Read {
@@ -52,7 +53,7 @@ impl Adapter {
     }
 
     /// Writes a folder that PEFT opens. `base` is the name or folder of the model it belongs to.
-    pub fn save(&self, folder: &Path, base: &str, model: &Config) -> Result<()> {
+    pub fn save(&self, folder: &Path, base: &str) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Write {
             path: folder.to_owned(),
             source,
@@ -63,22 +64,35 @@ impl Adapter {
             name != crate::layout::VALUE
         })?;
         checkpoint::replace(folder, WEIGHTS, &bytes)?;
-        let text = serde_json::to_string_pretty(&describe(self.config(), base, model)).map_err(
-            |source| Error::Json {
+        let text = serde_json::to_string_pretty(&describe(self.config(), base, self.scores()))
+            .map_err(|source| Error::Json {
                 path: folder.join(CONFIG),
                 source,
-            },
-        )?;
+            })?;
         checkpoint::replace(folder, CONFIG, (text + "\n").as_bytes())
     }
 
-    /// All of it in one safetensors file, which says what shape it has.
+    /// All of it in one safetensors file, whose metadata say what shape it has, and under `adapter_config.json` say it in PEFT's words, but for
+    /// the name of the model.
     pub fn bytes(&self) -> Result<Vec<u8>> {
-        let shape = serde_json::to_string(self.config()).map_err(|source| Error::Json {
-            path: SHAPE.into(),
-            source,
-        })?;
-        let metadata = HashMap::from([(SHAPE.to_owned(), shape)]);
+        let text = |value: serde_json::Result<String>, what: &str| {
+            value.map_err(|source| Error::Json {
+                path: what.into(),
+                source,
+            })
+        };
+        let described = describe(self.config(), "", self.scores());
+        let metadata = HashMap::from([
+            ("format".to_owned(), "pt".to_owned()),
+            (
+                SHAPE.to_owned(),
+                text(serde_json::to_string(self.config()), SHAPE)?,
+            ),
+            (
+                CONFIG.to_owned(),
+                text(serde_json::to_string(&described), CONFIG)?,
+            ),
+        ]);
         checkpoint::bytes_of(self.parameters(), PREFIX, metadata, |_| true)
     }
 
@@ -111,6 +125,11 @@ impl Adapter {
         let adapter = Self::zeros(model, config, device, kind)?;
         adapter.fill("the new adapter", bytes)?;
         Ok(adapter)
+    }
+
+    /// Is it that of a reward model?
+    fn scores(&self) -> bool {
+        self.scalar(Scalar::Score).is_some()
     }
 
     fn fill(&self, origin: &str, bytes: &[u8]) -> Result<()> {
@@ -171,7 +190,10 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
         ));
     }
     if !matches!(text("bias"), "" | "none") {
-        return Err(fail("bias", format!("is `{}`; only `none` is known here", text("bias"))));
+        return Err(fail(
+            "bias",
+            format!("is `{}`; only `none` is known here", text("bias")),
+        ));
     }
     for field in NEUTRAL {
         let value = file.get(field).unwrap_or(&Value::Null);
@@ -213,7 +235,8 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
         rank: rank as u32,
         alpha: number("lora_alpha", 8.0)?,
         dropout: number("lora_dropout", 0.0)?,
-        targets: targets(file.get("target_modules"), model.num_hidden_layers).map_err(|why| fail("target_modules", why))?,
+        targets: targets(file.get("target_modules"), model.num_hidden_layers)
+            .map_err(|why| fail("target_modules", why))?,
         rank_stabilized: file.get("use_rslora") == Some(&Value::Bool(true)),
     };
     config.check()?;
@@ -275,8 +298,7 @@ fn place(name: &str) -> Option<(Target, Option<i64>)> {
     Some((target, Some(block)))
 }
 
-fn describe(lora: &LoraConfig, base: &str, model: &Config) -> Value {
-    let scores = model.scalar == Scalar::Score;
+fn describe(lora: &LoraConfig, base: &str, scores: bool) -> Value {
     let names: Vec<&str> = lora.targets.iter().map(|t| t.name()).collect();
     json!({
         "peft_type": "LORA",

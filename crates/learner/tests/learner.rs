@@ -3,12 +3,27 @@
 
 mod tiny;
 
+use std::ops::Range;
+
 use flopsmith_learner::{Correction, Error, GrpoConfig, GrpoSample, Learner, Loss};
-use flopsmith_policy::{Entropy, Kind, Model};
+use flopsmith_policy::{Kind, Model};
 use tch::Tensor;
 
 fn learner(kind: Kind, config: GrpoConfig) -> Learner {
     Learner::new(tiny::model(kind), config, 5).unwrap()
+}
+
+/// Log-probabilities of the tokens at `wanted` and entropies before them, as one graph of libtorch's.
+fn graph(model: &Model, ids: &Tensor, wanted: &Range<usize>, temperature: f32) -> (Tensor, Tensor) {
+    let (from, count) = (wanted.start as i64, wanted.len() as i64);
+    // Tied: the embedding scores the vocabulary.
+    let (_, head) = &model.base().leaves()[0];
+    let hidden = model.hidden(ids).unwrap().squeeze_dim(0);
+    let all = (hidden.narrow(0, from - 1, count).matmul(&head.tr()) / f64::from(temperature))
+        .log_softmax(-1, None);
+    let targets = ids.squeeze_dim(0).narrow(0, from, count).unsqueeze(1);
+    let entropy = -(all.exp() * &all).sum_dim_intlist([-1i64].as_slice(), false, None);
+    (all.gather(1, &targets, false).squeeze_dim(1), entropy)
 }
 
 /// The loss of all samples by libtorch's own operations and autograd, row by row: gradients by name, and the loss.
@@ -33,20 +48,10 @@ fn autograd(
             .collect();
         let ids = Tensor::from_slice(&ids).unsqueeze(0);
         let wanted = s.prompt.len()..s.prompt.len() + s.tokens.len();
-        let score = |m: &Model, e| {
-            m.token_logprobs(
-                &ids,
-                std::slice::from_ref(&wanted),
-                &[f64::from(s.temperature)],
-                e,
-            )
-            .unwrap()
-        };
-        let scored = score(&model, Entropy::Train);
-        let now = scored.logprobs;
+        let (now, entropy) = graph(&model, &ids, &wanted, s.temperature);
         // The learner keeps what the reference says in single precision.
-        let reference = score(reference, Entropy::Skip)
-            .logprobs
+        let reference = graph(reference, &ids, &wanted, s.temperature)
+            .0
             .detach()
             .to_kind(Kind::Float)
             .to_kind(Kind::Double);
@@ -70,8 +75,8 @@ fn autograd(
             }
         };
         let gap = reference - &now;
-        let term = term + config.kl_beta * (gap.exp() - &gap - 1.0)
-            - config.entropy_bonus * scored.entropy.unwrap();
+        let term =
+            term + config.kl_beta * (gap.exp() - &gap - 1.0) - config.entropy_bonus * entropy;
         let divisor = match config.loss {
             Loss::Grpo | Loss::Gspo => samples.len() * s.tokens.len(),
             Loss::DrGrpo => samples.len() * config.max_completion_tokens.unwrap_or(longest),

@@ -17,22 +17,28 @@ use crate::error::{Doing, Error, Result};
 use crate::layout::{Layout, VALUE};
 use crate::lora::Adapter;
 use crate::model::Model;
+use crate::origin::Origin;
 use crate::parameters::Parameters;
 
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 impl Model {
-    /// Opens a Hugging Face folder: `config.json` with `model.safetensors`, or with the shards that `model.safetensors.index.json` names.
+    /// Opens a Hugging Face folder: `config.json` with `model.safetensors`, or with the shards that `model.safetensors.index.json` names; or
+    /// PEFT's of an adapter, with the model it belongs to.
     ///
     /// Weights become `kind` on `device`, whatever the file holds. Every missing, misshapen, unreadable and surplus tensor is listed in one error.
     pub fn load(folder: &Path, device: Device, kind: Kind) -> Result<Self> {
-        let config = Config::load(folder)?;
-        let maps = map_weights(folder)?;
+        let origin = Origin::of(folder)?;
+        let config = Config::load(&origin.base)?;
+        let maps = map_weights(&origin.base)?;
         // What does not fit is said before memory for it is asked for.
-        let found = fitting(folder, &config, &maps)?;
-        let model = Model::zeros(config, device, kind)?;
+        let found = fitting(&origin.base, &config, &maps)?;
+        let mut model = Model::zeros(config, device, kind)?;
         fill(model.base(), &found)?;
+        if let Some(adapter) = &origin.adapter {
+            model.attach(Adapter::load(adapter, model.config(), device, kind)?)?;
+        }
         Ok(model)
     }
 
@@ -41,9 +47,14 @@ impl Model {
     /// # Errors
     /// What `load` would say.
     pub fn check(folder: &Path) -> Result<Config> {
-        let config = Config::load(folder)?;
-        let maps = map_weights(folder)?;
-        fitting(folder, &config, &maps)?;
+        let origin = Origin::of(folder)?;
+        let config = Config::load(&origin.base)?;
+        let maps = map_weights(&origin.base)?;
+        fitting(&origin.base, &config, &maps)?;
+        if let Some(adapter) = &origin.adapter {
+            // It is small beside a model.
+            Adapter::load(adapter, &config, Device::Cpu, Kind::Float)?;
+        }
         Ok(config)
     }
 

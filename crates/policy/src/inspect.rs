@@ -6,10 +6,11 @@ use std::path::Path;
 use serde::Serialize;
 use tch::{Device, Kind};
 
-use crate::config::Config;
+use crate::config::{Config, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, bytes_of};
 use crate::model::Model;
+use crate::origin::Origin;
 use crate::tokenizer::Tokenizer;
 
 /// What a model folder is, and whether it can be used.
@@ -50,7 +51,7 @@ pub struct TokenizerFacts {
 /// Only where `config.json` is missing or unusable: without it there is nothing to say. A broken tokenizer or
 /// weights that do not fit are part of the answer.
 pub fn inspect(folder: &Path) -> Result<Inspection> {
-    let config = Config::load(folder)?;
+    let config = Config::load(&Origin::of(folder)?.base)?;
     let layout = Layout::of(&config);
     let kinds = [("float32", Kind::Float), ("bfloat16", Kind::BFloat16)];
     let by_kind = |count: i64| {
@@ -65,7 +66,10 @@ pub fn inspect(folder: &Path) -> Result<Inspection> {
         chat_template: t.has_chat_template(),
     });
     let loads = Model::load(folder, Device::Cpu, Kind::Float).and_then(|model| {
-        let row = model.logits_all(&[0])?;
+        let row = match model.config().scalar {
+            Scalar::Score => vec![vec![model.reward(&[0])?]],
+            _ => model.logits_all(&[0])?,
+        };
         if row.iter().flatten().all(|p| p.is_finite()) {
             Ok(())
         } else {

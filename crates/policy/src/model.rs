@@ -358,9 +358,17 @@ impl Model {
         }
     }
 
-    /// The matrix that scores the vocabulary, [vocabulary, hidden]; the embedding itself when tied. A reward model has none: nobody may ask.
-    pub(crate) fn head(&self) -> &Tensor {
-        self.base.leaf(self.head_slot())
+    /// The matrix that scores the vocabulary, [vocabulary, hidden]; the embedding itself when tied.
+    ///
+    /// # Errors
+    /// A reward model has none.
+    pub(crate) fn head(&self) -> Result<&Tensor> {
+        if self.config.scalar == Scalar::Score {
+            return Err(Error::Input(
+                "a reward model has no probabilities of tokens".into(),
+            ));
+        }
+        Ok(self.base.leaf(self.head_slot()))
     }
 
     /// The scalar head, [1, hidden]: the adapter's where one is on.

@@ -190,11 +190,6 @@ impl Model {
         if plan.values && self.scalar().is_none() {
             return Err(Error::Input("the model has no head for values".into()));
         }
-        if plan.logprobs && self.config().scalar == crate::config::Scalar::Score {
-            return Err(Error::Input(
-                "a reward model has no probabilities of tokens".into(),
-            ));
-        }
         let mut before = Vec::new();
         for (row, range) in wanted.iter().enumerate() {
             before.extend((range.start..range.end).map(|t| (row * length + t - 1) as i64));
@@ -203,6 +198,7 @@ impl Model {
             .and_then(|t| t.f_to_device(ids.device()))
             .doing("list the wanted positions")?;
         let vocabulary = if plan.logprobs {
+            self.head()?;
             let targets = ids
                 .f_reshape([-1])
                 .and_then(|t| t.f_index_select(0, &before.f_add_scalar(1)?))

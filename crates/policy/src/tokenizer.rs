@@ -8,6 +8,7 @@ use crate::chat::{Message, Template};
 use crate::checkpoint::replace;
 use crate::config::TokenIds;
 use crate::error::{Error, Result};
+use crate::origin::Origin;
 
 /// A tokenizer with the tokens that end an answer and the way a conversation is written.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ impl Tokenizer {
     /// Opens `tokenizer.json` of a folder, and beside it, where they are there, `tokenizer_config.json`,
     /// `generation_config.json`, `chat_template.jinja` and `config.json` (for the end tokens).
     pub fn load(folder: &Path) -> Result<Self> {
+        let origin = Origin::of(folder)?;
+        let folder = origin.with("tokenizer.json");
         let path = folder.join("tokenizer.json");
         let bytes = std::fs::read(&path).map_err(|source| Error::Read { path, source })?;
         let inner =
@@ -34,8 +37,8 @@ impl Tokenizer {
                 source,
             })?;
         let settings = read_json(folder, "tokenizer_config.json")?;
-        let generation = read_json(folder, "generation_config.json")?;
-        let config = read_json(folder, "config.json")?;
+        let generation = read_json(&origin.base, "generation_config.json")?;
+        let config = read_json(&origin.base, "config.json")?;
         let named = |key: &str| token_text(&settings[key]);
         let id = |text: Option<String>| text.and_then(|t| inner.token_to_id(&t));
         let eos = ids(&generation["eos_token_id"])

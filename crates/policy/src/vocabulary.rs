@@ -134,6 +134,7 @@ impl Vocabulary {
         let n = hidden.size()[0];
         let early = model.kind() == model.wide();
         let (wide, device) = (model.wide(), model.device());
+        let head = model.head()?;
         let of_logprobs = column(&slopes.logprobs, wide, device)?;
         let of_entropy = match slopes.entropy.iter().any(|s| *s != 0.0) {
             true => Some((
@@ -184,7 +185,7 @@ impl Vocabulary {
             }
             let by_hidden = by_logits
                 .f_to_kind(model.kind())
-                .and_then(|t| t.f_matmul(model.head()))
+                .and_then(|t| t.f_matmul(head))
                 .doing("go back from scores")?;
             pieces.push(if early {
                 self.sharpen.apply(by_hidden, from)?
@@ -216,13 +217,71 @@ impl Vocabulary {
         if early {
             h = self.sharpen.apply(h, from)?;
         }
+        let head = model.head()?;
         let mut logits = h
-            .f_linear(model.head(), None::<&Tensor>)
+            .f_linear(head, None::<&Tensor>)
             .and_then(|t| t.f_to_kind(model.wide()))
             .doing("score the vocabulary")?;
         if !early {
             logits = self.sharpen.apply(logits, from)?;
         }
         logits.f_log_softmax(-1, None).doing("score the vocabulary")
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use tch::{Device, Kind};
+
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn pieces_give_what_the_whole_gives() {
+        let mut config = Config::new(23, 16, 24, 1, 2, 1);
+        config.initializer_range = 0.5;
+        let model = Model::random(config, 2, Device::Cpu, Kind::Double).unwrap();
+        let n = 7;
+        let hidden = Tensor::arange(n * 16, (Kind::Double, Device::Cpu))
+            .sin()
+            .view([n, 16]);
+        let targets = Tensor::from_slice(&[3i64, 0, 22, 8, 8, 1, 19]);
+        let slopes = Slopes {
+            logprobs: (0..n).map(|i| (i as f64).cos()).collect(),
+            entropy: (0..n).map(|i| (i as f64 * 0.3).sin()).collect(),
+            values: Vec::new(),
+        };
+        // One temperature for each of two rows.
+        let wanted = [1..4, 1..5];
+        let at = |piece: i64| {
+            let targets = targets.shallow_clone();
+            let mut vocabulary = Vocabulary::new(&model, targets, &wanted, &[0.8, 1.5]).unwrap();
+            vocabulary.piece = piece;
+            let (logprobs, entropy) = vocabulary.score(&model, &hidden, true, true).unwrap();
+            assert_eq!(vocabulary.kept.is_some(), piece >= n);
+            let mut weights = model.head().unwrap().zeros_like();
+            let by = vocabulary
+                .back(&model, &hidden, &entropy, &slopes, Some(&mut weights))
+                .unwrap();
+            (
+                Tensor::from_slice(&logprobs),
+                Tensor::from_slice(&entropy),
+                by,
+                weights,
+            )
+        };
+        let whole = at(100);
+        for piece in [1, 3, 6] {
+            let cut = at(piece);
+            for (a, b) in [
+                (&cut.0, &whole.0),
+                (&cut.1, &whole.1),
+                (&cut.2, &whole.2),
+                (&cut.3, &whole.3),
+            ] {
+                assert!((a - b).abs().max().double_value(&[]) < 1e-12, "{piece}");
+            }
+        }
     }
 }

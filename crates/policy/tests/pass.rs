@@ -287,3 +287,39 @@ fn what_makes_no_sense_is_refused() {
     let error = other.attach(adapter.unwrap()).unwrap_err();
     assert!(error.to_string().contains("another shape"), "{error}");
 }
+
+#[test]
+fn only_wanted_positions_count_and_padding_does_not() {
+    let model = model(config(true, Scalar::None));
+    let ours = Case::tokens(Entropy::Report).scores(&model);
+    assert_eq!((ours.logprobs.len(), ours.entropy.len()), (6, 6));
+    let all = model.logits_all(&[3, 7, 1, 18, 2, 5]).unwrap();
+    for (ours, (position, token)) in ours.logprobs.iter().zip([(1, 1), (2, 18), (3, 2), (4, 5)]) {
+        assert!((*ours as f32 - all[position][token]).abs() < 1e-5);
+    }
+    // The second row has other padding and another temperature, and the same answer where it is wanted.
+    let padded = Tensor::from_slice(&[9i64, 4, 11, 17, 16, 15]).view([1, 6]);
+    let wanted = [1..3, 1..1];
+    let alone = model
+        .scores(&padded, &wanted[..1], &[0.7], Plan::LOGPROBS)
+        .unwrap();
+    for (a, b) in alone.logprobs.iter().zip(&ours.logprobs[4..]) {
+        assert!((a - b).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn nonsense_is_refused_by_name() {
+    let model = model(config(true, Scalar::None));
+    let ask = |wanted: &[Range<usize>], t: &[f64]| {
+        let answer = model.scores(&ids(), wanted, t, Plan::LOGPROBS);
+        answer.unwrap_err().to_string()
+    };
+    let (whole, start) = (1..6, 1..2);
+    assert!(ask(std::slice::from_ref(&whole), &[1.0]).contains("1 ranges of positions for 2 rows"));
+    assert!(ask(&[0..6, start.clone()], &[1.0]).contains("row 0"));
+    assert!(ask(&[whole.clone(), 1..7], &[1.0]).contains("row 1"));
+    assert!(ask(&[whole.clone(), start.clone()], &[0.0]).contains("temperature 0"));
+    assert!(ask(&[whole, start], &[1.0, 1.0, 1.0]).contains("3 temperatures"));
+    assert!(model.logits_all(&[19]).is_err());
+}

@@ -62,10 +62,11 @@ impl Decoder for Torch<'_> {
         let ids = Tensor::f_from_slice(&ids)
             .and_then(|t| t.f_to_device(self.model.device()))
             .doing("hand over token ids")?;
+        let head = self.model.head()?;
         self.logits = self
             .model
             .step(&mut self.cache, &ids)?
-            .f_linear(self.model.head(), None::<&Tensor>)
+            .f_linear(head, None::<&Tensor>)
             .doing("score the vocabulary")?;
         Ok(())
     }

@@ -53,7 +53,7 @@ impl Adapter {
     }
 
     /// Writes a folder that PEFT opens. `base` is the name or folder of the model it belongs to.
-    pub fn save(&self, folder: &Path, base: &str, model: &Config) -> Result<()> {
+    pub fn save(&self, folder: &Path, base: &str) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Write {
             path: folder.to_owned(),
             source,
@@ -64,22 +64,35 @@ impl Adapter {
             name != crate::layout::VALUE
         })?;
         checkpoint::replace(folder, WEIGHTS, &bytes)?;
-        let text = serde_json::to_string_pretty(&describe(self.config(), base, model)).map_err(
-            |source| Error::Json {
+        let text = serde_json::to_string_pretty(&describe(self.config(), base, self.scores()))
+            .map_err(|source| Error::Json {
                 path: folder.join(CONFIG),
                 source,
-            },
-        )?;
+            })?;
         checkpoint::replace(folder, CONFIG, (text + "\n").as_bytes())
     }
 
-    /// All of it in one safetensors file, which says what shape it has.
+    /// All of it in one safetensors file, whose metadata say what shape it has, and under `adapter_config.json` say it in PEFT's words, but for
+    /// the name of the model.
     pub fn bytes(&self) -> Result<Vec<u8>> {
-        let shape = serde_json::to_string(self.config()).map_err(|source| Error::Json {
-            path: SHAPE.into(),
-            source,
-        })?;
-        let metadata = HashMap::from([(SHAPE.to_owned(), shape)]);
+        let text = |value: serde_json::Result<String>, what: &str| {
+            value.map_err(|source| Error::Json {
+                path: what.into(),
+                source,
+            })
+        };
+        let described = describe(self.config(), "", self.scores());
+        let metadata = HashMap::from([
+            ("format".to_owned(), "pt".to_owned()),
+            (
+                SHAPE.to_owned(),
+                text(serde_json::to_string(self.config()), SHAPE)?,
+            ),
+            (
+                CONFIG.to_owned(),
+                text(serde_json::to_string(&described), CONFIG)?,
+            ),
+        ]);
         checkpoint::bytes_of(self.parameters(), PREFIX, metadata, |_| true)
     }
 
@@ -114,6 +127,11 @@ impl Adapter {
         Ok(adapter)
     }
 
+    /// Is it that of a reward model?
+    fn scores(&self) -> bool {
+        self.scalar(Scalar::Score).is_some()
+    }
+
     fn fill(&self, origin: &str, bytes: &[u8]) -> Result<()> {
         let file = SafeTensors::deserialize(bytes).map_err(|source| Error::Safetensors {
             origin: origin.into(),
@@ -136,22 +154,28 @@ impl Adapter {
     }
 }
 
-/// Settings of PEFT's that change what an adapter computes, and the values under which they change nothing.
-const NEUTRAL: [(&str, &[Value]); 14] = [
-    ("use_dora", &[Value::Bool(false)]),
-    ("fan_in_fan_out", &[Value::Bool(false)]),
-    ("use_qalora", &[Value::Bool(false)]),
-    ("lora_bias", &[Value::Bool(false)]),
-    ("rank_pattern", &[]),
-    ("alpha_pattern", &[]),
-    ("layers_to_transform", &[]),
-    ("layers_pattern", &[]),
-    ("exclude_modules", &[]),
-    ("megatron_config", &[]),
-    ("trainable_token_indices", &[]),
-    ("layer_replication", &[]),
-    ("target_parameters", &[]),
-    ("eva_config", &[]),
+/// Settings of PEFT's that change what an adapter computes, unless they are false or empty.
+const NEUTRAL: [&str; 20] = [
+    "use_dora",
+    "use_qalora",
+    "use_bdlora",
+    "fan_in_fan_out",
+    "lora_bias",
+    "rank_pattern",
+    "alpha_pattern",
+    "layers_to_transform",
+    "layers_pattern",
+    "layer_replication",
+    "exclude_modules",
+    "target_parameters",
+    "trainable_token_indices",
+    "alora_invocation_tokens",
+    "megatron_config",
+    "arrow_config",
+    "kasa_config",
+    "monteclora_config",
+    "velora_config",
+    "bdlora_config",
 ];
 
 fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
@@ -171,13 +195,13 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
             format!("is `{}`; only `none` is known here", text("bias")),
         ));
     }
-    for (field, neutral) in NEUTRAL {
+    for field in NEUTRAL {
         let value = file.get(field).unwrap_or(&Value::Null);
         let empty = match value {
-            Value::Null => true,
+            Value::Null | Value::Bool(false) => true,
             Value::Array(a) => a.is_empty(),
             Value::Object(o) => o.is_empty(),
-            other => neutral.contains(other),
+            _ => false,
         };
         if !empty {
             return Err(fail(field, format!("is {value}, which is not known here")));
@@ -211,14 +235,16 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
         rank: rank as u32,
         alpha: number("lora_alpha", 8.0)?,
         dropout: number("lora_dropout", 0.0)?,
-        targets: targets(file.get("target_modules")).map_err(|why| fail("target_modules", why))?,
+        targets: targets(file.get("target_modules"), model.num_hidden_layers)
+            .map_err(|why| fail("target_modules", why))?,
         rank_stabilized: file.get("use_rslora") == Some(&Value::Bool(true)),
     };
     config.check()?;
     Ok(config)
 }
 
-fn targets(named: Option<&Value>) -> Result<BTreeSet<Target>, String> {
+/// Which products are adapted. PEFT names them, or each of them in each block.
+fn targets(named: Option<&Value>, blocks: i64) -> Result<BTreeSet<Target>, String> {
     let names = match named {
         Some(Value::String(all)) if all == "all-linear" => return Ok(Target::ALL.into()),
         Some(Value::Array(names)) => names,
@@ -227,29 +253,52 @@ fn targets(named: Option<&Value>) -> Result<BTreeSet<Target>, String> {
             return Err(format!("is {other}; a list of names is known here"));
         }
     };
-    names
-        .iter()
-        .map(|name| {
-            let name = name.as_str().unwrap_or_default();
-            let last = name.rsplit('.').next().unwrap_or_default();
-            let plain = [
-                last.to_owned(),
-                format!("self_attn.{last}"),
-                format!("mlp.{last}"),
-            ];
-            Target::ALL
-                .into_iter()
-                .find(|target| target.name() == last && plain.iter().any(|p| p == name))
-                .ok_or_else(|| {
-                    let known = Target::ALL.map(Target::name).join(", ");
-                    format!("names `{name}`; known are {known}")
-                })
-        })
-        .collect()
+    let mut everywhere = BTreeSet::new();
+    let mut places: BTreeMap<Target, BTreeSet<i64>> = BTreeMap::new();
+    for name in names {
+        let name = name.as_str().unwrap_or_default();
+        let (target, block) = place(name).ok_or_else(|| {
+            let known = Target::ALL.map(Target::name).join(", ");
+            format!("names `{name}`; known are {known}")
+        })?;
+        match block {
+            None => {
+                everywhere.insert(target);
+            }
+            Some(block) => {
+                places.entry(target).or_default().insert(block);
+            }
+        }
+    }
+    for (target, found) in places {
+        if !everywhere.contains(&target) && !(0..blocks).all(|block| found.contains(&block)) {
+            return Err(format!(
+                "names `{}` in some blocks only; an adapter changes all of them here",
+                target.name()
+            ));
+        }
+        everywhere.insert(target);
+    }
+    Ok(everywhere)
 }
 
-fn describe(lora: &LoraConfig, base: &str, model: &Config) -> Value {
-    let scores = model.scalar == Scalar::Score;
+/// The product that a name of PEFT's means: `q_proj`, `self_attn.q_proj` or `model.layers.3.self_attn.q_proj`, with its block then.
+fn place(name: &str) -> Option<(Target, Option<i64>)> {
+    let (path, last) = name.rsplit_once('.').unwrap_or(("", name));
+    let target = Target::ALL.into_iter().find(|t| t.name() == last)?;
+    let (path, module) = path.rsplit_once('.').unwrap_or(("", path));
+    let feeds = matches!(target, Target::Gate | Target::Up | Target::Down);
+    if !module.is_empty() && module != if feeds { "mlp" } else { "self_attn" } {
+        return None;
+    }
+    if path.is_empty() {
+        return Some((target, None));
+    }
+    let block = path.strip_prefix("model.layers.")?.parse().ok()?;
+    Some((target, Some(block)))
+}
+
+fn describe(lora: &LoraConfig, base: &str, scores: bool) -> Value {
     let names: Vec<&str> = lora.targets.iter().map(|t| t.name()).collect();
     json!({
         "peft_type": "LORA",

@@ -116,7 +116,7 @@ impl Weights {
             embedding: numbers(model.embedding())?,
             blocks,
             norm: vector(model.last_norm())?,
-            head: matrix(model.head(), s.vocabulary, s.hidden)?,
+            head: matrix(model.head()?, s.vocabulary, s.hidden)?,
             rotations: numbers(&rotations)?,
         })
     }

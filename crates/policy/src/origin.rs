@@ -1,0 +1,61 @@
+//! Which files make up a model: a folder of its own, or an adapter's with the folder that it belongs to.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::lora::Adapter;
+
+/// Where a model's files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The folder with `config.json` and the weights.
+    pub base: PathBuf,
+    /// The folder with the adapter, where there is one.
+    pub adapter: Option<PathBuf>,
+}
+
+impl Origin {
+    /// Looks at a folder: a model's, an adapter's whose `base_model_name_or_path` is a folder (from here, or from beside the adapter), or one that
+    /// has both.
+    pub fn of(folder: &Path) -> Result<Self> {
+        if !Adapter::is_in(folder) {
+            return Ok(Origin {
+                base: folder.to_owned(),
+                adapter: None,
+            });
+        }
+        let adapter = Some(folder.to_owned());
+        if folder.join("config.json").exists() {
+            let base = folder.to_owned();
+            return Ok(Origin { base, adapter });
+        }
+        let path = folder.join("adapter_config.json");
+        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let file: Value =
+            serde_json::from_str(&text).map_err(|source| Error::Json { path, source })?;
+        let name = file["base_model_name_or_path"].as_str().unwrap_or_default();
+        [PathBuf::from(name), folder.join(name), folder.join("..").join(name)]
+            .into_iter()
+            .find(|base| !name.is_empty() && base.join("config.json").exists())
+            .map(|base| Origin { base, adapter })
+            .ok_or_else(|| {
+                Error::Input(format!(
+                    "the adapter in `{}` belongs to the model `{name}`, which is no folder here: name its folder as `base_model_name_or_path` in adapter_config.json",
+                    folder.display()
+                ))
+            })
+    }
+
+    /// The folder to look for a file in that either may have, such as the tokenizer's: the adapter's own first.
+    pub fn with(&self, file: &str) -> &Path {
+        match &self.adapter {
+            Some(adapter) if adapter.join(file).exists() => adapter,
+            _ => &self.base,
+        }
+    }
+}

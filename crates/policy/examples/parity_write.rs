@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use flopsmith_policy::config::TokenIds;
-use flopsmith_policy::{Config, Device, Kind, Model, Rope, Tensor, Yarn, train_bpe};
+use flopsmith_policy::{Config, Device, Kind, Model, Plan, Rope, Scalar, Tensor, Yarn, train_bpe};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,6 +36,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let linear = Rope::Linear { factor: 4.0 };
     for (name, family, rope, kv, tied, kind) in [
+        ("reward_qwen2", "qwen2", Rope::Default, 2, true, Kind::Float),
+        (
+            "reward_llama",
+            "llama",
+            Rope::Default,
+            2,
+            false,
+            Kind::Float,
+        ),
         ("gqa_tied", "qwen2", Rope::Default, 2, true, Kind::Float),
         ("gqa_untied", "qwen2", Rope::Default, 1, false, Kind::Float),
         ("mha_tied", "qwen2", Rope::Default, 4, true, Kind::Float),
@@ -53,7 +62,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         config.tie_word_embeddings = tied;
         config.rope_theta = Some(25_000.0);
         config.eos_token_id = Some(TokenIds::Many(tokenizer.eos().to_vec()));
-        let model = Model::random(config, 7, Device::Cpu, kind)?;
+        let mut model = Model::random(config, 7, Device::Cpu, kind)?;
+        let rewards = name.starts_with("reward");
+        if rewards {
+            model = model.with_scalar(Scalar::Score, 7)?;
+        }
         {
             // Fresh biases are 0 and norms 1; noise on everything makes a mistake in any of them show.
             let _guard = tch::no_grad_guard();
@@ -73,9 +86,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .iter()
             .map(|t| Ok(json!([t, tokenizer.encode(t)?])))
             .collect::<flopsmith_policy::Result<Vec<_>>>()?;
+        let (logprobs, reward) = match rewards {
+            true => (None, Some(reward(&model, &ids)?)),
+            false => (Some(model.logits_all(&ids)?), None),
+        };
         let expected = json!({
             "ids": ids,
-            "logprobs": model.logits_all(&ids)?,
+            "logprobs": logprobs,
+            "reward": reward,
             "tokens": tokenizer.vocab_size(),
             "eos": tokenizer.eos(),
             "texts": pairs,
@@ -83,4 +101,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::fs::write(folder.join("expected.json"), expected.to_string())?;
     }
     Ok(())
+}
+
+/// What a reward model says of a whole text.
+fn reward(model: &Model, ids: &[u32]) -> flopsmith_policy::Result<Option<f64>> {
+    let length = ids.len();
+    let ids: Vec<i64> = ids.iter().map(|id| i64::from(*id)).collect();
+    let ids = Tensor::from_slice(&ids).view([1, length as i64]);
+    let plan = Plan {
+        logprobs: false,
+        values: true,
+        ..Plan::LOGPROBS
+    };
+    #[expect(
+        clippy::single_range_in_vec_init,
+        reason = "one range for the one row: the position behind its end"
+    )]
+    let scores = model.scores(&ids, &[length..length + 1], &[1.0], plan)?;
+    Ok(scores.values.first().copied())
 }

@@ -13,7 +13,7 @@ Measured programs are JSON lines such as
 with runtime_s null for what is wrong or was never run; what was never run has a \"rank\", fast or slow.
 
 Examples:
-  flopsmith dataset schedules --examples 500 | flopsmith dataset measure - > programs.jsonl
+  flopsmith dataset schedules --examples 500 | flopsmith dataset measure - --permit all > programs.jsonl
   flopsmith dataset run > programs.jsonl
   flopsmith dataset split programs.jsonl --output data
   flopsmith sft sft.toml && flopsmith reward-model reward.toml && flopsmith rlpf rlpf.toml";
@@ -57,6 +57,13 @@ pub struct Measure {
     /// The problem that the programs solve.
     #[arg(long, default_value = "dgemm")]
     pub problem: String,
+    /// Take all programs as answers to the one prompt that permits these techniques, e.g. simd+unroll, or `all` of the problem's but openmp. One that
+    /// uses others is not correct then.
+    #[arg(long, value_name = "TECHNIQUES")]
+    pub permit: Option<String>,
+    /// The full prompt for --permit instead of the starter's short one.
+    #[arg(long, requires = "permit")]
+    pub full: bool,
     /// What stands as the programs' origin.
     #[arg(long, default_value = "schedule_space")]
     pub origin: String,

@@ -19,6 +19,8 @@ mod keys;
 #[cfg(feature = "torch")]
 mod kills;
 #[cfg(feature = "torch")]
+mod learning;
+#[cfg(feature = "torch")]
 mod models;
 mod search;
 mod store;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use flopsmith_bench::Purpose;
 use flopsmith_generator::measured::Program;
-use flopsmith_protocol::Verdict;
+use flopsmith_problem::Problem;
+use flopsmith_problem::prompt::{self, Style};
+use flopsmith_protocol::{TechniqueSet, Verdict};
 use serde::Deserialize;
 
 use crate::args::Measure;
@@ -21,6 +23,21 @@ struct Given {
     prompt: String,
     #[serde(alias = "program")]
     source: String,
+}
+
+/// The techniques that all programs may use, and the prompt that permits them, where one was asked for.
+fn one_prompt(args: &Measure, problem: &Problem) -> Result<Option<(TechniqueSet, String)>> {
+    let Some(text) = args.permit.as_deref() else {
+        return Ok(None);
+    };
+    let text = (text != "all").then_some(text);
+    let permitted = super::super::problem::permitted(text, problem)?;
+    let style = match args.full {
+        true => Style::Full,
+        false => Style::Compact,
+    };
+    let prompt = prompt::render(problem, permitted, None, style);
+    Ok(Some((permitted, prompt)))
 }
 
 /// Measures the programs of a file.
@@ -38,6 +55,7 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
         )));
     }
     let problem = Arc::new(paths::problem(&args.problem)?);
+    let asked = one_prompt(args, &problem)?;
     let evaluator = Evaluator::new(problem, &args.compiler, args.allow_weaker_jail)?;
     let (mut verifier, mut timer) = (evaluator.verifier(1)?, evaluator.timer(1)?);
     let language = evaluator.problem.language;
@@ -52,7 +70,10 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
             &mut timer,
             Purpose::Screen,
         );
+        let permitted = asked.as_ref().map(|(permitted, _)| *permitted);
+        let used = done.techniques.unwrap_or_default();
         let runtime_s = match &done.verdict {
+            Verdict::Measured { .. } if permitted.is_some_and(|p| !used.is_subset(p)) => Some(None),
             Verdict::Measured { measurement } => Some(Some(measurement.seconds_per_call)),
             Verdict::Rejected { .. } => Some(None),
             // Nobody can say anything about the program.
@@ -66,7 +87,10 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
         if let Some(runtime_s) = runtime_s {
             data(&serde_json::to_string(&Program {
                 problem: evaluator.problem.id.to_string(),
-                prompt: given.prompt,
+                prompt: match &asked {
+                    Some((_, prompt)) => prompt.clone(),
+                    None => given.prompt,
+                },
                 source: given.source,
                 correct: runtime_s.is_some(),
                 runtime_s,

@@ -1,0 +1,290 @@
+//! From programs that are measured here to a fine-tuned model, a reward model, an aligned policy and one trained by reinforcement.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{flopsmith, last_object, objects, run, wait_for};
+
+/// Whatever a test here waits for comes long before this, also on a busy machine.
+const LIMIT: Duration = Duration::from_secs(180);
+
+fn said(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    said
+}
+
+/// A command by a recipe that is written for it; its model's folder is called like the recipe.
+fn by_recipe(place: &Path, command: &str, name: &str, recipe: &str) -> (Command, PathBuf) {
+    let file = place.join(format!("{name}.toml"));
+    std::fs::write(&file, recipe).unwrap();
+    let output = place.join(name);
+    let mut wanted = flopsmith();
+    wanted.args([command, "--format", "json", "--output"]);
+    wanted.arg(&output).arg(&file);
+    (wanted, output)
+}
+
+fn made(place: &Path, command: &str, name: &str, recipe: &str) -> Value {
+    let (mut wanted, folder) = by_recipe(place, command, name, recipe);
+    let output = wanted.output().unwrap();
+    said(&output);
+    let report = last_object(&output);
+    let kept = std::fs::read(folder.join("training.json")).unwrap();
+    assert_eq!(report, serde_json::from_slice::<Value>(&kept).unwrap());
+    // A model lies there, and what it was made by is tidied up.
+    let inspected = run(&[
+        "model",
+        "inspect",
+        folder.to_str().unwrap(),
+        "--format",
+        "json",
+    ]);
+    said(&inspected);
+    assert!(last_object(&inspected)["loads"].get("ok").is_some());
+    let checkpoints = std::fs::read_dir(&folder).unwrap().flatten();
+    let left = checkpoints.filter(|e| e.file_name().to_string_lossy().contains("checkpoint"));
+    assert_eq!(left.count(), 0);
+    report
+}
+
+/// Pairs of programs that nobody ran, told apart by a word.
+fn pairs(file: &Path, count: usize) {
+    let mut text = String::new();
+    for i in 0..count {
+        let pair = serde_json::json!({
+            "problem": "dgemm", "prompt": "// dgemm: unroll\n",
+            "fast": format!("int fast_{i};\n"), "slow": format!("double slow_{i};\n"),
+        });
+        text.push_str(&format!("{pair}\n"));
+    }
+    std::fs::write(file, text).unwrap();
+}
+
+#[test]
+fn programs_that_are_measured_here_train_models_of_every_kind() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let corpus = run(&["dataset", "schedules", "--examples", "36", "--seed", "5"]);
+    said(&corpus);
+    let corpus_file = place.join("corpus.jsonl");
+    // One of them does not build.
+    let broken = "{\"prompt\": \"// dgemm: none\\n\", \"program\": \"void dgemm(\"}\n";
+    std::fs::write(&corpus_file, [corpus.stdout, broken.into()].concat()).unwrap();
+    let measure = [
+        "dataset",
+        "measure",
+        corpus_file.to_str().unwrap(),
+        "--permit",
+        "all",
+    ];
+    let measured = run(&measure);
+    said(&measured);
+    let programs = place.join("programs.jsonl");
+    std::fs::write(&programs, &measured.stdout).unwrap();
+    let lines = objects(&programs);
+    assert!(lines.len() > 30 && lines.len() <= 37, "{}", lines.len());
+    let right: Vec<&Value> = lines.iter().filter(|l| l["correct"] == true).collect();
+    assert!(right.len() > 25, "{}", right.len());
+    assert!(right.iter().all(|l| l["runtime_s"].as_f64().unwrap() > 0.0));
+    let wrong = lines.iter().find(|l| l["correct"] == false).unwrap();
+    assert_eq!(wrong["runtime_s"], Value::Null);
+    assert!(lines.iter().all(|l| l["prompt"] == lines[0]["prompt"]));
+
+    let data = place.join("data");
+    let (programs, folder) = (programs.to_str().unwrap(), data.to_str().unwrap());
+    let split = run(&[
+        "dataset", "split", programs, "--output", folder, "--format", "json",
+    ]);
+    said(&split);
+    assert_eq!(last_object(&split)["programs"], lines.len());
+    let labels = objects(&data.join("labels.jsonl"));
+    assert_eq!(labels.len(), lines.len());
+    let taught = objects(&data.join("sft.jsonl"));
+    assert!(
+        ["solve", "improve"]
+            .iter()
+            .all(|kind| taught.iter().any(|t| t["kind"] == *kind))
+    );
+    assert!(objects(&data.join("reward_model.jsonl")).len() > 5);
+    assert!(
+        objects(&data.join("rl.jsonl"))[0]["median_s"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
+
+    let sft = made(
+        place,
+        "sft",
+        "tuned",
+        "model = \"models/starter\"\nexamples = \"data/sft.jsonl\"\nvalidation = \"data/sft_evaluation.jsonl\"\n[sft]\nlearning_rate = 1e-4\nsteps = 2\nbatch_tokens = 1024\n",
+    );
+    assert_eq!(sft["training"]["steps"], 2, "{sft}");
+    assert_eq!(sft["training"]["skipped"], 0, "{sft}");
+
+    let reward = made(
+        place,
+        "reward-model",
+        "rewards",
+        "model = \"models/starter\"\npairs = \"data/reward_model.jsonl\"\nvalidation = \"data/reward_model.jsonl\"\n[reward_model]\nlearning_rate = 1e-3\nsteps = 6\nbatch = 4\n",
+    );
+    let (before, after) = (&reward["validation_before"], &reward["validation"]);
+    assert!(after["loss"].as_f64() < before["loss"].as_f64(), "{reward}");
+    assert_eq!(
+        (&reward["updates"], &reward["skipped"]),
+        (&6.into(), &0.into())
+    );
+    let config = std::fs::read_to_string(place.join("rewards/config.json")).unwrap();
+    assert!(
+        config.contains("Qwen2ForSequenceClassification"),
+        "{config}"
+    );
+
+    let aligned = made(
+        place,
+        "dpa",
+        "aligned",
+        "model = \"tuned\"\npairs = \"data/dpa.jsonl\"\nvalidation = \"data/dpa.jsonl\"\n[dpa]\nlearning_rate = 1e-4\nsteps = 4\n",
+    );
+    let (before, after) = (&aligned["validation_before"], &aligned["validation"]);
+    assert_eq!(
+        before["accuracy"], 0.0,
+        "it is its own reference: {aligned}"
+    );
+    assert!(
+        after["loss"].as_f64() < before["loss"].as_f64(),
+        "{aligned}"
+    );
+
+    // One exercise with tests, and one without that the reward model judges.
+    let exercises = place.join("exercises.jsonl");
+    let mut text = std::fs::read_to_string(data.join("rl.jsonl")).unwrap();
+    text.push_str("{\"problem\": \"unknown\", \"prompt\": \"// dgemm: unroll simd\\n\", \"median_s\": null}\n");
+    std::fs::write(&exercises, text).unwrap();
+    let trained = made(
+        place,
+        "rlpf",
+        "trained",
+        "model = \"tuned\"\nexercises = \"exercises.jsonl\"\nreward_model = \"rewards\"\nsteps = 2\nprompts = 2\nsamples = 3\nmax_tokens = 300\n[ppo]\nlearning_rate = 1e-5\nepochs = 1\n",
+    );
+    let steps = trained["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 2, "{trained}");
+    for step in steps {
+        let answers = step["ppo"]["answers"].as_u64().unwrap();
+        let known = 6 - step["unmeasured"].as_u64().unwrap();
+        assert_eq!(
+            (step["tested"].as_u64() <= Some(3), answers),
+            (true, known),
+            "{step}"
+        );
+        assert_eq!(step["ppo"]["skipped"], 0, "{step}");
+    }
+}
+
+#[test]
+fn an_interrupted_training_goes_on_where_it_stopped() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    pairs(&place.join("pairs.jsonl"), 40);
+    let recipe = "model = \"models/starter\"\npairs = \"pairs.jsonl\"\ncheckpoint_every = 1\n[reward_model]\nlearning_rate = 1e-4\nsteps = 60\nbatch = 8\n";
+    let (mut begun, folder) = by_recipe(place, "reward-model", "rewards", recipe);
+    let mut child = begun
+        .stdout(Stdio::null())
+        .stderr(File::create(place.join("said")).unwrap())
+        .spawn()
+        .unwrap();
+    let has_checkpoint = || {
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        entries.into_iter().any(|e| {
+            let name = e.file_name().to_string_lossy().into_owned();
+            name.starts_with("checkpoint-") && !name.ends_with(".part")
+        })
+    };
+    wait_for(&mut child, LIMIT, "a checkpoint", has_checkpoint);
+    let pid = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let status = child.wait().unwrap();
+    let words = std::fs::read_to_string(place.join("said")).unwrap();
+    assert_eq!(status.code(), Some(130), "{words}");
+    assert!(words.contains("--resume"), "{words}");
+
+    // Neither is it begun over by mistake, nor gone on with by another recipe.
+    let (mut again, _) = by_recipe(place, "reward-model", "rewards", recipe);
+    let refused = again.output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--resume"));
+    let other = recipe.replace("1e-4", "2e-4");
+    let (mut again, _) = by_recipe(place, "reward-model", "rewards", &other);
+    let refused = again.arg("--resume").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+
+    let (mut again, _) = by_recipe(place, "reward-model", "rewards", recipe);
+    let output = again.arg("--resume").output().unwrap();
+    let words = said(&output);
+    assert!(words.contains("going on after update "), "{words}");
+    let report = last_object(&output);
+    assert_eq!(report["updates"], 60, "{report}");
+    assert_eq!(report["last"]["accuracy"], 1.0, "{report}");
+}
+
+#[test]
+fn what_is_wrong_with_files_and_recipes_is_said_with_its_place() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let refused = |command: &str, recipe: &str| {
+        let (mut wanted, _) = by_recipe(place, command, "model", recipe);
+        let output = wanted.output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        words
+    };
+    let good = place.join("pairs.jsonl");
+    pairs(&good, 3);
+    let bad = std::fs::read_to_string(&good).unwrap() + "{\"problem\": 1}\n";
+    std::fs::write(place.join("bad.jsonl"), bad).unwrap();
+    let with = |pairs: &str, more: &str| {
+        format!("model = \"models/starter\"\npairs = \"{pairs}\"\n{more}")
+    };
+    for (command, recipe, words) in [
+        ("reward-model", with("bad.jsonl", ""), "line 4 of"),
+        ("reward-model", with("none.jsonl", ""), "none.jsonl"),
+        ("reward-model", with("pairs.jsonl", "[dpa]\n"), "[dpa]"),
+        (
+            "reward-model",
+            with("pairs.jsonl", "[reward_model]\nrate = 1\n"),
+            "rate",
+        ),
+        ("dpa", with("pairs.jsonl", "[dpa]\nbeta = -1.0\n"), "beta"),
+        (
+            "dpa",
+            with("pairs.jsonl", "").replace("starter", "nobody"),
+            "nobody",
+        ),
+        (
+            "rlpf",
+            "model = \"models/starter\"\nexercises = \"none.jsonl\"\nsteps = 0\n".into(),
+            "`steps` is 0",
+        ),
+    ] {
+        let said = refused(command, &recipe);
+        assert!(said.contains(words), "{words:?} in {said}");
+    }
+    let exercises = place.join("untested.jsonl");
+    std::fs::write(&exercises, "{\"problem\": \"p\", \"prompt\": \"q\"}\n").unwrap();
+    let said = refused(
+        "rlpf",
+        "model = \"models/starter\"\nexercises = \"untested.jsonl\"\nsteps = 1\n",
+    );
+    assert!(said.contains("reward_model"), "{said}");
+}

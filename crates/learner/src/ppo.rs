@@ -11,75 +11,22 @@ use std::time::Instant;
 use flopsmith_policy::{Model, Plan, Scalar};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use serde::{Deserialize, Serialize};
 
 use crate::adamw::AdamW;
 use crate::batch::Row;
 use crate::config::warm;
 use crate::error::{Doing, Error, Result};
 use crate::gae::{Horizon, advantages, token_rewards, whiten};
-use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
-use crate::learner::{adapt, check_ids, shuffle};
+use crate::gradient::{Engine, Thrift};
+use crate::learner::{adapt, shuffle};
 use crate::loss::Tally;
 use crate::ppo_config::PpoConfig;
-use crate::ppo_loss::{Answer, Terms, differentiate};
+use crate::ppo_loss::Terms;
+use crate::ppo_objective::{Clipped, Prepared, explained};
+use crate::ppo_sample::{PpoReport, PpoSample, check};
 use crate::ppo_state;
 use crate::skips::Skips;
 use crate::state;
-
-/// An answer and what it is worth.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PpoSample {
-    /// The prompt's token ids, at least one.
-    pub prompt: Vec<u32>,
-    /// The sampled token ids, with the one that ended the text, at least one.
-    pub tokens: Vec<u32>,
-    /// Log-probability of each sampled token under the distribution it was drawn from.
-    pub old_logprobs: Vec<f32>,
-    /// What the whole answer is worth.
-    pub score: f64,
-    /// Softmax temperature the tokens were drawn at.
-    pub temperature: f32,
-}
-
-/// What a step did.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct PpoReport {
-    /// Mean score of the answers.
-    pub score: f64,
-    /// Mean over answers of what all their tokens got: the score less what the divergence cost.
-    pub reward: f64,
-    /// Mean divergence of the answers from the reference, nats per answer: the sum over tokens of ln π − ln π_ref, which may be negative.
-    pub kl: f64,
-    /// Weight of the divergence in this step.
-    pub kl_weight: f64,
-    /// Mean over updates of the policy's loss.
-    pub policy_loss: f64,
-    /// Mean over updates of the values' loss, with its weight.
-    pub value_loss: f64,
-    /// Share of the returns' variance that the values explained before the step: 1 foresees everything, 0 or less nothing.
-    pub explained: f64,
-    /// Divergence from the policy that wrote the answers, nats per token, mean over all updates.
-    pub approx_kl: f64,
-    /// Share of tokens whose ratio was clipped.
-    pub clip_share: f64,
-    /// Share of tokens whose value was clipped.
-    pub value_clip_share: f64,
-    /// Mean over updates of the gradient's norm before clipping.
-    pub grad_norm: f64,
-    /// Step size of the last update.
-    pub learning_rate: f64,
-    /// Updates of the weights.
-    pub updates: u64,
-    /// Updates skipped in this step, because their loss or gradient was not finite.
-    pub skipped: u64,
-    /// Answers.
-    pub answers: u64,
-    /// Tokens of the answers.
-    pub tokens: u64,
-    /// Seconds it took.
-    pub seconds: f64,
-}
 
 /// A policy in training by PPO.
 pub struct Ppo {
@@ -97,15 +44,6 @@ pub struct Ppo {
     tried: u64,
     kl_weight: f64,
     skips: Skips,
-}
-
-/// What a step's rows are compared with.
-struct Prepared {
-    rows: Arc<Vec<Row>>,
-    old_logprobs: Vec<Vec<f32>>,
-    old_values: Vec<Vec<f64>>,
-    advantages: Vec<Vec<f64>>,
-    returns: Vec<Vec<f64>>,
 }
 
 impl Ppo {
@@ -421,107 +359,4 @@ impl Ppo {
         self.skips = counters.skips;
         Ok(())
     }
-}
-
-/// The losses of [`crate::ppo_loss`] on some answers.
-struct Clipped {
-    terms: Terms,
-    prepared: Arc<Prepared>,
-    weight: f64,
-}
-
-impl Objective for Clipped {
-    fn wants(&self) -> Plan {
-        Plan {
-            values: true,
-            ..Plan::LOGPROBS
-        }
-    }
-
-    fn differentiate(
-        &self,
-        rows: &[usize],
-        scores: &[RowScores<'_>],
-        slopes: &mut [RowSlopes<'_>],
-    ) -> Tally {
-        let mut tally = Tally::default();
-        for ((row, scores), slopes) in rows.iter().zip(scores).zip(slopes) {
-            let answer = Answer {
-                logprobs: scores.logprobs,
-                values: scores.values,
-                old_logprobs: &self.prepared.old_logprobs[*row],
-                old_values: &self.prepared.old_values[*row],
-                advantages: &self.prepared.advantages[*row],
-                returns: &self.prepared.returns[*row],
-                weight: self.weight,
-            };
-            let sums = differentiate(&self.terms, &answer, slopes.logprobs, slopes.values);
-            // A ratio that overflows is no ratio, even where clipping would hide it.
-            let policy = if sums.kl.is_finite() {
-                sums.policy
-            } else {
-                f64::NAN
-            };
-            tally.add(&Tally {
-                loss: policy + sums.value,
-                value_loss: sums.value,
-                kl: sums.kl,
-                clipped: sums.clipped,
-                values_clipped: sums.values_clipped,
-                compared: sums.tokens,
-                tokens: sums.tokens,
-                ..Tally::default()
-            });
-        }
-        tally
-    }
-}
-
-/// 1 − variance of what the values missed / variance of the returns; 0 where all returns are the same.
-fn explained(returns: &[Vec<f64>], values: &[Vec<f64>]) -> f64 {
-    let variance = |numbers: &[f64]| {
-        let n = numbers.len().max(1) as f64;
-        let mean = numbers.iter().sum::<f64>() / n;
-        numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n
-    };
-    let returns = returns.concat();
-    let missed: Vec<f64> = returns
-        .iter()
-        .zip(values.iter().flatten())
-        .map(|(r, v)| r - v)
-        .collect();
-    match variance(&returns) {
-        all if all > 0.0 => 1.0 - variance(&missed) / all,
-        _ => 0.0,
-    }
-}
-
-fn check(model: &Model, samples: &[PpoSample]) -> Result<()> {
-    for (i, s) in samples.iter().enumerate() {
-        if s.prompt.is_empty() || s.tokens.is_empty() {
-            return Err(Error::Input(format!(
-                "sample {i} has an empty prompt or completion"
-            )));
-        }
-        if s.tokens.len() != s.old_logprobs.len() {
-            return Err(Error::Input(format!(
-                "sample {i} has {} tokens and {} log-probabilities",
-                s.tokens.len(),
-                s.old_logprobs.len()
-            )));
-        }
-        if !s.score.is_finite() || s.old_logprobs.iter().any(|lp| !lp.is_finite()) {
-            return Err(Error::Input(format!(
-                "sample {i} has a score or a log-probability that is not finite"
-            )));
-        }
-        if !(s.temperature > 0.0 && s.temperature.is_finite()) {
-            return Err(Error::Input(format!(
-                "sample {i} has temperature {}, not a positive number",
-                s.temperature
-            )));
-        }
-        check_ids(model, "sample", i, &s.prompt, &s.tokens)?;
-    }
-    Ok(())
 }

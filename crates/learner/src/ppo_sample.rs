@@ -1,0 +1,92 @@
+//! What PPO takes and what it says.
+
+use flopsmith_policy::Model;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::learner::check_ids;
+
+/// An answer and what it is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PpoSample {
+    /// The prompt's token ids, at least one.
+    pub prompt: Vec<u32>,
+    /// The sampled token ids, with the one that ended the text, at least one.
+    pub tokens: Vec<u32>,
+    /// Log-probability of each sampled token under the distribution it was drawn from.
+    pub old_logprobs: Vec<f32>,
+    /// What the whole answer is worth.
+    pub score: f64,
+    /// Softmax temperature the tokens were drawn at.
+    pub temperature: f32,
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct PpoReport {
+    /// Mean score of the answers.
+    pub score: f64,
+    /// Mean over answers of what all their tokens got: the score less what the divergence cost.
+    pub reward: f64,
+    /// Mean divergence of the answers from the reference, nats per answer: the sum over tokens of ln π − ln π_ref, which may be negative.
+    pub kl: f64,
+    /// Weight of the divergence in this step.
+    pub kl_weight: f64,
+    /// Mean over updates of the policy's loss.
+    pub policy_loss: f64,
+    /// Mean over updates of the values' loss, with its weight.
+    pub value_loss: f64,
+    /// Share of the returns' variance that the values explained before the step: 1 foresees everything, 0 or less nothing.
+    pub explained: f64,
+    /// Divergence from the policy that wrote the answers, nats per token, mean over all updates.
+    pub approx_kl: f64,
+    /// Share of tokens whose ratio was clipped.
+    pub clip_share: f64,
+    /// Share of tokens whose value was clipped.
+    pub value_clip_share: f64,
+    /// Mean over updates of the gradient's norm before clipping.
+    pub grad_norm: f64,
+    /// Step size of the last update.
+    pub learning_rate: f64,
+    /// Updates of the weights.
+    pub updates: u64,
+    /// Updates skipped in this step, because their loss or gradient was not finite.
+    pub skipped: u64,
+    /// Answers.
+    pub answers: u64,
+    /// Tokens of the answers.
+    pub tokens: u64,
+    /// Seconds it took.
+    pub seconds: f64,
+}
+
+/// Do the samples make sense for this model?
+pub(crate) fn check(model: &Model, samples: &[PpoSample]) -> Result<()> {
+    for (i, s) in samples.iter().enumerate() {
+        if s.prompt.is_empty() || s.tokens.is_empty() {
+            return Err(Error::Input(format!(
+                "sample {i} has an empty prompt or completion"
+            )));
+        }
+        if s.tokens.len() != s.old_logprobs.len() {
+            return Err(Error::Input(format!(
+                "sample {i} has {} tokens and {} log-probabilities",
+                s.tokens.len(),
+                s.old_logprobs.len()
+            )));
+        }
+        if !s.score.is_finite() || s.old_logprobs.iter().any(|lp| !lp.is_finite()) {
+            return Err(Error::Input(format!(
+                "sample {i} has a score or a log-probability that is not finite"
+            )));
+        }
+        if !(s.temperature > 0.0 && s.temperature.is_finite()) {
+            return Err(Error::Input(format!(
+                "sample {i} has temperature {}, not a positive number",
+                s.temperature
+            )));
+        }
+        check_ids(model, "sample", i, &s.prompt, &s.tokens)?;
+    }
+    Ok(())
+}

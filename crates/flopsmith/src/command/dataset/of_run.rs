@@ -89,3 +89,53 @@ fn programs(
     let left_out = outcomes.len() - programs.len();
     (programs, left_out)
 }
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_protocol::{CandidateFault, InfrastructureCause};
+    use flopsmith_test_support::{Measured, candidate, infrastructure, outcome, rejected, wrong};
+
+    use super::*;
+
+    #[test]
+    fn what_says_something_about_a_program_becomes_a_line() {
+        let problem = paths::problem("dgemm").unwrap_or_else(|e| unreachable!("{e:#}"));
+        let mut outcomes: Vec<Outcome> = (0..3u32)
+            .map(|i| Measured::at(f64::from(i + 1)).outcome(candidate(0, 0, i)))
+            .collect();
+        outcomes.push(outcome(candidate(0, 0, 3), wrong()));
+        let nothing_said = outcomes.len();
+        outcomes.push(outcome(
+            candidate(0, 0, 4),
+            infrastructure(InfrastructureCause::Jail),
+        ));
+        outcomes.push(outcome(
+            candidate(0, 0, 5),
+            rejected(CandidateFault::Format),
+        ));
+        outcomes[nothing_said + 1].source.clear();
+        // Its seconds are those of another machine.
+        let mut elsewhere = Measured::at(9.0).outcome(candidate(0, 0, 6));
+        elsewhere.machine_class =
+            MachineClass::new("another").unwrap_or_else(|e| unreachable!("{e}"));
+        outcomes.push(elsewhere);
+
+        let (programs, left_out) = programs(&outcomes, &problem, Style::Compact, "run a");
+        assert_eq!((programs.len(), left_out), (4, 3));
+        let first = &outcomes[0].candidate;
+        let prompt = prompt::compact("dgemm", first.permitted);
+        for (program, outcome) in programs.iter().zip(&outcomes) {
+            assert_eq!(
+                (&program.prompt, program.problem.as_str()),
+                (&prompt, "dgemm")
+            );
+            assert_eq!(program.source, outcome.source);
+            let seconds = outcome.verdict.measurement().map(|m| m.seconds_per_call);
+            assert_eq!(
+                (program.runtime_s, program.correct),
+                (seconds, seconds.is_some())
+            );
+            assert_eq!(program.origin, "run a");
+        }
+    }
+}

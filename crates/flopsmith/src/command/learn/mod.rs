@@ -41,7 +41,7 @@ struct Reader {
     end: u32,
 }
 
-/// Opens a model that a recipe names.
+/// Opens a model that a recipe names. An adapter of its own is merged into it: what is trained here begins from the whole of it.
 fn open(recipe: &Path, folder: &Path, chat: bool) -> Result<(Model, Reader)> {
     let folder = paths::model(&beside(recipe, folder));
     let unusable = |e: flopsmith_policy::Error| {
@@ -51,7 +51,9 @@ fn open(recipe: &Path, folder: &Path, chat: bool) -> Result<(Model, Reader)> {
             flopsmith_actors::supervisor::words(&e)
         ))
     };
-    let model = Model::load(&folder, Device::cuda_if_available(), Kind::Float).map_err(unusable)?;
+    let mut model =
+        Model::load(&folder, Device::cuda_if_available(), Kind::Float).map_err(unusable)?;
+    model.merge()?;
     let tokenizer = Tokenizer::load(&folder).map_err(unusable)?;
     let end = *tokenizer
         .eos()

@@ -99,8 +99,19 @@ class Processes:
     def log(self, name):
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
+    def tails(self, lines=40):
+        """The last lines of every log, for where the folder is not kept."""
+        ends = []
+        for file in sorted(self.folder.glob("**/*.log")):
+            text = file.read_text(errors="replace").splitlines()
+            ends += [f"--- {file.relative_to(self.folder)}, {len(text)} lines", *text[-lines:]]
+        return "\n".join(ends)
+
+    def child(self, name):
+        return next(child for called, child in self.running if called == name)
+
     def alive(self, name):
-        child = next(child for called, child in self.running if called == name)
+        child = self.child(name)
         if child.poll() is not None:
             raise Failed(f"{name} ended with {child.returncode}:\n{self.log(name)[-3000:]}")
 

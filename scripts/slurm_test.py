@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the batch scripts in slurm/ as a site would, without Slurm: keys, the job with broker and archive, a job of a worker, and a search
-that follows from outside. Then the first job ends, another one has the broker elsewhere, and the worker has to follow it. At last all are told
-to end, and have to do so in order.
+that follows from outside. Then the first job ends, another one has the broker elsewhere, and the worker has to follow it, however long it takes to
+leave. At last all are told to end, and have to do so in order.
 
 Needs openssl, flopsmith with its harness, and nats-server."""
 
@@ -57,11 +57,25 @@ class Site:
         return {"FLOPSMITH_NATS": self.address(), "FLOPSMITH_NATS_CA": str(keys / "ca.pem"), "FLOPSMITH_NATS_NKEY": str(keys / "client.nk"),
                 "FLOPSMITH_STORE": str(self.shared / "store")}
 
-    def search(self, name):
+    def moved(self, job, before):
+        """Waits until a job says where its broker is, which is not where it was before."""
+        def elsewhere():
+            self.processes.alive(job)
+            return self.address() if self.address() not in ("", before) else None
+        return until(f"the {job} job says where its broker is", LIMIT, elsewhere)
+
+    def search(self, name, *jobs):
+        """Leaves a search to these jobs and follows it to its end; how many outcomes it has."""
         child = self.processes.start(
             name, [self.flopsmith, "search", "--problem", "dgemm", "--evaluations", 16, "--budget", "10m", "--format", "json", "--cluster", "--set", "tasks=2", "--set", "group_size=4",
                    "--set", "evaluate.finalists=1", "--set", "evaluate.quarantine=false", "--runs", self.processes.folder / name], **self.client())
-        until(f"the search {name} ends", SEARCH_LIMIT, lambda: child.poll() is not None)
+
+        def ended():
+            for job in jobs:
+                self.processes.alive(job)
+            return child.poll() is not None
+
+        until(f"the search {name} ends", SEARCH_LIMIT, ended)
         said = self.processes.log(name)
         if self.processes.stop(name) != 0:
             raise Failed(f"{name} ended with {child.returncode}:\n{said[-3000:]}")
@@ -71,26 +85,76 @@ class Site:
             raise Failed(f"{name} has {len(outcomes)} outcomes, {len(bad)} of them failures of the infrastructure")
         return len(outcomes)
 
+    def is_told_once(self, job):
+        """Has the worker of a job that leaves its broker stand still for as long as the job looks twice whether it has left: told again it
+        would drop what it has in hand."""
+        worker = until("the worker runs", LIMIT, lambda: children(self.processes.child(job).pid, "flopsmith"))[0]
+        until("the worker leaves a broker that is gone", LIMIT, lambda: "stopping: finishing" in self.processes.log(job))
+        try:
+            os.kill(worker, signal.SIGSTOP)
+        except ProcessLookupError:
+            say("the worker had left before it could be stopped, and may have been told twice")
+            return
+        try:
+            looks = set()
+
+            def looked():
+                self.processes.alive(job)
+                # Between two looks it sleeps.
+                looks.update(children(self.processes.child(job).pid, "sleep"))
+                return len(looks) > 2
+
+            until("the job looks twice whether its worker has left", LIMIT, looked)
+            if waits(worker, signal.SIGTERM):
+                raise Failed("a worker that takes its time to leave is told a second time")
+        finally:
+            os.kill(worker, signal.SIGCONT)
+
     def ends(self, name):
         code = self.processes.stop(name, 60)
         if code != 0:
             raise Failed(f"{name} ended with {code}:\n{self.processes.log(name)[-3000:]}")
 
 
+def children(parent, program):
+    """The processes that `parent` has started and that run `program`."""
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # A name may have anything in it, so it ends with the last bracket.
+            name, rest = stat.read_text().split("(", 1)[1].rsplit(")", 1)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if name == program and rest.split()[1] == str(parent):
+            found.append(int(stat.parent.name))
+    return found
+
+
+def waits(process, number):
+    """Was a signal sent to a process that has not taken it yet?"""
+    status = pathlib.Path(f"/proc/{process}/status").read_text()
+    pending = [int(mask, 16) for mask in re.findall(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$", status, flags=re.M)]
+    return any(mask & 1 << number - 1 for mask in pending)
+
+
 def course(site):
     made = run(["bash", SLURM / "keys.sh", site.env, HOST])
     if made.returncode != 0:
         raise Failed(f"keys.sh: {made.stderr}")
-    site.job("first", "cluster.sbatch")
+    # As a job leaves it that was killed. Who comes then waits for the next one.
+    nobody = f"tls://{HOST}:1"
+    (site.shared / "address").write_text(nobody)
     site.job("worker", "workers.sbatch")
-    address = until("the first job says where its broker is", LIMIT, site.address)
+    until("the worker finds nobody at an address", LIMIT, lambda: "error: " in site.processes.log("worker"))
+    site.job("first", "cluster.sbatch")
+    address = site.moved("first", nobody)
     # Queued without waiting for the first one's end, as a site may allow.
     rival = site.job("rival", "cluster.sbatch")
     until("a second broker on the same messages is refused", LIMIT, lambda: rival.poll() is not None)
     said = site.processes.log("rival")
     if site.processes.stop("rival") != 1 or "another job's broker runs on" not in said or site.address() != address:
         raise Failed(f"a second job on the messages of the first ended with {rival.returncode}:\n{said[-3000:]}")
-    say(f"{site.search('one')} outcomes under the first job")
+    say(f"{site.search('one', 'first', 'worker')} outcomes under the first job")
     site.ends("first")
     if site.address():
         raise Failed("the broker's address stays where its job has ended")
@@ -99,12 +163,13 @@ def course(site):
     # On another node, which here is another port.
     site.fill_in(free_port())
     site.job("second", "cluster.sbatch")
-    until("the second job says where its broker is", LIMIT, lambda: site.address() not in ("", address))
-    say(f"{site.search('two')} outcomes under the second job")
+    site.moved("second", address)
+    site.is_told_once("worker")
+    say(f"{site.search('two', 'second', 'worker')} outcomes under the second job")
     # A broker that dies takes its job with it: nobody is to wait for it.
     pid = int((site.processes.folder / "broker" / "nats.pid").read_text())
     os.kill(pid, signal.SIGKILL)
-    second = next(child for name, child in site.processes.running if name == "second")
+    second = site.processes.child("second")
     until("the second job ends with its broker", LIMIT, lambda: second.poll() is not None)
     say("the second job has ended with its broker")
     site.ends("worker")
@@ -126,7 +191,8 @@ def main():
         home = clean_environment().get("FLOPSMITH_HOME", ".flopsmith")
         course(Site(processes, program(given.flopsmith, "flopsmith", ["target/release/flopsmith"]), program(given.nats_server, "nats-server", [f"{home}/bin/nats-server"])))
     except Failed as why:
-        print(f"FAIL  {why}", file=sys.stderr)
+        # Before they are ended, of which they say more. Where this runs by itself nobody can look into the folder afterwards.
+        print(f"{processes.tails()}\nFAIL  {why}", file=sys.stderr)
         failed = True
     finally:
         groups = [child.pid for _, child in processes.running]

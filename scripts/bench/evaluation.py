@@ -51,6 +51,21 @@ def step(place, seed):
     return [json.loads(l) for l in (run / "outcomes.jsonl").read_text().splitlines()]
 
 
+def fresh(outcomes):
+    """Those of the step's own programs, without second measurements."""
+    return [o for o in outcomes if o["candidate"]["purpose"] == "search"]
+
+
+def began(outcomes):
+    """When the first program of a step went to the compiler, seconds."""
+    return min(o["decided_unix_ms"] / 1000 - sum(o["stage_seconds"]) for o in fresh(outcomes))
+
+
+def ended(outcomes):
+    """When the last of these was decided, seconds."""
+    return max(o["decided_unix_ms"] for o in outcomes) / 1000
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=3)
@@ -62,14 +77,12 @@ def main():
             place = Path(place)
             outcomes = step(place, seed)
             second = [o for o in outcomes if o["candidate"]["purpose"] == "certify"]
-            fresh = [o for o in outcomes if o["candidate"]["purpose"] == "search"]
-            ended = lambda some: max(o["decided_unix_ms"] for o in some) / 1000
-            began = min(o["decided_unix_ms"] / 1000 - sum(o["stage_seconds"]) for o in fresh)
-            fresh_wall += ended(fresh) - began
-            whole_wall += ended(outcomes) - began
-            correct = sum(o["verdict"]["type"] == "measured" for o in fresh)
-            least += bare([o["source"] for o in fresh], place) + 0.03 * correct
-            programs += fresh
+            own, start = fresh(outcomes), began(outcomes)
+            fresh_wall += ended(own) - start
+            whole_wall += ended(outcomes) - start
+            correct = sum(o["verdict"]["type"] == "measured" for o in own)
+            least += bare([o["source"] for o in own], place) + 0.03 * correct
+            programs += own
             again += len(second)
     stages = [sum(o["stage_seconds"][n] for o in programs) / len(programs) for n in range(3)]
     print(json.dumps({

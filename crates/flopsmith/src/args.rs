@@ -379,6 +379,18 @@ pub enum Problem {
     },
 }
 
+/// Precisions of a model's weights.
+#[cfg(feature = "torch")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Dtype {
+    /// Single precision.
+    Float32,
+    /// Eight bits of fraction and the range of single precision.
+    Bfloat16,
+    /// IEEE half precision.
+    Float16,
+}
+
 /// `flopsmith model`.
 #[cfg(feature = "torch")]
 #[derive(Debug, Subcommand)]
@@ -393,6 +405,16 @@ pub enum Model {
         /// How the findings are printed.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
+    },
+    /// Add an adapter to the weights of its model, and write the whole as a model folder
+    Merge {
+        /// The adapter's folder, as PEFT or a run writes it.
+        adapter: PathBuf,
+        /// Where the model goes.
+        output: PathBuf,
+        /// Keep the weights in this precision; that of the model's file when left out.
+        #[arg(long, value_enum)]
+        dtype: Option<Dtype>,
     },
     /// Show what a model writes
     Sample {

@@ -1,5 +1,6 @@
 //! The trained model as a Hugging Face folder, so that it can be sampled, trained further or opened elsewhere.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -12,6 +13,11 @@ use crate::folder::Folder;
 /// The folder's name inside a run's folder.
 pub const MODEL: &str = "model";
 const WEIGHTS: &str = "model.safetensors";
+/// Of an adapter, as PEFT names them.
+const ADAPTER: &str = "adapter_model.safetensors";
+const ADAPTER_CONFIG: &str = "adapter_config.json";
+/// What a learner's checkpoint calls the adapter that it trains.
+const TRAINED_ADAPTER: &str = "adapter.safetensors";
 
 /// Writes the newest trained weights of a run, with everything else of the model it began with, to `RUN/model`.
 /// None where nothing was trained.
@@ -28,10 +34,14 @@ pub async fn model(folder: &Folder, settings: &Settings, store: Store) -> Result
     else {
         return Ok(None);
     };
-    let weights = checkpoint.file(WEIGHTS).await?;
     let target = folder.path.join(MODEL);
-    write(&settings.generator.model, &target, &weights)
-        .with_context(|| format!("cannot write the trained model to {}", target.display()))?;
+    let model = &settings.generator.model;
+    let written = if checkpoint.names().any(|name| name == TRAINED_ADAPTER) {
+        write_adapter(model, &target, &checkpoint.file(TRAINED_ADAPTER).await?)
+    } else {
+        write(model, &target, &checkpoint.file(WEIGHTS).await?)
+    };
+    written.with_context(|| format!("cannot write the trained model to {}", target.display()))?;
     Ok(Some(target))
 }
 
@@ -41,17 +51,23 @@ pub async fn model(folder: &Folder, settings: &Settings, store: Store) -> Result
 /// When the folder cannot be read or the store cannot be written.
 pub async fn bundle(model: &Path, store: &Store) -> Result<Vec<ModelFile>> {
     let unreadable = || format!("cannot read the model in {}", model.display());
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(model).with_context(unreadable)? {
-        let entry = entry.with_context(unreadable)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.path().is_file() && (is_of_weights(&name) || is_of_the_model(&name)) {
-            let bytes = std::fs::read(entry.path()).with_context(unreadable)?;
-            let content = store.put(bytes).await?;
-            files.push(ModelFile { name, content });
+    // An adapter lies in one folder there with the model that it belongs to; its own files win.
+    let mut paths = BTreeMap::new();
+    for folder in [base(model), model.to_owned()] {
+        for entry in std::fs::read_dir(folder).with_context(unreadable)? {
+            let path = entry.with_context(unreadable)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_file() && (is_of_weights(&name) || is_of_the_model(&name)) {
+                paths.insert(name.into_owned(), path);
+            }
         }
     }
-    files.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut files = Vec::new();
+    for (name, path) in paths {
+        let bytes = std::fs::read(path).with_context(unreadable)?;
+        let content = store.put(bytes).await?;
+        files.push(ModelFile { name, content });
+    }
     Ok(files)
 }
 
@@ -74,7 +90,67 @@ pub async fn unbundle(files: &[ModelFile], store: &Store, folder: &Path) -> Resu
 
 /// Is there a whole model in this folder?
 pub fn is_whole(model: &Path) -> bool {
-    model.join(WEIGHTS).is_file()
+    model.join(WEIGHTS).is_file() || model.join(ADAPTER).is_file()
+}
+
+/// The folder of the model that an adapter's folder belongs to; any other folder itself. What is wrong with it says whoever opens the model.
+fn base(model: &Path) -> PathBuf {
+    let own = || model.to_owned();
+    if model.join("config.json").exists() {
+        return own();
+    }
+    let Ok(text) = std::fs::read_to_string(model.join(ADAPTER_CONFIG)) else {
+        return own();
+    };
+    let file: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    let name = file["base_model_name_or_path"].as_str().unwrap_or_default();
+    [
+        PathBuf::from(name),
+        model.join(name),
+        model.join("..").join(name),
+    ]
+    .into_iter()
+    .find(|folder| !name.is_empty() && folder.join("config.json").exists())
+    .unwrap_or_else(own)
+}
+
+/// Writes a folder that PEFT opens, with the tokenizer beside the adapter. It names the model that it belongs to.
+fn write_adapter(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
+    let mut config = adapter_config(weights)?;
+    let base = base(origin);
+    let whole = base.canonicalize().unwrap_or(base);
+    config["base_model_name_or_path"] = whole.display().to_string().into();
+    std::fs::create_dir_all(target)?;
+    for entry in std::fs::read_dir(origin)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        let text = name.to_string_lossy();
+        // `config.json` would make a whole model of it.
+        let describes = [
+            "config.json",
+            "model.safetensors.index.json",
+            ADAPTER_CONFIG,
+        ];
+        if path.is_file() && is_of_the_model(&text) && !describes.contains(&text.as_ref()) {
+            std::fs::copy(&path, target.join(name))?;
+        }
+    }
+    let text = serde_json::to_string_pretty(&config).map_err(std::io::Error::other)?;
+    std::fs::write(target.join(ADAPTER_CONFIG), text + "\n")?;
+    place(target, ADAPTER, weights)
+}
+
+/// What the metadata of an adapter's safetensors file say it is, in PEFT's words. The file begins with the length of its header in eight bytes, and
+/// the header is JSON.
+fn adapter_config(weights: &[u8]) -> std::io::Result<serde_json::Value> {
+    let broken = || std::io::Error::other("the checkpoint's adapter does not say what it is");
+    let (length, rest) = weights.split_first_chunk().ok_or_else(broken)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| broken())?;
+    let header = rest.get(..length).ok_or_else(broken)?;
+    let header: serde_json::Value =
+        serde_json::from_slice(header).map_err(std::io::Error::other)?;
+    let text = header["__metadata__"][ADAPTER_CONFIG].as_str();
+    serde_json::from_str(text.ok_or_else(broken)?).map_err(std::io::Error::other)
 }
 
 /// The weights are renamed into their place last: a folder that has them is whole.
@@ -89,10 +165,14 @@ fn write(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
             std::fs::copy(entry.path(), target.join(&name))?;
         }
     }
-    let part = target.join("model.safetensors.part");
+    place(target, WEIGHTS, weights)
+}
+
+fn place(target: &Path, name: &str, weights: &[u8]) -> std::io::Result<()> {
+    let part = target.join(format!("{name}.part"));
     std::fs::write(&part, weights)?;
     std::fs::File::open(&part)?.sync_all()?;
-    std::fs::rename(part, target.join(WEIGHTS))
+    std::fs::rename(part, target.join(name))
 }
 
 /// Weights, their shards, and what says which is where.

@@ -1,6 +1,6 @@
 //! Training speed on the shapes of a plain PyTorch loop, as one JSON object on stdout.
 //!
-//!     train_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--micro POSITIONS] [--workers N]
+//!     train_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--micro POSITIONS] [--workers N] [--lora RANK] [--recompute 1]
 //!
 //! CONFIG.json is a Qwen2 config.json; weights are random and all rows equally
 //! long. A step is one GRPO update on `--batch` rows; tokens/s counts all
@@ -9,7 +9,7 @@
 use std::io::Write;
 
 use flopsmith_learner::{GrpoConfig, GrpoSample, Learner};
-use flopsmith_policy::{Config, Device, Kind, Model};
+use flopsmith_policy::{Config, Device, Kind, LoraConfig, Model};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     flopsmith_policy::keep_freed_memory();
@@ -34,6 +34,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "--steps" => steps = value,
             "--micro" => grpo.micro_batch_tokens = value,
             "--workers" => grpo.workers = Some(value),
+            "--lora" => {
+                grpo.lora = Some(LoraConfig {
+                    rank: u32::try_from(value)?,
+                    ..LoraConfig::default()
+                });
+            }
+            "--recompute" => grpo.activation_checkpointing = value > 0,
             _ => return Err(format!("unknown option {name}").into()),
         }
     }
@@ -56,7 +63,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .collect();
     let micro = grpo.micro_batch_tokens;
     let mut learner = Learner::new(model, grpo, 0)?;
-    learner.step(&samples)?;
+    if steps > 1 {
+        learner.step(&samples)?;
+    }
     let mut seconds = f64::INFINITY;
     for _ in 0..steps {
         seconds = seconds.min(learner.step(&samples)?.seconds);
@@ -64,7 +73,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rate = (batch * (prompt + tokens)) as f64 / seconds;
     writeln!(
         std::io::stdout(),
-        "{{\"parameters\": {parameters}, \"batch\": {batch}, \"prompt\": {prompt}, \"tokens\": {tokens}, \"micro_batch_tokens\": {micro}, \"train_tokens_per_s\": {rate:.0}}}"
+        "{{\"parameters\": {parameters}, \"batch\": {batch}, \"prompt\": {prompt}, \"tokens\": {tokens}, \"micro_batch_tokens\": {micro}, \"train_tokens_per_s\": {rate:.2}, \"peak_memory_mib\": {}}}",
+        peak_mib()?
     )?;
     Ok(())
+}
+
+/// The most memory that this process has held.
+fn peak_mib() -> Result<u64, Box<dyn std::error::Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"));
+    let kib = line.and_then(|l| l.split_whitespace().nth(1));
+    Ok(kib.ok_or("no VmHWM in /proc/self/status")?.parse::<u64>()? / 1024)
 }

@@ -76,6 +76,11 @@ impl Engine {
         })
     }
 
+    /// Another seed of dropout.
+    pub fn set_seed(&mut self, seed: u64) {
+        self.thrift.seed = seed;
+    }
+
     /// Gradient of the objective summed over `units`, each a row or several that are computed together, flat as [`Model::trained`], and the sums to report.
     ///
     /// Log-probabilities or losses that are not finite end it with [`Error::NotFinite`] for `update`.

@@ -390,6 +390,7 @@ impl Learner {
         moments.copy_into(&mut self.optimizer)?;
         self.optimizer.set_updates(counters.updates);
         self.seed = counters.seed;
+        self.engine.set_seed(counters.seed);
         self.steps = counters.steps;
         self.pace = counters.pace;
         self.sharpened = counters.sharpened;

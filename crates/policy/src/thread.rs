@@ -129,7 +129,7 @@ impl Handle {
         self.send(Command::Version)
     }
 
-    /// The weights as [`Model::weights_bytes`] writes them.
+    /// What is trained of the weights, as [`Model::trained_bytes`] writes it.
     pub fn weights(&self) -> Reply<Vec<u8>> {
         self.send(Command::Weights)
     }
@@ -197,7 +197,7 @@ fn serve(mut model: Model, eos: &[u32], inbox: &mpsc::Receiver<Command>, ending:
                 let _gone = reply.send(Ok(version));
             }
             Command::Weights(reply) => {
-                let _gone = reply.send(model.weights_bytes());
+                let _gone = reply.send(model.trained_bytes());
             }
         }
     }

@@ -298,7 +298,7 @@ impl Learner {
         let stage = work.stage.as_ref().ok_or(Error::Thread("learner"))?;
         let bytes = stage
             .model
-            .weights_bytes()
+            .trained_bytes()
             .map_err(|e| Error::Learner(crate::supervisor::words(&e)))?;
         work.versions
             .publish(work.version, step, bytes, told.0)

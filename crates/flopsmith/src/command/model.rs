@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_policy::{
-    Device, End, Extras, Kind, Model as Loaded, Request, Stops, Tokenizer, inspect, sample_stream,
+    Adapter, Device, End, Extras, Kind, Model as Loaded, Request, Stops, Tokenizer, inspect,
+    sample_stream,
 };
 use flopsmith_problem::prompt;
 use flopsmith_protocol::Sampling;
 
-use crate::args::{Format, Model};
+use crate::args::{Dtype, Format, Model};
 use crate::exit::{self, data, piece, say, usage};
 use crate::paths;
 
@@ -39,6 +40,11 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             let usable = found.loads.is_ok() && found.tokenizer.is_ok();
             Ok(ExitCode::from(if usable { exit::OK } else { exit::USAGE }))
         }
+        Model::Merge {
+            adapter,
+            output,
+            dtype,
+        } => merge(adapter, output, *dtype),
         Model::Sample {
             folder,
             problem,
@@ -133,6 +139,46 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Writes the model of an adapter with the adapter in its weights.
+fn merge(adapter: &Path, output: &Path, dtype: Option<Dtype>) -> Result<ExitCode> {
+    let folder = paths::model(adapter);
+    if !Adapter::is_in(&folder) {
+        return Err(usage(format!(
+            "there is no adapter in {}: it needs adapter_config.json and adapter_model.safetensors",
+            folder.display()
+        )));
+    }
+    if output.exists() && std::fs::read_dir(output).is_ok_and(|mut d| d.next().is_some()) {
+        return Err(usage(format!(
+            "{} is there already and not empty: name another folder",
+            output.display()
+        )));
+    }
+    let wrong = |e: &dyn std::error::Error| usage(flopsmith_actors::supervisor::words(e));
+    let config = Loaded::check(&folder).map_err(|e| wrong(&e))?;
+    let stored = ["dtype", "torch_dtype"].into_iter();
+    let stored = stored
+        .filter_map(|key| config.other.get(key)?.as_str())
+        .next();
+    let kind = match (dtype, stored) {
+        (Some(Dtype::Float32), _) => Kind::Float,
+        (Some(Dtype::Bfloat16), _) | (None, Some("bfloat16")) => Kind::BFloat16,
+        (Some(Dtype::Float16), _) | (None, Some("float16")) => Kind::Half,
+        (None, _) => Kind::Float,
+    };
+    let mut model = Loaded::load(&folder, Device::Cpu, kind).map_err(|e| wrong(&e))?;
+    let tokenizer = Tokenizer::load(&folder).map_err(|e| wrong(&e))?;
+    model.merge()?;
+    model.save(output)?;
+    tokenizer.save(output)?;
+    say(&format!(
+        "{:.1} M weights with the adapter in them are in {}",
+        model.parameter_count() as f64 / 1e6,
+        output.display()
+    ));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A sample that is printed while it is written.

@@ -18,6 +18,7 @@
 //! - a model's tensors are used by one thread at a time;
 //! - a file in a model folder is whole or not there.
 
+mod batch;
 mod bpe;
 pub mod chat;
 mod checkpoint;
@@ -46,7 +47,7 @@ pub use inspect::{Inspection, TokenizerFacts, check, inspect};
 pub use memory::keep_freed_memory;
 pub use model::Model;
 pub use rope::{Rope, Yarn};
-pub use sample::{Detour, Extras, Request, Sample, sample, sample_stream, sample_while};
+pub use sample::{Bounds, Detour, Extras, Request, Sample, sample, sample_stream, sample_while};
 pub use tch::{Device, Kind, Tensor};
 pub use thread::{Handle, Reply, Sampled};
 pub use tokenizer::Tokenizer;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_policy::{
-    Device, End, Extras, Kind, Model as Loaded, Request, Stops, Tokenizer, inspect, sample_stream,
+    Bounds, Device, End, Extras, Kind, Model as Loaded, Request, Stops, Tokenizer, inspect,
+    sample_stream,
 };
 use flopsmith_problem::prompt;
 use flopsmith_protocol::Sampling;
@@ -98,12 +99,18 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                 .collect();
             say(&format!("prompt: {} tokens", ids.len()));
             let mut typed = Typed::default();
-            let samples = sample_stream(&model, &requests, tokenizer.eos(), |tokens| {
-                if *stream {
-                    typed.add(&tokenizer, &stops, tokens);
-                }
-                ControlFlow::Continue(())
-            })
+            let samples = sample_stream(
+                &model,
+                &requests,
+                tokenizer.eos(),
+                Bounds::default(),
+                |tokens| {
+                    if *stream {
+                        typed.add(&tokenizer, &stops, tokens);
+                    }
+                    ControlFlow::Continue(())
+                },
+            )
             .map_err(|error| match error {
                 flopsmith_policy::Error::Input(why) => usage(why),
                 other => other.into(),

@@ -53,75 +53,50 @@ pub(super) fn serves(model: &Model) -> bool {
 }
 
 impl<'a> Native<'a> {
-    /// Runs the prompts, sorted by descending length with equal ones side by side.
-    pub fn begin(model: &'a Model, prompts: &[Prompt<'_>]) -> Result<Self> {
-        Self::with(model, prompts, Width::here(), threads())
+    /// No rows yet; `longest` is the most tokens that one will have.
+    pub fn begin(model: &'a Model, longest: usize) -> Result<Self> {
+        Self::with(model, longest, Width::here(), threads())
     }
 
-    fn with(
-        model: &'a Model,
-        prompts: &[Prompt<'_>],
-        width: Width,
-        threads: usize,
-    ) -> Result<Self> {
-        let lanes = width.lanes();
-        let longest = prompts.iter().map(|p| p.tokens.len() + p.more).max();
-        let weights = Weights::pack(model, lanes, longest.unwrap_or_default())?;
-        let mut rows: Vec<Row> = prompts
-            .iter()
-            .map(|p| Row::new(&weights.shape, p.tokens.len(), p.tokens.len() + p.more))
-            .collect();
-        let scores = prefill::run(model, prompts, |block, these, keys, values, from| {
-            row::fill(&mut rows[these], block, &weights.shape, keys, values, from)
-        })?;
-        let vocabulary = weights.shape.vocabulary;
-        let stride = weights.head.padded(lanes);
-        let mut logits = vec![0.0; prompts.len() * stride];
-        let plain = row::numbers(&scores)?;
-        for (to, from) in logits
-            .chunks_exact_mut(stride)
-            .zip(plain.chunks_exact(vocabulary))
-        {
-            to[..vocabulary].copy_from_slice(from);
-        }
-        let threads = threads.clamp(1, prompts.len().div_ceil(ROWS_OF_A_THREAD).max(1));
+    fn with(model: &'a Model, longest: usize, width: Width, threads: usize) -> Result<Self> {
+        let weights = Weights::pack(model, width.lanes(), longest)?;
         Ok(Native {
             model,
             width,
-            rows,
-            logits,
-            stride,
-            scratch: (0..threads).map(|_| Scratch::default()).collect(),
+            stride: weights.head.padded(width.lanes()),
             weights,
+            rows: Vec::new(),
+            logits: Vec::new(),
+            scratch: (0..threads.max(1)).map(|_| Scratch::default()).collect(),
         })
     }
 }
 
 impl Decoder for Native<'_> {
-    fn probabilities(&mut self, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()> {
-        let vocabulary = self.weights.shape.vocabulary;
-        into.resize(self.rows.len() * vocabulary, 0.0);
-        let scores = self.logits.chunks_exact_mut(self.stride);
-        for ((scores, sharpen), into) in scores.zip(sharpen).zip(into.chunks_exact_mut(vocabulary))
-        {
-            // The vector instructions for extremes lose what is no number; the caller has to see it.
-            if scores[..vocabulary].iter().any(|s| s.is_nan()) {
-                into.fill(f32::NAN);
-                continue;
-            }
-            step::probabilities(self.width, scores, vocabulary, *sharpen);
-            into.copy_from_slice(&scores[..vocabulary]);
-        }
-        Ok(())
+    fn room(&self, stay: &[usize], _more: usize, join: &[Prompt<'_>]) -> usize {
+        let stayed: usize = stay.iter().map(|r| self.rows[*r].capacity()).sum();
+        stayed + join.iter().map(|p| p.tokens.len() + p.more).sum::<usize>()
     }
 
-    fn keep(&mut self, rows: &[usize], _more: usize) -> Result<()> {
-        let mut position = 0;
+    fn turn(&mut self, stay: &[usize], _more: usize, join: &[Prompt<'_>]) -> Result<()> {
+        let mut place = 0;
         self.rows.retain(|_| {
-            position += 1;
-            rows.binary_search(&(position - 1)).is_ok()
+            place += 1;
+            stay.binary_search(&(place - 1)).is_ok()
         });
-        Ok(())
+        let (stayed, shape) = (self.rows.len(), &self.weights.shape);
+        for prompt in join {
+            let length = prompt.tokens.len();
+            let mut row = Row::new(shape, length, length + prompt.more);
+            if let Some(like) = prompt.like {
+                row.begin_like(shape, &self.rows[like]);
+            }
+            self.rows.push(row);
+        }
+        let joined = &mut self.rows[stayed..];
+        prefill::run(self.model, join, |block, stretch, keys, values| {
+            row::fill(joined, block, shape, stretch, keys, values)
+        })
     }
 
     fn advance(&mut self, tokens: &[u32]) -> Result<()> {
@@ -163,6 +138,23 @@ impl Decoder for Native<'_> {
             }
             step::run(width, weights, ours);
         });
+        Ok(())
+    }
+
+    fn probabilities(&mut self, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()> {
+        let vocabulary = self.weights.shape.vocabulary;
+        into.resize(self.rows.len() * vocabulary, 0.0);
+        let scores = self.logits.chunks_exact_mut(self.stride);
+        for ((scores, sharpen), into) in scores.zip(sharpen).zip(into.chunks_exact_mut(vocabulary))
+        {
+            // The vector instructions for extremes lose what is no number; the caller has to see it.
+            if scores[..vocabulary].iter().any(|s| s.is_nan()) {
+                into.fill(f32::NAN);
+                continue;
+            }
+            step::probabilities(self.width, scores, vocabulary, *sharpen);
+            into.copy_from_slice(&scores[..vocabulary]);
+        }
         Ok(())
     }
 }

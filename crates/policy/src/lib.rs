@@ -25,6 +25,7 @@ mod checkpoint;
 pub mod config;
 mod decode;
 mod draw;
+mod dtype;
 mod ending;
 pub mod error;
 mod forward;
@@ -40,6 +41,7 @@ mod tokenizer;
 
 pub use bpe::train_bpe;
 pub use config::Config;
+pub use dtype::Dtype;
 pub use ending::{End, Stops};
 pub use error::{Error, Result};
 pub use forward::{Entropy, TokenLogprobs};

@@ -13,7 +13,7 @@ use flopsmith_policy::{
 use flopsmith_problem::prompt;
 use flopsmith_protocol::Sampling;
 
-use crate::args::{Format, Model};
+use crate::args::{Dtype, Format, Model};
 use crate::exit::{self, data, piece, say, usage};
 use crate::paths;
 
@@ -54,10 +54,11 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             max_tokens,
             stop,
             repeats,
+            dtype,
             stream,
             seed,
         } => {
-            let (model, tokenizer) = load(folder)?;
+            let (model, tokenizer) = load(folder, *dtype)?;
             let style = if *full {
                 prompt::Style::Full
             } else {
@@ -221,11 +222,19 @@ fn describe(found: &flopsmith_policy::Inspection) {
     }
 }
 
-fn load(folder: &Path) -> Result<(Loaded, Tokenizer)> {
+fn load(folder: &Path, dtype: Dtype) -> Result<(Loaded, Tokenizer)> {
     let folder = paths::model(folder);
     let wrong = |e: &dyn std::error::Error| usage(flopsmith_actors::supervisor::words(e));
-    let model =
-        Loaded::load(&folder, Device::cuda_if_available(), Kind::Float).map_err(|e| wrong(&e))?;
+    let dtype = match dtype {
+        Dtype::Float32 => flopsmith_policy::Dtype::Float32,
+        Dtype::Bfloat16 => flopsmith_policy::Dtype::Bfloat16,
+        Dtype::Auto => flopsmith_policy::Dtype::Auto,
+    };
+    let device = Device::cuda_if_available();
+    let model = dtype
+        .kind(&folder, device)
+        .and_then(|kind| Loaded::load(&folder, device, kind))
+        .map_err(|e| wrong(&e))?;
     let tokenizer = Tokenizer::load(&folder).map_err(|e| wrong(&e))?;
     Ok((model, tokenizer))
 }

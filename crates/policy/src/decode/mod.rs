@@ -49,6 +49,9 @@ pub(crate) fn begin(model: &Model, longest: usize) -> Result<Box<dyn Decoder + '
 /// Bytes of keys and values for one token of one row.
 pub(crate) fn bytes_of_token(model: &Model) -> usize {
     let c = model.config();
-    let width = crate::layout::bytes_of(model.kind()).unwrap_or(4);
+    let width = match native::serves(model) {
+        true => 4,
+        false => crate::layout::bytes_of(model.kind()).unwrap_or(4),
+    };
     (c.num_hidden_layers * 2 * c.kv_heads() * c.head() * width) as usize
 }

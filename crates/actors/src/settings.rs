@@ -147,6 +147,9 @@ pub struct Generator {
     pub kind: GeneratorKind,
     /// Folder of the model, in Hugging Face layout.
     pub model: PathBuf,
+    /// Numbers the weights are held in while sampling: `float32`, `bfloat16` (half the memory), or `auto`: bfloat16 where the
+    /// folder's weights are in it and the device computes in it. The learner has its own weights, in float32.
+    pub dtype: Dtype,
     /// Softmax temperature.
     pub temperature: f32,
     /// Nucleus share; 1 keeps everything. Training needs 1: the learner recomputes log-probabilities without a cut.
@@ -172,6 +175,7 @@ impl Default for Generator {
         Self {
             kind: GeneratorKind::Policy,
             model: "models/starter".into(),
+            dtype: Dtype::Float32,
             temperature: 1.0,
             top_p: 1.0,
             evaluation_top_p: 1.0,
@@ -191,6 +195,18 @@ pub enum GeneratorKind {
     Policy,
     /// The schedule space.
     Schedule,
+}
+
+/// Numbers that weights are held in.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Dtype {
+    /// Single precision.
+    Float32,
+    /// Half of it, with the same range.
+    Bfloat16,
+    /// The latter where the folder's weights are in it and the device computes in it.
+    Auto,
 }
 
 /// The prompt's style.

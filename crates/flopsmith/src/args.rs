@@ -149,6 +149,17 @@ pub enum Format {
     Json,
 }
 
+/// Numbers that a model's weights are held in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Dtype {
+    /// Single precision.
+    Float32,
+    /// Half the memory; of weights that were trained in it nothing is lost.
+    Bfloat16,
+    /// bfloat16 where the folder's weights are in it and the device computes in it.
+    Auto,
+}
+
 /// Where runs lie.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Place {
@@ -461,6 +472,9 @@ pub enum Model {
             allow_negative_numbers = true
         )]
         repeats: u32,
+        /// Numbers the weights are held in.
+        #[arg(long, value_enum, default_value = "float32")]
+        dtype: Dtype,
         /// Print one sample while it is written.
         #[arg(long, conflicts_with = "number")]
         stream: bool,

@@ -1,13 +1,17 @@
 //! Sampling speed on a `config.json`, to be held against the same shapes in plain PyTorch.
 //!
-//! `sample_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--prompts 64]`
+//! `sample_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--prompts 64] [--rows 256] [--dtype float32]`
 //!
-//! Every row runs to its full length. `--prompts` is the number of distinct prompts in the batch. Prints one JSON object; the figure is the best of `--steps`.
+//! Every row runs to its full length. `--prompts` is the number of distinct prompts in the batch, `--rows` how many rows are in flight at most.
+//! Prints one JSON object; the figure is the best of `--steps` after one that does not count. `peak_memory_mib` is the most the process had in
+//! memory while it sampled, the model included, what building the model took not; `tokens_per_cpu_s` counts the processor's time of all
+//! threads, which other programs on the machine disturb less.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
-use flopsmith_policy::{Config, Device, Extras, Kind, Model, Request, sample};
+use flopsmith_policy::{Bounds, Config, Device, Extras, Kind, Model, Request, sample_stream};
 use flopsmith_protocol::Sampling;
 
 #[expect(clippy::print_stdout, reason = "its output")]
@@ -24,11 +28,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ("steps", 3),
             ("threads", 2),
             ("prompts", 64),
+            ("rows", Bounds::default().rows),
         ]
         .map(|(k, v)| (k.to_owned(), v)),
     );
+    let mut dtype = "float32".to_owned();
     while let (Some(key), Some(value)) = (arguments.next(), arguments.next()) {
         let key = key.trim_start_matches("--").to_owned();
+        if key == "dtype" {
+            dtype = value;
+            continue;
+        }
         if !options.contains_key(&key) {
             return Err(format!("unknown option --{key}").into());
         }
@@ -41,7 +51,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = Config::parse(&std::fs::read_to_string(path)?)?;
     config.max_position_embeddings = config.max_position_embeddings.max((prompt + tokens) as i64);
     let vocabulary = config.vocab_size as usize;
-    let model = Model::random(config, 0, Device::Cpu, Kind::Float)?;
+    let kind = match dtype.as_str() {
+        "float32" => Kind::Float,
+        "bfloat16" => Kind::BFloat16,
+        other => return Err(format!("--dtype {other}: float32 or bfloat16").into()),
+    };
+    let model = Model::random(config, 0, Device::Cpu, kind)?;
     let requests: Vec<Request> = (0..batch)
         .map(|row| Request {
             detour: None,
@@ -58,21 +73,57 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             },
         })
         .collect();
-    let mut best = f64::INFINITY;
+    let bounds = Bounds {
+        rows: get("rows"),
+        ..Bounds::default()
+    };
+    // What the model took to build is not what sampling takes.
+    std::fs::write("/proc/self/clear_refs", "5")?;
+    let (mut best, mut least) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..=get("steps") {
-        let begun = Instant::now();
-        let answers = sample(&model, &requests, &[], |_| {})?;
+        let (begun, before) = (Instant::now(), cpu_seconds()?);
+        let answers = sample_stream(
+            &model,
+            &requests,
+            &[],
+            bounds,
+            |_| ControlFlow::Continue(()),
+        )?;
         if answers.iter().any(|a| a.tokens.len() != tokens) {
             return Err("a row ended early".into());
         }
         best = best.min(begun.elapsed().as_secs_f64());
+        least = least.min(cpu_seconds()? - before);
     }
     println!(
         "{}",
         serde_json::json!({
             "parameters": model.parameter_count(), "batch": batch, "prompt": prompt, "tokens": tokens,
-            "threads": get("threads"), "sample_tokens_per_s": ((batch * tokens) as f64 / best).round(),
+            "threads": get("threads"), "dtype": dtype, "peak_memory_mib": peak()?, "sample_tokens_per_s": ((batch * tokens) as f64 / best).round(),
+            "tokens_per_cpu_s": ((batch * tokens) as f64 / least).round(),
         })
     );
     Ok(())
+}
+
+/// The most this process had in memory since that was last reset, in MiB.
+fn peak() -> Result<u64, Box<dyn std::error::Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|l| l.trim().strip_suffix(" kB"));
+    Ok(kib
+        .ok_or("the kernel tells no peak")?
+        .trim()
+        .parse::<u64>()?
+        / 1024)
+}
+
+/// Seconds that all threads of this process have run.
+fn cpu_seconds() -> Result<f64, Box<dyn std::error::Error>> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    // Behind the name, which may contain anything, user and system time are the 12th and the 13th, in hundredths of a second.
+    let (_, fields) = stat.rsplit_once(')').ok_or("the kernel tells no times")?;
+    let times = fields.split_whitespace().skip(11).take(2);
+    let ticks: Vec<u64> = times.map(str::parse).collect::<Result<_, _>>()?;
+    Ok(ticks.iter().sum::<u64>() as f64 / 100.0)
 }

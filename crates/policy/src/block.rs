@@ -28,7 +28,16 @@ impl Sequences {
     }
 }
 
-impl Linear<'_> {
+impl<'a> Linear<'a> {
+    /// Weights and nothing else.
+    pub fn plain(weight: &'a Tensor) -> Self {
+        Linear {
+            weight,
+            bias: None,
+            low: None,
+        }
+    }
+
     /// `x` [n, inputs] → [n, outputs].
     pub fn apply(&self, x: &Tensor, noise: Option<Noise>) -> Result<Tensor> {
         let y = x

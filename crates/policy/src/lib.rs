@@ -18,6 +18,7 @@
 //! - a model's tensors are used by one thread at a time;
 //! - a file in a model folder is whole or not there.
 
+mod batch;
 mod block;
 mod bpe;
 pub mod chat;
@@ -25,6 +26,7 @@ mod checkpoint;
 pub mod config;
 mod decode;
 mod draw;
+mod dtype;
 mod ending;
 pub mod error;
 mod forward;
@@ -45,6 +47,7 @@ mod vocabulary;
 
 pub use bpe::train_bpe;
 pub use config::{Config, Scalar};
+pub use dtype::Dtype;
 pub use ending::{End, Stops};
 pub use error::{Error, Result};
 pub use forward::Entropy;
@@ -55,7 +58,7 @@ pub use model::Model;
 pub use parameters::Parameters;
 pub use pass::{Pass, Plan, Scores, Slopes};
 pub use rope::{Rope, Yarn};
-pub use sample::{Detour, Extras, Request, Sample, sample, sample_stream, sample_while};
+pub use sample::{Bounds, Detour, Extras, Request, Sample, sample, sample_stream, sample_while};
 pub use tch::{Device, Kind, Tensor};
 pub use thread::{Handle, Reply, Sampled};
 pub use tokenizer::Tokenizer;

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use flopsmith_protocol::Sampling;
 
-use crate::decode::{self, Decoder, Prompt};
-use crate::draw::{Cut, Drawn, draw, exchange, share, uniform};
-use crate::ending::{Circles, End, Stops};
+use crate::batch::Batch;
+use crate::ending::{End, Stops};
 use crate::error::{Error, Result};
 use crate::model::Model;
 
@@ -65,16 +64,42 @@ pub struct Sample {
     pub end: End,
 }
 
-/// Below this the likeliest token is taken: 1 / temperature times a score is more than single precision holds long before 0.
-const COLDEST: f32 = 1e-6;
+impl Sample {
+    /// Nothing written yet.
+    pub(crate) fn empty() -> Self {
+        Sample {
+            tokens: Vec::new(),
+            logprobs: Vec::new(),
+            raw: Vec::new(),
+            finished: false,
+            end: End::Length,
+        }
+    }
+}
 
-/// Keys and values that one wave of rows may take, in bytes.
-const CACHE_BYTES: usize = 1 << 30;
+/// How much is written side by side. More requests than that wait, and each begins as soon as there is room for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Answers in flight.
+    pub rows: usize,
+    /// Keys and values of all of them, in bytes. One answer is written however long it is.
+    pub cache_bytes: usize,
+}
+
+impl Default for Bounds {
+    /// 256 answers, 1 GiB.
+    fn default() -> Self {
+        Bounds {
+            rows: 256,
+            cache_bytes: 1 << 30,
+        }
+    }
+}
 
 /// Answers every request; answers come in the order of the requests.
 ///
 /// A prompt that occurs several times is run once. Rows that are finished leave
-/// the batch. `eos` are the tokens that end an answer; `on_progress` is told the
+/// the batch, and waiting requests take their places. `eos` are the tokens that end an answer; `on_progress` is told the
 /// number of tokens drawn so far, once for each step.
 pub fn sample(
     model: &Model,
@@ -96,58 +121,37 @@ pub fn sample_while(
     mut on_progress: impl FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Vec<Sample>> {
     let mut drawn = 0;
-    sample_stream(model, requests, eos, |tokens| {
+    sample_stream(model, requests, eos, Bounds::default(), |tokens| {
         drawn += tokens.len();
         on_progress(drawn)
     })
 }
 
-/// [`sample_while`] that shows what is written while it is: after each step `on_tokens` is given the numbers of the requests that went on,
-/// each with its new token.
+/// [`sample_while`] within given bounds that shows what is written while it is: after each step `on_tokens` is given the numbers of the
+/// requests that went on, each with its new token.
 pub fn sample_stream(
     model: &Model,
     requests: &[Request],
     eos: &[u32],
+    bounds: Bounds,
     mut on_tokens: impl FnMut(&[(usize, u32)]) -> ControlFlow<()>,
 ) -> Result<Vec<Sample>> {
     let _guard = tch::no_grad_guard();
     for (n, request) in requests.iter().enumerate() {
         check(model, n, request)?;
     }
-    // Equal prompts side by side, the longest first: rows of a wave then need little masking.
-    let mut order: Vec<usize> = (0..requests.len()).collect();
-    order.sort_by(|a, b| {
-        let (a, b) = (&requests[*a].prompt, &requests[*b].prompt);
-        b.len().cmp(&a.len()).then_with(|| a.cmp(b))
-    });
     let mut answers: Vec<Option<Sample>> = requests.iter().map(|_| None).collect();
-    let mut rest = order.as_slice();
-    while !rest.is_empty() {
-        // The first of the rest has the longest prompt; every row gets columns for it and for its own answer.
-        let prompt = requests[rest[0]].prompt.len();
-        let answer = rest.iter().map(|n| more(&requests[*n])).max();
-        let row = (prompt + answer.unwrap_or_default()) * decode::bytes_of_token(model);
-        let rows = (CACHE_BYTES / row.max(1)).max(1);
-        let (wave, later) = rest.split_at(rows.min(rest.len()));
-        rest = later;
-        let mut wave = Wave::begin(model, requests, wave, eos)?;
-        while !wave.rows.is_empty() {
-            wave.draw()?;
-            for (request, sample) in wave.retire()? {
-                answers[request] = Some(sample);
-            }
-            if on_tokens(&wave.drawn).is_break() {
-                return Err(Error::Stopped);
-            }
-            wave.advance()?;
+    let mut batch = Batch::new(model, requests, eos, bounds)?;
+    while batch.advance()? {
+        batch.draw()?;
+        batch.retire(&mut answers);
+        if on_tokens(batch.drawn()).is_break() {
+            return Err(Error::Stopped);
         }
     }
-    Ok(answers.into_iter().flatten().collect())
-}
-
-/// Tokens of an answer that are run: the last one is drawn and never run.
-fn more(request: &Request) -> usize {
-    (request.sampling.max_tokens as usize).saturating_sub(1)
+    // Who wants no token waits for none.
+    let answers = answers.into_iter().map(|a| a.unwrap_or_else(Sample::empty));
+    Ok(answers.collect())
 }
 
 fn check(model: &Model, n: usize, request: &Request) -> Result<()> {
@@ -185,221 +189,4 @@ fn check(model: &Model, n: usize, request: &Request) -> Result<()> {
         return fail(format!("min_p {min_p} is not within 0 to 1"));
     }
     Ok(())
-}
-
-/// One row of a batch while it is being written.
-struct Row<'a> {
-    index: usize,
-    request: &'a Request,
-    cut: Cut,
-    sample: Sample,
-    /// Tokens of the detour's kind so far.
-    met: u32,
-    circles: Option<Circles>,
-    done: bool,
-}
-
-impl Row<'_> {
-    /// Are its scores brought to its temperature here, because those of the model itself are wanted as well?
-    fn is_tempered_here(&self) -> bool {
-        self.request.extras.raw && !self.cut.greedy && self.request.sampling.temperature != 1.0
-    }
-
-    /// Draws its next token from the scores of the model, which the decoder has brought to its temperature unless that is done here.
-    fn draw(&mut self, scores: &[f32], eos: &[u32], room: &mut Room) -> Result<u32> {
-        let position = self.sample.tokens.len();
-        let p = if self.is_tempered_here() {
-            // From the likelier to the less likely side nothing that matters gets lost: p^(1/T) of what a float can hold.
-            let by = 1.0 / self.request.sampling.temperature;
-            let best = scores.iter().copied().fold(0.0, f32::max);
-            room.tempered.clear();
-            room.tempered
-                .extend(scores.iter().map(|p| (p / best).powf(by)));
-            &room.tempered
-        } else {
-            scores
-        };
-        let u = uniform(self.request.seed, position as u64);
-        let mut next = draw(p, self.cut, u, &mut room.kept).ok_or(Error::Scores)?;
-        if let Some(detour) = &self.request.detour
-            && detour.kind.get(next.token as usize) == Some(&true)
-        {
-            if self.met == detour.at {
-                let u = uniform(!self.request.seed, position as u64);
-                next = exchange(p, &detour.kind, next, u);
-            }
-            self.met += 1;
-        }
-        let Drawn { token, logprob } = next;
-        self.sample.tokens.push(token);
-        self.sample.logprobs.push(logprob);
-        if self.request.extras.raw {
-            self.sample.raw.push(share(scores, token));
-        }
-        let tokens = &self.sample.tokens;
-        let stopped = match &self.request.extras.stops {
-            Some(stops) => stops.completed(tokens)?,
-            None => false,
-        };
-        let circles = self.circles.as_mut().is_some_and(|c| c.closed(tokens));
-        let end = if eos.contains(&token) {
-            Some(End::Token)
-        } else if stopped {
-            Some(End::Stop)
-        } else if circles {
-            Some(End::Repetition)
-        } else {
-            (tokens.len() >= self.request.sampling.max_tokens as usize).then_some(End::Length)
-        };
-        if let Some(end) = end {
-            self.sample.end = end;
-            self.sample.finished = matches!(end, End::Token | End::Stop);
-            self.done = true;
-        }
-        Ok(token)
-    }
-}
-
-/// Buffers that every draw uses anew.
-#[derive(Default)]
-struct Room {
-    kept: Vec<u32>,
-    tempered: Vec<f32>,
-}
-
-/// Rows that are written side by side.
-struct Wave<'a> {
-    eos: &'a [u32],
-    decoder: Box<dyn Decoder + 'a>,
-    /// Rows of the batch; a retired one stays as `None` until enough of them are gone to pay for moving the others.
-    rows: Vec<Option<Row<'a>>>,
-    /// 1 / temperature of each row.
-    sharpen: Vec<f32>,
-    probabilities: Vec<f32>,
-    /// The requests of the rows that went on in the last step, and their tokens.
-    drawn: Vec<(usize, u32)>,
-    room: Room,
-}
-
-impl<'a> Wave<'a> {
-    fn begin(
-        model: &'a Model,
-        requests: &'a [Request],
-        wave: &[usize],
-        eos: &'a [u32],
-    ) -> Result<Self> {
-        let rows: Vec<Row<'a>> = wave
-            .iter()
-            .map(|&index| {
-                let request = &requests[index];
-                let s = &request.sampling;
-                Row {
-                    index,
-                    request,
-                    cut: Cut {
-                        greedy: s.temperature < COLDEST,
-                        top_k: s.top_k,
-                        top_p: s.top_p,
-                        min_p: request.extras.min_p,
-                    },
-                    sample: Sample {
-                        tokens: Vec::new(),
-                        logprobs: Vec::new(),
-                        raw: Vec::new(),
-                        finished: false,
-                        end: End::Length,
-                    },
-                    met: 0,
-                    circles: Circles::new(request.extras.repeats),
-                    done: s.max_tokens == 0,
-                }
-            })
-            .collect();
-        let prompts: Vec<Prompt<'_>> = rows
-            .iter()
-            .map(|row| Prompt {
-                tokens: &row.request.prompt,
-                more: more(row.request),
-            })
-            .collect();
-        let sharpen = rows
-            .iter()
-            .map(|row| match row.cut.greedy || row.is_tempered_here() {
-                true => 1.0,
-                false => 1.0 / row.request.sampling.temperature,
-            })
-            .collect();
-        Ok(Wave {
-            eos,
-            decoder: decode::begin(model, &prompts)?,
-            rows: rows.into_iter().map(Some).collect(),
-            sharpen,
-            probabilities: Vec::new(),
-            drawn: Vec::new(),
-            room: Room::default(),
-        })
-    }
-
-    /// Draws the next token of every row.
-    fn draw(&mut self) -> Result<()> {
-        self.decoder
-            .probabilities(&self.sharpen, &mut self.probabilities)?;
-        let width = self.probabilities.len() / self.rows.len();
-        self.drawn.clear();
-        for (row, p) in self
-            .rows
-            .iter_mut()
-            .zip(self.probabilities.chunks_exact(width))
-        {
-            let Some(row) = row.as_mut().filter(|r| !r.done) else {
-                continue;
-            };
-            let token = row.draw(p, self.eos, &mut self.room)?;
-            self.drawn.push((row.index, token));
-        }
-        Ok(())
-    }
-
-    /// Takes out the rows that are done, and shrinks the batch when that pays.
-    fn retire(&mut self) -> Result<Vec<(usize, Sample)>> {
-        let mut done = Vec::new();
-        for slot in &mut self.rows {
-            if let Some(row) = slot.take_if(|r| r.done) {
-                done.push((row.index, row.sample));
-            }
-        }
-        let alive: Vec<usize> = (0..self.rows.len())
-            .filter(|r| self.rows[*r].is_some())
-            .collect();
-        if alive.is_empty() {
-            self.rows.clear();
-            return Ok(done);
-        }
-        // Moving the cache costs about as much as two steps read of it.
-        let gone = self.rows.len() - alive.len();
-        if gone * 8 >= self.rows.len() {
-            let left =
-                |row: &Row<'_>| row.request.sampling.max_tokens as usize - row.sample.tokens.len();
-            let most = self.rows.iter().flatten().map(left).max();
-            self.decoder.keep(&alive, most.unwrap_or_default())?;
-            self.sharpen = alive.iter().map(|r| self.sharpen[*r]).collect();
-            self.rows.retain(Option::is_some);
-        }
-        Ok(done)
-    }
-
-    /// Runs the tokens just drawn.
-    fn advance(&mut self) -> Result<()> {
-        if self.rows.is_empty() {
-            return Ok(());
-        }
-        // A retired row's place is filled with any token; nobody reads what follows it.
-        let last = |row: &Option<Row<'_>>| {
-            row.as_ref()
-                .and_then(|r| r.sample.tokens.last().copied())
-                .unwrap_or_default()
-        };
-        let tokens: Vec<u32> = self.rows.iter().map(last).collect();
-        self.decoder.advance(&tokens)
-    }
 }

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use flopsmith_policy::{
-    Config, Detour, Device, End, Error, Extras, Kind, Model, Plan, Request, Sample, Stops, Tensor,
-    sample, sample_stream, sample_while, train_bpe,
+    Bounds, Config, Detour, Device, End, Error, Extras, Kind, Model, Plan, Request, Sample, Stops,
+    Tensor, sample, sample_stream, sample_while, train_bpe,
 };
 use flopsmith_protocol::Sampling;
 
@@ -508,10 +508,16 @@ fn answers_end_at_stop_strings_and_in_circles_and_are_shown_as_they_grow() {
         ..Extras::default()
     };
     let mut shown = Vec::new();
-    let stopped = sample_stream(&model, &[request(&extras)], &[], |tokens| {
-        shown.extend_from_slice(tokens);
-        ControlFlow::Continue(())
-    })
+    let stopped = sample_stream(
+        &model,
+        &[request(&extras)],
+        &[],
+        Bounds::default(),
+        |tokens| {
+            shown.extend_from_slice(tokens);
+            ControlFlow::Continue(())
+        },
+    )
     .unwrap();
     assert_eq!((stopped[0].end, stopped[0].finished), (End::Stop, true));
     let said = tokenizer.decode_with_specials(&stopped[0].tokens).unwrap();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_policy::{
-    Adapter, Device, End, Extras, Kind, Model as Loaded, Request, Stops, Tokenizer, inspect,
-    sample_stream,
+    Adapter, Bounds, Device, End, Extras, Kind, Model as Loaded, Request, Stops, Tokenizer,
+    inspect, sample_stream,
 };
 use flopsmith_problem::prompt;
 use flopsmith_protocol::Sampling;
@@ -59,10 +59,11 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             max_tokens,
             stop,
             repeats,
+            dtype,
             stream,
             seed,
         } => {
-            let (model, tokenizer) = load(folder)?;
+            let (model, tokenizer) = load(folder, *dtype)?;
             let style = if *full {
                 prompt::Style::Full
             } else {
@@ -104,12 +105,18 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                 .collect();
             say(&format!("prompt: {} tokens", ids.len()));
             let mut typed = Typed::default();
-            let samples = sample_stream(&model, &requests, tokenizer.eos(), |tokens| {
-                if *stream {
-                    typed.add(&tokenizer, &stops, tokens);
-                }
-                ControlFlow::Continue(())
-            })
+            let samples = sample_stream(
+                &model,
+                &requests,
+                tokenizer.eos(),
+                Bounds::default(),
+                |tokens| {
+                    if *stream {
+                        typed.add(&tokenizer, &stops, tokens);
+                    }
+                    ControlFlow::Continue(())
+                },
+            )
             .map_err(|error| match error {
                 flopsmith_policy::Error::Input(why) => usage(why),
                 other => other.into(),
@@ -260,11 +267,19 @@ fn describe(found: &flopsmith_policy::Inspection) {
     }
 }
 
-fn load(folder: &Path) -> Result<(Loaded, Tokenizer)> {
+fn load(folder: &Path, dtype: Dtype) -> Result<(Loaded, Tokenizer)> {
     let folder = paths::model(folder);
     let wrong = |e: &dyn std::error::Error| usage(flopsmith_actors::supervisor::words(e));
-    let model =
-        Loaded::load(&folder, Device::cuda_if_available(), Kind::Float).map_err(|e| wrong(&e))?;
+    let dtype = match dtype {
+        Dtype::Float32 => flopsmith_policy::Dtype::Float32,
+        Dtype::Bfloat16 => flopsmith_policy::Dtype::Bfloat16,
+        Dtype::Auto => flopsmith_policy::Dtype::Auto,
+    };
+    let device = Device::cuda_if_available();
+    let model = dtype
+        .kind(&folder, device)
+        .and_then(|kind| Loaded::load(&folder, device, kind))
+        .map_err(|e| wrong(&e))?;
     let tokenizer = Tokenizer::load(&folder).map_err(|e| wrong(&e))?;
     Ok((model, tokenizer))
 }

@@ -217,15 +217,22 @@ async fn source(
 
 #[cfg(feature = "torch")]
 async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
+    use flopsmith_actors::settings;
     use flopsmith_actors::source::policy::PolicySource;
-    use flopsmith_policy::{Device, Handle, Kind, Model, Tokenizer};
+    use flopsmith_policy::{Device, Dtype, Handle, Model, Tokenizer};
     let folder = crate::paths::model(&context.settings.generator.model);
+    let dtype = match context.settings.generator.dtype {
+        settings::Dtype::Float32 => Dtype::Float32,
+        settings::Dtype::Bfloat16 => Dtype::Bfloat16,
+        settings::Dtype::Auto => Dtype::Auto,
+    };
     let failed = |e: &dyn std::error::Error| {
         flopsmith_actors::Error::Generator(flopsmith_actors::supervisor::words(e))
     };
     let handle = tokio::task::spawn_blocking(move || {
         Handle::spawn(move || {
-            let model = Model::load(&folder, Device::cuda_if_available(), Kind::Float)?;
+            let device = Device::cuda_if_available();
+            let model = Model::load(&folder, device, dtype.kind(&folder, device)?)?;
             Ok((model, Tokenizer::load(&folder)?))
         })
     })

@@ -12,37 +12,46 @@ use crate::model::Model;
 /// The beginning of a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prompt<'a> {
-    /// Its token ids; at least one.
+    /// Token ids that are run before the first [`Decoder::advance`]; there may be none.
     pub tokens: &'a [u32],
     /// How many tokens may be appended by [`Decoder::advance`].
     pub more: usize,
+    /// A row that stays (its place among those) and began with the same tokens: what they left in its cache is copied.
+    pub like: Option<usize>,
 }
 
-/// Rows that are written side by side.
+/// Rows that are written side by side. It begins without any.
 pub(crate) trait Decoder {
-    /// Probabilities of every row's next token, row after row. Scores are multiplied by the row's `sharpen` (1 / temperature) before the softmax.
-    fn probabilities(&mut self, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()>;
+    /// Tokens the cache has room for after [`Decoder::turn`] with the same arguments.
+    fn room(&self, stay: &[usize], more: usize, join: &[Prompt<'_>]) -> usize;
 
-    /// Goes on with only `rows` (positions in the present batch, ascending), each of which may take `more` tokens.
+    /// Goes on with the rows `stay` (places in the present batch, ascending), each of which may take `more` tokens, and behind them
+    /// rows that begin with `join`, sorted by descending length with equal ones side by side.
     /// [`Decoder::advance`] has to follow before the next probabilities.
-    fn keep(&mut self, rows: &[usize], more: usize) -> Result<()>;
+    fn turn(&mut self, stay: &[usize], more: usize, join: &[Prompt<'_>]) -> Result<()>;
 
     /// Appends one token to every row; one that took all the tokens it has room for gives nothing of use any more.
     fn advance(&mut self, tokens: &[u32]) -> Result<()>;
+
+    /// Probabilities of every row's next token, row after row. Scores are multiplied by the row's `sharpen` (1 / temperature) before the softmax.
+    fn probabilities(&mut self, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()>;
 }
 
-/// Runs the prompts, sorted by descending length with equal ones side by side.
-pub(crate) fn begin<'a>(model: &'a Model, rows: &[Prompt<'_>]) -> Result<Box<dyn Decoder + 'a>> {
+/// An engine for a model whose rows have at most `longest` tokens.
+pub(crate) fn begin(model: &Model, longest: usize) -> Result<Box<dyn Decoder + '_>> {
     if native::serves(model) {
-        Ok(Box::new(native::Native::begin(model, rows)?))
+        Ok(Box::new(native::Native::begin(model, longest)?))
     } else {
-        Ok(Box::new(torch::Torch::begin(model, rows)?))
+        Ok(Box::new(torch::Torch::begin(model)))
     }
 }
 
 /// Bytes of keys and values for one token of one row.
 pub(crate) fn bytes_of_token(model: &Model) -> usize {
     let c = model.config();
-    let width = crate::layout::bytes_of(model.kind()).unwrap_or(4);
+    let width = match native::serves(model) {
+        true => 4,
+        false => crate::layout::bytes_of(model.kind()).unwrap_or(4),
+    };
     (c.num_hidden_layers * 2 * c.kv_heads() * c.head() * width) as usize
 }

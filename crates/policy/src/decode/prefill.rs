@@ -1,7 +1,6 @@
 //! Running the prompts, before anything is written.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use tch::Tensor;
 
@@ -12,37 +11,49 @@ use crate::model::Model;
 /// Prompt tokens that are run at once.
 const TOKENS_AT_ONCE: usize = 1 << 14;
 
-/// Runs every distinct prompt once; `rows` come sorted by descending length, equal ones side by side. Returns the scores after each row's prompt, [rows, vocabulary].
+/// Rows of a stretch, and which of its distinct prompts each begins with.
+pub(super) struct Stretch<'a> {
+    /// Places among the prompts, ascending.
+    pub rows: &'a [usize],
+    /// For each of these rows, its prompt.
+    pub from: &'a [i64],
+}
+
+/// Runs every distinct prompt that is not like that of a row in flight once; they come sorted by descending length, equal ones side by side.
 ///
-/// For each block, `put` is shown a stretch of rows, the keys and values of their distinct prompts, [prompts, kv heads, length, head], and which prompt each of the rows begins with.
+/// For each block, `put` is shown a stretch of rows and the keys and values of their distinct prompts, [prompts, kv heads, length, head].
 pub(super) fn run(
     model: &Model,
-    rows: &[Prompt<'_>],
-    mut put: impl FnMut(usize, Range<usize>, &Tensor, &Tensor, &[i64]) -> Result<()>,
-) -> Result<Tensor> {
-    let mut logits = Vec::new();
-    let mut first = 0;
-    while first < rows.len() {
+    prompts: &[Prompt<'_>],
+    mut put: impl FnMut(usize, &Stretch<'_>, &Tensor, &Tensor) -> Result<()>,
+) -> Result<()> {
+    let new: Vec<usize> = (0..prompts.len())
+        .filter(|n| prompts[*n].like.is_none() && !prompts[*n].tokens.is_empty())
+        .collect();
+    let mut rest = new.as_slice();
+    while let Some(first) = rest.first() {
         // Prompts of one length make a batch without padding.
-        let length = rows[first].tokens.len();
+        let length = prompts[*first].tokens.len();
         let most = (TOKENS_AT_ONCE / length).max(1);
         let mut distinct: Vec<&[u32]> = Vec::new();
         let mut seen: HashMap<&[u32], i64> = HashMap::new();
         let mut from: Vec<i64> = Vec::new();
-        for row in rows[first..]
+        for tokens in rest
             .iter()
-            .take_while(|r| r.tokens.len() == length)
+            .map(|n| prompts[*n].tokens)
+            .take_while(|t| t.len() == length)
         {
-            let prompt = row.tokens;
-            if !seen.contains_key(prompt) && distinct.len() == most {
+            if !seen.contains_key(tokens) && distinct.len() == most {
                 break;
             }
-            from.push(*seen.entry(prompt).or_insert_with(|| {
-                distinct.push(prompt);
+            from.push(*seen.entry(tokens).or_insert_with(|| {
+                distinct.push(tokens);
                 distinct.len() as i64 - 1
             }));
         }
-        let end = first + from.len();
+        let (rows, later) = rest.split_at(from.len());
+        rest = later;
+        let stretch = Stretch { rows, from: &from };
         let ids: Vec<i64> = distinct
             .iter()
             .flat_map(|p| p.iter().map(|id| i64::from(*id)))
@@ -51,20 +62,10 @@ pub(super) fn run(
             .and_then(|t| t.f_view([distinct.len() as i64, length as i64]))
             .and_then(|t| t.f_to_device(model.device()))
             .doing("hand over prompts")?;
-        let head = model.head()?;
-        let hidden = model.run(&ids, |block, keys, values| {
-            put(block, first..end, keys, values, &from)
+        // Only what is put away is wanted, not the hidden states.
+        let _hidden = model.run(&ids, |block, keys, values| {
+            put(block, &stretch, keys, values)
         })?;
-        let from = Tensor::f_from_slice(&from)
-            .and_then(|t| t.f_to_device(model.device()))
-            .doing("hand over prompts")?;
-        logits.push(
-            hidden
-                .f_select(1, length as i64 - 1)
-                .and_then(|h| h.f_linear(head, None::<&Tensor>)?.f_index_select(0, &from))
-                .doing("score the vocabulary")?,
-        );
-        first = end;
     }
-    Tensor::f_cat(&logits, 0).doing("join scores")
+    Ok(())
 }

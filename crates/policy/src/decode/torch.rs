@@ -15,18 +15,41 @@ pub(crate) struct Torch<'a> {
 }
 
 impl<'a> Torch<'a> {
-    /// Runs the prompts. They come sorted by descending length, equal ones side by side.
-    pub fn begin(model: &'a Model, rows: &[Prompt<'_>]) -> Result<Self> {
-        let (cache, logits) = fill(model, rows)?;
-        Ok(Torch {
+    /// No rows yet.
+    pub fn begin(model: &'a Model) -> Self {
+        Torch {
             model,
-            cache,
-            logits,
-        })
+            cache: Cache::default(),
+            logits: Tensor::new(),
+        }
     }
 }
 
 impl Decoder for Torch<'_> {
+    fn room(&self, stay: &[usize], more: usize, join: &[Prompt<'_>]) -> usize {
+        let plan = Plan::new(&self.cache, stay, more, join);
+        plan.starts.len() * plan.columns as usize
+    }
+
+    fn turn(&mut self, stay: &[usize], more: usize, join: &[Prompt<'_>]) -> Result<()> {
+        let plan = Plan::new(&self.cache, stay, more, join);
+        self.cache.turn(self.model, &plan, join)
+    }
+
+    fn advance(&mut self, tokens: &[u32]) -> Result<()> {
+        let ids: Vec<i64> = tokens.iter().map(|t| i64::from(*t)).collect();
+        let ids = Tensor::f_from_slice(&ids)
+            .and_then(|t| t.f_to_device(self.model.device()))
+            .doing("hand over token ids")?;
+        let head = self.model.head()?;
+        self.logits = self
+            .model
+            .step(&mut self.cache, &ids)?
+            .f_linear(head, None::<&Tensor>)
+            .doing("score the vocabulary")?;
+        Ok(())
+    }
+
     fn probabilities(&mut self, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()> {
         let plain = sharpen.iter().all(|by| *by == 1.0);
         let probabilities = self
@@ -50,32 +73,14 @@ impl Decoder for Torch<'_> {
             .f_copy_data(into, count)
             .doing("read probabilities")
     }
-
-    fn keep(&mut self, rows: &[usize], more: usize) -> Result<()> {
-        let rows: Vec<i64> = rows.iter().map(|r| *r as i64).collect();
-        self.cache
-            .select(self.model, &rows, self.cache.filled + more as i64)
-    }
-
-    fn advance(&mut self, tokens: &[u32]) -> Result<()> {
-        let ids: Vec<i64> = tokens.iter().map(|t| i64::from(*t)).collect();
-        let ids = Tensor::f_from_slice(&ids)
-            .and_then(|t| t.f_to_device(self.model.device()))
-            .doing("hand over token ids")?;
-        let head = self.model.head()?;
-        self.logits = self
-            .model
-            .step(&mut self.cache, &ids)?
-            .f_linear(head, None::<&Tensor>)
-            .doing("score the vocabulary")?;
-        Ok(())
-    }
 }
 
 /// Keys and values of a batch of rows that all end at the same column.
 ///
-/// Rows whose prompt is shorter begin further right; the columns before are
-/// masked. So every row writes its next entry into the same column, which is one copy for the whole batch.
+/// Rows that are shorter than the longest begin further right; the columns before are
+/// masked. So every row writes its next entry into the same column, which is one copy for the whole batch, and a row that joins
+/// later is written so that it ends where the others do.
+#[derive(Debug, Default)]
 struct Cache {
     /// For each block [rows, 2 · kv heads, columns, head]: keys, then values.
     blocks: Vec<Tensor>,
@@ -88,76 +93,125 @@ struct Cache {
     columns: i64,
 }
 
+/// What a cache becomes when rows leave and join.
+struct Plan {
+    /// Rows that stay, by their present places.
+    stay: Vec<i64>,
+    /// The first present column that is still needed, and how many are.
+    first: i64,
+    used: i64,
+    /// First column of each row afterwards.
+    starts: Vec<i64>,
+    /// Columns in use, and of which there is room, afterwards.
+    filled: i64,
+    columns: i64,
+}
+
+impl Plan {
+    /// Columns that only rows had which leave are given up.
+    fn new(cache: &Cache, stay: &[usize], more: usize, join: &[Prompt<'_>]) -> Self {
+        let first = stay.iter().map(|r| cache.starts[*r]).min();
+        let first = first.unwrap_or(cache.filled);
+        let used = cache.filled - first;
+        let length = |p: &Prompt<'_>| p.tokens.len() as i64;
+        let filled = join.iter().map(length).fold(used, i64::max);
+        let stayed = stay
+            .iter()
+            .map(|r| filled - (cache.filled - cache.starts[*r]));
+        let joined = join.iter().map(|p| filled - length(p));
+        let most = join.iter().map(|p| p.more).fold(more, usize::max);
+        Plan {
+            stay: stay.iter().map(|r| *r as i64).collect(),
+            first,
+            used,
+            starts: stayed.chain(joined).collect(),
+            filled,
+            columns: filled + most as i64,
+        }
+    }
+}
+
 /// Low enough to leave no weight behind the softmax, and finite, so that a stretch of masked columns yields no NaN.
 fn masked(kind: Kind) -> f64 {
     if kind == Kind::Half { -6e4 } else { -1e30 }
 }
 
 impl Cache {
-    /// Room for `starts.len()` rows and `columns` tokens of each, counted from column 0.
-    fn new(model: &Model, starts: Vec<i64>, columns: i64) -> Result<Self> {
+    /// Moves the rows that stay, and puts those that join behind them.
+    fn turn(&mut self, model: &Model, plan: &Plan, join: &[Prompt<'_>]) -> Result<()> {
         let c = model.config();
-        let shape = [starts.len() as i64, 2 * c.kv_heads(), columns, c.head()];
-        let blocks = (0..model.blocks())
-            .map(|_| Tensor::f_zeros(shape, (model.kind(), model.device())))
-            .collect::<Result<Vec<_>, _>>()
-            .doing("allocate the key-value cache")?;
-        let mut cache = Cache {
-            blocks,
-            starts,
-            mask: None,
-            filled: 0,
-            columns,
-        };
-        cache.mask(model)?;
-        Ok(cache)
+        let stayed = plan.stay.len();
+        let shape = [
+            plan.starts.len() as i64,
+            2 * c.kv_heads(),
+            plan.columns,
+            c.head(),
+        ];
+        let index = |rows: &[i64]| Tensor::f_from_slice(rows)?.f_to_device(model.device());
+        let stay = index(&plan.stay).doing("number the rows that stay")?;
+        self.blocks.resize_with(model.blocks(), Tensor::new);
+        // Block by block, so that there is never much more than one cache.
+        for block in &mut self.blocks {
+            let new = Tensor::f_zeros(shape, (model.kind(), model.device()))
+                .doing("allocate the key-value cache")?;
+            if stayed > 0 {
+                new.f_narrow(0, 0, stayed as i64)
+                    .and_then(|t| t.f_narrow(2, plan.filled - plan.used, plan.used))
+                    .and_then(|mut place| {
+                        let used = block.f_narrow(2, plan.first, plan.used)?;
+                        place.f_copy_(&used.f_index_select(0, &stay)?)
+                    })
+                    .doing("move the key-value cache")?;
+            }
+            *block = new;
+        }
+        self.starts.clone_from(&plan.starts);
+        (self.filled, self.columns) = (plan.filled, plan.columns);
+        self.mask(model)?;
+        for (row, prompt) in (stayed..).zip(join) {
+            if let Some(like) = prompt.like {
+                self.copy_beginning(like, row, prompt.tokens.len() as i64)?;
+            }
+        }
+        prefill::run(model, join, |block, stretch, keys, values| {
+            let rows: Vec<i64> = stretch.rows.iter().map(|r| (stayed + r) as i64).collect();
+            index(&rows)
+                .and_then(|rows| self.put(block, &rows, &index(stretch.from)?, keys, values))
+                .doing("fill the key-value cache")
+        })
     }
 
-    /// Writes keys and values [prompts, kv heads, length, head] of one block into `rows`, right-aligned at `end`;
-    /// `from[i]` says which prompt the i-th of the rows begins with.
+    /// Begins row `to` with the first `length` tokens of row `from`.
+    fn copy_beginning(&self, from: usize, to: usize, length: i64) -> Result<()> {
+        let cut = |block: &Tensor, row: usize| {
+            block
+                .f_select(0, row as i64)?
+                .f_narrow(1, self.starts[row], length)
+        };
+        for block in &self.blocks {
+            cut(block, to)
+                .and_then(|mut place| place.f_copy_(&cut(block, from)?))
+                .doing("copy a prompt's keys and values")?;
+        }
+        Ok(())
+    }
+
+    /// Writes keys and values [prompts, kv heads, length, head] of one block into `rows`, so that they end where the cache does;
+    /// `from` says which prompt each of the rows begins with.
     fn put(
         &self,
         block: usize,
-        rows: std::ops::Range<i64>,
-        end: i64,
-        (keys, values): (&Tensor, &Tensor),
-        from: &[i64],
-    ) -> Result<()> {
-        let from = Tensor::f_from_slice(from)
-            .and_then(|t| t.f_to_device(keys.device()))
-            .doing("fill the key-value cache")?;
+        rows: &Tensor,
+        from: &Tensor,
+        keys: &Tensor,
+        values: &Tensor,
+    ) -> Result<(), tch::TchError> {
         let length = keys.size()[2];
-        let kv = keys.size()[1];
-        for (half, source) in [(0, keys), (kv, values)] {
-            self.blocks[block]
-                .f_narrow(0, rows.start, rows.end - rows.start)
-                .and_then(|t| t.f_narrow(1, half, kv)?.f_narrow(2, end - length, length))
-                .and_then(|mut place| place.f_copy_(&source.f_index_select(0, &from)?))
-                .doing("fill the key-value cache")?;
-        }
-        Ok(())
-    }
-
-    /// Keeps only `rows` (positions in the present batch), and room for `columns`.
-    fn select(&mut self, model: &Model, rows: &[i64], columns: i64) -> Result<()> {
-        let index = Tensor::f_from_slice(rows)
-            .and_then(|t| t.f_to_device(model.device()))
-            .doing("shrink the key-value cache")?;
-        let starts = rows.iter().map(|r| self.starts[*r as usize]).collect();
-        let small = Cache::new(model, starts, columns)?;
-        let used = self.filled.min(columns);
-        for (old, new) in self.blocks.iter().zip(&small.blocks) {
-            new.f_narrow(2, 0, used)
-                .and_then(|mut place| {
-                    place.f_copy_(&old.f_narrow(2, 0, used)?.f_index_select(0, &index)?)
-                })
-                .doing("shrink the key-value cache")?;
-        }
-        *self = Cache {
-            filled: self.filled,
-            ..small
-        };
-        Ok(())
+        let both = Tensor::f_cat(&[keys, values], 1)?.f_index_select(0, from)?;
+        self.blocks[block]
+            .f_narrow(2, self.filled - length, length)?
+            .f_index_copy_(0, rows, &both)
+            .map(drop)
     }
 
     fn mask(&mut self, model: &Model) -> Result<()> {
@@ -254,29 +308,4 @@ impl Model {
         cache.filled += 1;
         self.norm(&x, self.last_norm())
     }
-}
-
-/// A cache that holds the prompts, and the scores after each.
-fn fill(model: &Model, rows: &[Prompt<'_>]) -> Result<(Cache, Tensor)> {
-    let longest = rows
-        .iter()
-        .map(|r| r.tokens.len())
-        .max()
-        .unwrap_or_default();
-    let capacity = rows
-        .iter()
-        .map(|r| longest + r.more)
-        .max()
-        .unwrap_or(longest);
-    let starts = rows
-        .iter()
-        .map(|r| (longest - r.tokens.len()) as i64)
-        .collect();
-    let mut cache = Cache::new(model, starts, capacity as i64)?;
-    let logits = prefill::run(model, rows, |block, rows, keys, values, from| {
-        let rows = rows.start as i64..rows.end as i64;
-        cache.put(block, rows, longest as i64, (keys, values), from)
-    })?;
-    cache.filled = longest as i64;
-    Ok((cache, logits))
 }

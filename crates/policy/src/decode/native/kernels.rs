@@ -43,11 +43,6 @@ impl Panels {
             outputs,
         }
     }
-
-    /// Stride that results have at the least.
-    pub fn padded(&self, lanes: usize) -> usize {
-        self.outputs.next_multiple_of(2 * lanes)
-    }
 }
 
 /// `out` [rows, stride] = start + `a` [rows, `a_stride`] · panelsᵀ.

@@ -1,15 +1,20 @@
 //! Decoding by kernels of our own, for models whose weights lie in single precision in a processor's memory.
 //!
 //! libtorch runs a step as some eighty operations, each of which starts its threads, writes its result to memory and
-//! treats all rows alike. Here every thread runs the whole step for rows of its own: weights are packed once in the order
-//! in which the products read them, rows have caches of their own length, and threads meet once a step.
+//! treats all rows alike. Here rows have caches of their own length, and there are two ways to share the work. Of a small model every thread
+//! runs the whole step for rows of its own: weights are packed once in the order in which the products read them, and threads meet
+//! once a step ([`step`]). A large model is read where it lies, each weight by one thread for all rows ([`shared`]).
+//!
+//! Arithmetic, keys and values are in single precision for weights in bfloat16, too.
 #![expect(
     unsafe_code,
     reason = "vector instructions, and threads that write to parts of one result"
 )]
 
 mod kernels;
+mod plain;
 mod row;
+mod shared;
 mod simd;
 mod step;
 #[cfg(test)]
@@ -22,10 +27,13 @@ use tch::{Device, Kind};
 use crate::decode::{Decoder, Prompt, prefill};
 use crate::error::{Error, Result};
 use crate::model::Model;
+use kernels::Panels;
+use plain::Plain;
 use row::Row;
+use shared::Buffers;
 use simd::Width;
 use step::{Part, Scratch};
-use weights::Weights;
+use weights::{Shape, Weights};
 
 /// The largest model that is packed: beyond, the copy of its weights costs memory and reading them, not arithmetic, is what takes time.
 const LARGEST: i64 = 64 << 20;
@@ -33,95 +41,104 @@ const LARGEST: i64 = 64 << 20;
 /// Fewer rows than this are not worth a thread of their own.
 const ROWS_OF_A_THREAD: usize = 4;
 
+/// Fewer probabilities than this are not worth one either.
+const SCORES_OF_A_THREAD: usize = 1 << 18;
+
 /// Rows decoded by the kernels of this module.
 pub(super) struct Native<'a> {
     model: &'a Model,
     width: Width,
-    weights: Weights,
+    threads: usize,
+    weights: Held<'a>,
     rows: Vec<Row>,
     /// Scores of the next token, [rows, stride].
     logits: Vec<f32>,
     stride: usize,
-    scratch: Vec<Scratch>,
 }
 
-/// Is a model one for this engine?
+/// How the weights are held, and the buffers of those who work with them.
+enum Held<'a> {
+    Packed(Weights<'a, Panels>, Vec<Scratch>),
+    Plain(Weights<'a, Plain<'a>>, Buffers),
+}
+
+impl Held<'_> {
+    fn shape(&self) -> &Shape {
+        match self {
+            Held::Packed(weights, _) => &weights.shape,
+            Held::Plain(weights, _) => &weights.shape,
+        }
+    }
+}
+
+/// Is a model one for this engine? An adapter is packed with the weights; beside weights that stay where they are there is no place for it.
 pub(super) fn serves(model: &Model) -> bool {
     model.device() == Device::Cpu
-        && model.kind() == Kind::Float
-        && model.parameter_count() <= LARGEST
+        && matches!(model.kind(), Kind::Float | Kind::BFloat16)
+        && (model.adapter().is_none() || is_packed(model))
+}
+
+fn is_packed(model: &Model) -> bool {
+    model.parameter_count() <= LARGEST
 }
 
 impl<'a> Native<'a> {
-    /// Runs the prompts, sorted by descending length with equal ones side by side.
-    pub fn begin(model: &'a Model, prompts: &[Prompt<'_>]) -> Result<Self> {
-        Self::with(model, prompts, Width::here(), threads())
+    /// No rows yet; `longest` is the most tokens that one will have.
+    pub fn begin(model: &'a Model, longest: usize) -> Result<Self> {
+        Self::with(model, longest, is_packed(model), Width::here(), threads())
     }
 
     fn with(
         model: &'a Model,
-        prompts: &[Prompt<'_>],
+        longest: usize,
+        packed: bool,
         width: Width,
         threads: usize,
     ) -> Result<Self> {
         let lanes = width.lanes();
-        let longest = prompts.iter().map(|p| p.tokens.len() + p.more).max();
-        let weights = Weights::pack(model, lanes, longest.unwrap_or_default())?;
-        let mut rows: Vec<Row> = prompts
-            .iter()
-            .map(|p| Row::new(&weights.shape, p.tokens.len(), p.tokens.len() + p.more))
-            .collect();
-        let scores = prefill::run(model, prompts, |block, these, keys, values, from| {
-            row::fill(&mut rows[these], block, &weights.shape, keys, values, from)
-        })?;
-        let vocabulary = weights.shape.vocabulary;
-        let stride = weights.head.padded(lanes);
-        let mut logits = vec![0.0; prompts.len() * stride];
-        let plain = row::numbers(&scores)?;
-        for (to, from) in logits
-            .chunks_exact_mut(stride)
-            .zip(plain.chunks_exact(vocabulary))
-        {
-            to[..vocabulary].copy_from_slice(from);
-        }
-        let threads = threads.clamp(1, prompts.len().div_ceil(ROWS_OF_A_THREAD).max(1));
+        let weights = if packed {
+            let scratch = (0..threads.max(1)).map(|_| Scratch::default());
+            Held::Packed(Weights::pack(model, lanes, longest)?, scratch.collect())
+        } else {
+            Held::Plain(Weights::look(model, lanes, longest)?, Buffers::default())
+        };
         Ok(Native {
             model,
             width,
-            rows,
-            logits,
-            stride,
-            scratch: (0..threads).map(|_| Scratch::default()).collect(),
+            threads: threads.max(1),
+            stride: weights.shape().vocabulary.next_multiple_of(2 * lanes),
             weights,
+            rows: Vec::new(),
+            logits: Vec::new(),
         })
     }
 }
 
 impl Decoder for Native<'_> {
-    fn probabilities(&mut self, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()> {
-        let vocabulary = self.weights.shape.vocabulary;
-        into.resize(self.rows.len() * vocabulary, 0.0);
-        let scores = self.logits.chunks_exact_mut(self.stride);
-        for ((scores, sharpen), into) in scores.zip(sharpen).zip(into.chunks_exact_mut(vocabulary))
-        {
-            // The vector instructions for extremes lose what is no number; the caller has to see it.
-            if scores[..vocabulary].iter().any(|s| s.is_nan()) {
-                into.fill(f32::NAN);
-                continue;
-            }
-            step::probabilities(self.width, scores, vocabulary, *sharpen);
-            into.copy_from_slice(&scores[..vocabulary]);
-        }
-        Ok(())
+    fn room(&self, stay: &[usize], _more: usize, join: &[Prompt<'_>]) -> usize {
+        let stayed: usize = stay.iter().map(|r| self.rows[*r].capacity()).sum();
+        stayed + join.iter().map(|p| p.tokens.len() + p.more).sum::<usize>()
     }
 
-    fn keep(&mut self, rows: &[usize], _more: usize) -> Result<()> {
-        let mut position = 0;
+    fn turn(&mut self, stay: &[usize], _more: usize, join: &[Prompt<'_>]) -> Result<()> {
+        let mut place = 0;
         self.rows.retain(|_| {
-            position += 1;
-            rows.binary_search(&(position - 1)).is_ok()
+            place += 1;
+            stay.binary_search(&(place - 1)).is_ok()
         });
-        Ok(())
+        let (stayed, shape) = (self.rows.len(), self.weights.shape());
+        for prompt in join {
+            let length = prompt.tokens.len();
+            let mut row = Row::new(shape, length, length + prompt.more);
+            if let Some(like) = prompt.like {
+                row.begin_like(shape, &self.rows[like]);
+            }
+            self.rows.push(row);
+        }
+        let joined = &mut self.rows[stayed..];
+        prefill::run(self.model, join, |block, stretch, keys, values| {
+            row::fill(joined, block, shape, stretch, keys, values)
+        })
     }
 
     fn advance(&mut self, tokens: &[u32]) -> Result<()> {
@@ -132,39 +149,87 @@ impl Decoder for Native<'_> {
                 self.rows.len()
             )));
         }
-        debug_assert_eq!(self.model.blocks(), self.weights.blocks.len());
         self.logits.resize(self.rows.len() * self.stride, 0.0);
-        let threads = self
-            .scratch
-            .len()
-            .min(self.rows.len().div_ceil(ROWS_OF_A_THREAD))
-            .max(1);
+        let (rows, logits, width) = (&mut self.rows, &mut self.logits, self.width);
+        match &mut self.weights {
+            Held::Packed(weights, scratch) => apart(width, weights, rows, tokens, logits, scratch),
+            Held::Plain(weights, buffers) => {
+                shared::run(width, weights, rows, tokens, logits, buffers, self.threads);
+            }
+        }
+        Ok(())
+    }
+
+    fn probabilities(&mut self, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()> {
+        let (width, stride) = (self.width, self.stride);
+        let vocabulary = self.weights.shape().vocabulary;
+        into.resize(self.rows.len() * vocabulary, 0.0);
+        let threads = (into.len() / SCORES_OF_A_THREAD).clamp(1, self.threads);
         let each = self.rows.len().div_ceil(threads).max(1);
-        let (weights, width, stride) = (&self.weights, self.width, self.stride);
-        let mut parts: Vec<Part<'_>> = self
-            .rows
-            .chunks_mut(each)
-            .zip(tokens.chunks(each))
-            .zip(self.logits.chunks_mut(each * stride))
-            .zip(&mut self.scratch)
-            .map(|(((rows, tokens), logits), scratch)| Part {
-                rows,
-                tokens,
-                logits,
-                scratch,
-            })
-            .collect();
-        let Some(ours) = parts.pop() else {
-            return Ok(());
+        let mut parts = self
+            .logits
+            .chunks_mut(each * stride)
+            .zip(sharpen.chunks(each))
+            .zip(into.chunks_mut(each * vocabulary));
+        let softmax = |((scores, sharpen), into): ((&mut [f32], &[f32]), &mut [f32])| {
+            let scores = scores.chunks_exact_mut(stride);
+            let rows = scores.zip(sharpen).zip(into.chunks_exact_mut(vocabulary));
+            for ((scores, sharpen), into) in rows {
+                // The vector instructions for extremes lose what is no number; the caller has to see it.
+                if scores[..vocabulary].iter().any(|s| s.is_nan()) {
+                    into.fill(f32::NAN);
+                    continue;
+                }
+                step::probabilities(width, scores, vocabulary, *sharpen);
+                into.copy_from_slice(&scores[..vocabulary]);
+            }
         };
+        let ours = parts.next();
         std::thread::scope(|scope| {
             for part in parts {
-                scope.spawn(move || step::run(width, weights, part));
+                scope.spawn(move || softmax(part));
             }
-            step::run(width, weights, ours);
+            if let Some(part) = ours {
+                softmax(part);
+            }
         });
         Ok(())
     }
+}
+
+/// One step in which every thread runs rows of its own.
+fn apart(
+    width: Width,
+    weights: &Weights<'_, Panels>,
+    rows: &mut [Row],
+    tokens: &[u32],
+    logits: &mut [f32],
+    scratch: &mut [Scratch],
+) {
+    let count = rows.len();
+    let threads = scratch.len().min(count.div_ceil(ROWS_OF_A_THREAD)).max(1);
+    let each = count.div_ceil(threads).max(1);
+    let stride = logits.len() / count.max(1);
+    let mut parts = rows
+        .chunks_mut(each)
+        .zip(tokens.chunks(each))
+        .zip(logits.chunks_mut((each * stride).max(1)))
+        .zip(scratch)
+        .map(|(((rows, tokens), logits), scratch)| Part {
+            rows,
+            tokens,
+            logits,
+            scratch,
+        });
+    let ours = parts.next();
+    std::thread::scope(|scope| {
+        for part in parts {
+            scope.spawn(move || step::run(width, weights, part));
+        }
+        if let Some(part) = ours {
+            step::run(width, weights, part);
+        }
+    });
 }
 
 /// As many threads as libtorch would use.

@@ -3,6 +3,7 @@
 use tch::{Kind, Tensor};
 
 use super::weights::Shape;
+use crate::decode::prefill::Stretch;
 use crate::error::{Doing, Result};
 
 /// A row's cache. Every row has its own, as long as the row itself.
@@ -35,6 +36,23 @@ impl Row {
             value_size,
             kv_heads: shape.kv_heads,
         }
+    }
+
+    /// Takes over the beginning of `other`, as far as this row is filled.
+    pub fn begin_like(&mut self, shape: &Shape, other: &Row) {
+        let keys = self.filled.next_multiple_of(shape.lanes) * shape.head;
+        let values = self.filled * shape.value_stride();
+        for head in 0..shape.blocks * self.kv_heads {
+            let (to, from) = (head * self.key_size, head * other.key_size);
+            self.keys[to..to + keys].copy_from_slice(&other.keys[from..from + keys]);
+            let (to, from) = (head * self.value_size, head * other.value_size);
+            self.values[to..to + values].copy_from_slice(&other.values[from..from + values]);
+        }
+    }
+
+    /// Tokens there is room for.
+    pub fn capacity(&self) -> usize {
+        self.capacity
     }
 
     /// Where the next token goes.
@@ -82,22 +100,23 @@ impl Row {
     }
 }
 
-/// Puts the keys and values of prompts, [prompts, kv heads, length, head], into the rows that begin with them: `from` gives each row's prompt.
+/// Puts the keys and values of a stretch of prompts, [prompts, kv heads, length, head], into the rows that begin with them.
 pub(super) fn fill(
     rows: &mut [Row],
     block: usize,
     shape: &Shape,
+    stretch: &Stretch<'_>,
     keys: &Tensor,
     values: &Tensor,
-    from: &[i64],
 ) -> Result<()> {
     let length = usize::try_from(keys.size()[2]).unwrap_or_default();
     let (keys, values) = (numbers(keys)?, numbers(values)?);
     let d = shape.head;
-    for (row, from) in rows.iter_mut().zip(from) {
+    for (row, from) in stretch.rows.iter().zip(stretch.from) {
+        let row = &mut rows[*row];
+        let from = usize::try_from(*from).unwrap_or_default();
         for head in 0..shape.kv_heads {
-            let first =
-                (usize::try_from(*from).unwrap_or_default() * shape.kv_heads + head) * length * d;
+            let first = (from * shape.kv_heads + head) * length * d;
             for position in 0..length {
                 let at = first + position * d..first + (position + 1) * d;
                 row.put(

@@ -17,6 +17,10 @@ pub(super) trait Simd: Copy {
     unsafe fn splat(x: f32) -> Self::V;
     unsafe fn load(from: *const f32) -> Self::V;
     unsafe fn store(to: *mut f32, v: Self::V);
+    /// Numbers in bfloat16, widened.
+    unsafe fn load_half(from: *const u16) -> Self::V;
+    /// The sum of each vector's lanes.
+    unsafe fn sums(v: [Self::V; 4]) -> [f32; 4];
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
@@ -145,6 +149,18 @@ impl Simd for Portable {
         unsafe { to.cast::<[f32; 8]>().write(v) }
     }
     #[inline(always)]
+    unsafe fn load_half(from: *const u16) -> [f32; 8] {
+        // SAFETY: the caller's promise.
+        let halves = unsafe { from.cast::<[u16; 8]>().read_unaligned() };
+        lanewise!(halves, halves, |h: u16, _| f32::from_bits(
+            u32::from(h) << 16
+        ))
+    }
+    #[inline(always)]
+    unsafe fn sums(v: [[f32; 8]; 4]) -> [f32; 4] {
+        v.map(|lanes| lanes.iter().sum())
+    }
+    #[inline(always)]
     unsafe fn add(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
         lanewise!(a, b, |a: f32, b: f32| a + b)
     }
@@ -212,6 +228,24 @@ mod x86 {
             unsafe { _mm256_storeu_ps(to, v) }
         }
         #[inline(always)]
+        unsafe fn load_half(from: *const u16) -> __m256 {
+            unsafe {
+                let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
+                _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
+            }
+        }
+        #[inline(always)]
+        unsafe fn sums([a, b, c, d]: [__m256; 4]) -> [f32; 4] {
+            unsafe {
+                let pairs = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+                let upper = _mm256_extractf128_ps::<1>(pairs);
+                let mut out = [0.0; 4];
+                let sums = _mm_add_ps(_mm256_castps256_ps128(pairs), upper);
+                _mm_storeu_ps(out.as_mut_ptr(), sums);
+                out
+            }
+        }
+        #[inline(always)]
         unsafe fn add(a: __m256, b: __m256) -> __m256 {
             unsafe { _mm256_add_ps(a, b) }
         }
@@ -269,6 +303,33 @@ mod x86 {
         #[inline(always)]
         unsafe fn store(to: *mut f32, v: __m512) {
             unsafe { _mm512_storeu_ps(to, v) }
+        }
+        #[inline(always)]
+        unsafe fn load_half(from: *const u16) -> __m512 {
+            unsafe {
+                let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+                _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+            }
+        }
+        #[inline(always)]
+        unsafe fn sums([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
+            unsafe {
+                // Every quarter comes to one sum of each vector, in their order.
+                let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+                let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+                let quarters = _mm512_add_ps(
+                    _mm512_shuffle_ps::<0b01_00_01_00>(ab, cd),
+                    _mm512_shuffle_ps::<0b11_10_11_10>(ab, cd),
+                );
+                let upper = _mm512_extractf64x4_pd::<1>(_mm512_castps_pd(quarters));
+                let halves =
+                    _mm256_add_ps(_mm512_castps512_ps256(quarters), _mm256_castpd_ps(upper));
+                let upper = _mm256_extractf128_ps::<1>(halves);
+                let mut out = [0.0; 4];
+                let sums = _mm_add_ps(_mm256_castps256_ps128(halves), upper);
+                _mm_storeu_ps(out.as_mut_ptr(), sums);
+                out
+            }
         }
         #[inline(always)]
         unsafe fn add(a: __m512, b: __m512) -> __m512 {

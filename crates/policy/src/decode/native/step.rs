@@ -1,6 +1,6 @@
 //! One token of every row of a thread, through the whole model.
 
-use super::kernels::{self, Start, product};
+use super::kernels::{self, Panels, Start, product};
 use super::row::Row;
 use super::simd::{Portable, Simd, Width};
 use super::weights::{Shape, Weights};
@@ -29,7 +29,7 @@ pub(super) struct Scratch {
 }
 
 /// Runs one step.
-pub(super) fn run(width: Width, weights: &Weights, part: Part<'_>) {
+pub(super) fn run(width: Width, weights: &Weights<'_, Panels>, part: Part<'_>) {
     match width {
         // SAFETY: `Width` names only what this processor was found to have.
         #[cfg(target_arch = "x86_64")]
@@ -58,14 +58,14 @@ pub(super) fn probabilities(width: Width, scores: &mut [f32], count: usize, shar
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")]
-unsafe fn avx512(weights: &Weights, part: Part<'_>) {
+unsafe fn avx512(weights: &Weights<'_, Panels>, part: Part<'_>) {
     // SAFETY: the caller found the instructions.
     unsafe { step::<super::simd::Avx512>(weights, part) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2(weights: &Weights, part: Part<'_>) {
+unsafe fn avx2(weights: &Weights<'_, Panels>, part: Part<'_>) {
     // SAFETY: the caller found the instructions.
     unsafe { step::<super::simd::Avx2>(weights, part) }
 }
@@ -97,7 +97,7 @@ unsafe fn softmax<S: Simd>(scores: &mut [f32], count: usize, sharpen: f32) {
 }
 
 #[inline(always)]
-unsafe fn step<S: Simd>(weights: &Weights, part: Part<'_>) {
+unsafe fn step<S: Simd>(weights: &Weights<'_, Panels>, part: Part<'_>) {
     let Part {
         rows,
         tokens,
@@ -127,9 +127,8 @@ unsafe fn step<S: Simd>(weights: &Weights, part: Part<'_>) {
         }
     }
     for (row, token) in tokens.iter().enumerate() {
-        let from = *token as usize * h;
         let x = &mut x[row * x_stride..][..x_stride];
-        x[..h].copy_from_slice(&weights.embedding[from..from + h]);
+        weights.embedding.row(*token as usize, x);
         x[h..].fill(0.0);
     }
     // SAFETY: the caller's promise.
@@ -209,7 +208,7 @@ unsafe fn step<S: Simd>(weights: &Weights, part: Part<'_>) {
 
 /// Rotates a row's queries and key, appends key and value, and writes what the queries gather into `out`.
 #[inline(always)]
-unsafe fn attend<S: Simd>(
+pub(super) unsafe fn attend<S: Simd>(
     s: &Shape,
     rotations: &[f32],
     layer: usize,

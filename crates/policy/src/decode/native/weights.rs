@@ -1,10 +1,11 @@
-//! A model's weights in the order in which the products read them.
+//! A model's weights, packed in the order in which the products read them or as the model holds them.
 
 use tch::Tensor;
 
 use super::kernels::Panels;
+use super::plain::Plain;
 use super::row::numbers;
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use crate::model::{Linear, Model};
 
 /// A model's widths, in numbers.
@@ -47,62 +48,84 @@ impl Shape {
     }
 }
 
-/// Weights of one transformer block; vectors are filled up with zeros to whole panels.
+/// Weights of one transformer block, whose matrices are `M`; vectors are filled up with zeros to whole panels.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct Block<M> {
     pub norm1: Vec<f32>,
-    pub qkv: Panels,
+    pub qkv: M,
     pub qkv_bias: Vec<f32>,
-    pub out: Panels,
+    pub out: M,
     pub norm2: Vec<f32>,
-    pub gate_up: Panels,
-    pub down: Panels,
+    pub gate_up: M,
+    pub down: M,
 }
 
 /// All weights of a model, and its rotations.
 #[derive(Debug)]
-pub(super) struct Weights {
+pub(super) struct Weights<'a, M> {
     pub shape: Shape,
     /// [vocabulary, hidden].
-    pub embedding: Vec<f32>,
-    pub blocks: Vec<Block>,
+    pub embedding: Plain<'a>,
+    pub blocks: Vec<Block<M>>,
     pub norm: Vec<f32>,
-    pub head: Panels,
+    pub head: M,
     /// cos and sin of every pair, [positions, head].
     pub rotations: Vec<f32>,
 }
 
-impl Weights {
-    /// Copies the weights, and the rotations of the first `positions`.
-    pub fn pack(model: &Model, lanes: usize, positions: usize) -> Result<Self> {
+impl<'a> Weights<'a, Panels> {
+    /// Copies the weights into panels, and the rotations of the first `positions`.
+    pub fn pack(model: &'a Model, lanes: usize, positions: usize) -> Result<Self> {
+        Self::of(model, lanes, positions, |linear| {
+            let weights = linear.merged()?;
+            let (outputs, inputs) = weights.size2().doing("read the shape of weights")?;
+            let width = |n: i64| usize::try_from(n).unwrap_or_default();
+            let values = numbers(&weights)?;
+            Ok(Panels::pack(&values, width(outputs), width(inputs), lanes))
+        })
+    }
+}
+
+impl<'a> Weights<'a, Plain<'a>> {
+    /// Leaves the matrices where they are. There must be no adapter.
+    pub fn look(model: &'a Model, lanes: usize, positions: usize) -> Result<Self> {
+        Self::of(model, lanes, positions, |linear| match linear.low {
+            None => Plain::of(linear.weight),
+            Some(_) => Err(Error::Input(
+                "an adapter beside weights that stay where they are".into(),
+            )),
+        })
+    }
+}
+
+impl<'a, M> Weights<'a, M> {
+    fn of(
+        model: &'a Model,
+        lanes: usize,
+        positions: usize,
+        matrix: impl Fn(Linear<'a>) -> Result<M>,
+    ) -> Result<Self> {
         let s = Shape::of(model, lanes);
-        let matrix = |weights: &Tensor, outputs: usize, inputs: usize| {
-            Ok::<_, crate::Error>(Panels::pack(&numbers(weights)?, outputs, inputs, lanes))
-        };
-        let merged = |linear: &Linear<'_>, outputs: usize, inputs: usize| {
-            matrix(&linear.merged()?, outputs, inputs)
-        };
         let vector = |weights: &Tensor| {
             let mut values = numbers(weights)?;
             values.resize(values.len().next_multiple_of(2 * lanes), 0.0);
             Ok::<_, crate::Error>(values)
         };
-        let queries = s.query_heads * s.head;
-        let queries_keys_values = queries + 2 * s.kv_heads * s.head;
+        let queries_keys_values = (s.query_heads + 2 * s.kv_heads) * s.head;
         let blocks = (0..s.blocks)
             .map(|n| {
                 let b = model.block(n);
                 Ok(Block {
                     norm1: vector(b.norm1)?,
-                    qkv: merged(&b.qkv, queries_keys_values, s.hidden)?,
                     qkv_bias: match b.qkv.bias {
                         Some(bias) => vector(bias)?,
                         None => vec![0.0; queries_keys_values.next_multiple_of(2 * lanes)],
                     },
-                    out: merged(&b.out, s.hidden, queries)?,
+                    qkv: matrix(b.qkv)?,
+                    out: matrix(b.out)?,
                     norm2: vector(b.norm2)?,
-                    gate_up: merged(&b.gate_up, 2 * s.intermediate, s.hidden)?,
-                    down: merged(&b.down, s.hidden, s.intermediate)?,
+                    gate_up: matrix(b.gate_up)?,
+                    down: matrix(b.down)?,
                 })
             })
             .collect::<Result<Vec<_>>>()?;
@@ -113,10 +136,10 @@ impl Weights {
             .doing("look up rotations")?;
         Ok(Weights {
             shape: s,
-            embedding: numbers(model.embedding())?,
+            embedding: Plain::of(model.embedding())?,
             blocks,
             norm: vector(model.last_norm())?,
-            head: matrix(model.head()?, s.vocabulary, s.hidden)?,
+            head: matrix(Linear::plain(model.head()?))?,
             rotations: numbers(&rotations)?,
         })
     }

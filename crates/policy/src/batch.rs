@@ -1,0 +1,319 @@
+//! The rows that are written side by side, and the requests that wait for a place among them.
+
+use std::collections::VecDeque;
+
+use crate::decode::{self, Decoder, Prompt};
+use crate::draw::{Cut, Drawn, draw, exchange, share, uniform};
+use crate::ending::{Circles, End};
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::sample::{Bounds, Request, Sample};
+
+/// Below this the likeliest token is taken: 1 / temperature times a score is more than single precision holds long before 0.
+const COLDEST: f32 = 1e-6;
+
+/// So many probabilities are worth a thread of their own that draws from them.
+const DRAWS_OF_A_THREAD: usize = 1 << 20;
+
+/// One row of a batch while it is being written.
+struct Row<'a> {
+    index: usize,
+    request: &'a Request,
+    cut: Cut,
+    sample: Sample,
+    /// Tokens of the detour's kind so far.
+    met: u32,
+    circles: Option<Circles>,
+    done: bool,
+}
+
+impl<'a> Row<'a> {
+    fn new(index: usize, request: &'a Request) -> Self {
+        let s = &request.sampling;
+        Row {
+            index,
+            request,
+            cut: Cut {
+                greedy: s.temperature < COLDEST,
+                top_k: s.top_k,
+                top_p: s.top_p,
+                min_p: request.extras.min_p,
+            },
+            sample: Sample::empty(),
+            met: 0,
+            circles: Circles::new(request.extras.repeats),
+            done: false,
+        }
+    }
+
+    /// Tokens it has yet to draw, at most: so many are run.
+    fn left(&self) -> usize {
+        more(self.request) - self.sample.tokens.len()
+    }
+
+    /// The token to run next.
+    fn last(&self) -> u32 {
+        let written = self.sample.tokens.last();
+        written
+            .or(self.request.prompt.last())
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Are its scores brought to its temperature here, because those of the model itself are wanted as well?
+    fn is_tempered_here(&self) -> bool {
+        self.request.extras.raw && !self.cut.greedy && self.request.sampling.temperature != 1.0
+    }
+
+    /// What the decoder multiplies its scores by.
+    fn sharpen(&self) -> f32 {
+        match self.cut.greedy || self.is_tempered_here() {
+            true => 1.0,
+            false => 1.0 / self.request.sampling.temperature,
+        }
+    }
+
+    /// Draws its next token from the scores of the model, which the decoder has brought to its temperature unless that is done here.
+    fn draw(&mut self, scores: &[f32], eos: &[u32], room: &mut Room) -> Result<u32> {
+        let position = self.sample.tokens.len();
+        let p = if self.is_tempered_here() {
+            // From the likelier to the less likely side nothing that matters gets lost: p^(1/T) of what a float can hold.
+            let by = 1.0 / self.request.sampling.temperature;
+            let best = scores.iter().copied().fold(0.0, f32::max);
+            room.tempered.clear();
+            room.tempered
+                .extend(scores.iter().map(|p| (p / best).powf(by)));
+            &room.tempered
+        } else {
+            scores
+        };
+        let u = uniform(self.request.seed, position as u64);
+        let mut next = draw(p, self.cut, u, &mut room.kept).ok_or(Error::Scores)?;
+        if let Some(detour) = &self.request.detour
+            && detour.kind.get(next.token as usize) == Some(&true)
+        {
+            if self.met == detour.at {
+                let u = uniform(!self.request.seed, position as u64);
+                next = exchange(p, &detour.kind, next, u);
+            }
+            self.met += 1;
+        }
+        let Drawn { token, logprob } = next;
+        self.sample.tokens.push(token);
+        self.sample.logprobs.push(logprob);
+        if self.request.extras.raw {
+            self.sample.raw.push(share(scores, token));
+        }
+        let tokens = &self.sample.tokens;
+        let stopped = match &self.request.extras.stops {
+            Some(stops) => stops.completed(tokens)?,
+            None => false,
+        };
+        let circles = self.circles.as_mut().is_some_and(|c| c.closed(tokens));
+        let end = if eos.contains(&token) {
+            Some(End::Token)
+        } else if stopped {
+            Some(End::Stop)
+        } else if circles {
+            Some(End::Repetition)
+        } else {
+            (tokens.len() >= self.request.sampling.max_tokens as usize).then_some(End::Length)
+        };
+        if let Some(end) = end {
+            self.sample.end = end;
+            self.sample.finished = matches!(end, End::Token | End::Stop);
+            self.done = true;
+        }
+        Ok(token)
+    }
+}
+
+/// Tokens of an answer that are run behind the prefix, at most: the last of the prompt, and all of the answer but its last.
+fn more(request: &Request) -> usize {
+    request.sampling.max_tokens as usize
+}
+
+/// What is run of a prompt before the row's first step, which runs its last token.
+fn prefix(request: &Request) -> &[u32] {
+    request
+        .prompt
+        .split_last()
+        .map_or(&[], |(_, before)| before)
+}
+
+/// Buffers that every draw uses anew.
+#[derive(Default)]
+struct Room {
+    kept: Vec<u32>,
+    tempered: Vec<f32>,
+}
+
+/// Rows that are written side by side.
+pub(crate) struct Batch<'a> {
+    eos: &'a [u32],
+    bounds: Bounds,
+    /// Tokens that `bounds.cache_bytes` are enough for.
+    tokens: usize,
+    decoder: Box<dyn Decoder + 'a>,
+    /// Requests that have not begun, equal prompts side by side, the longest first: rows of a batch then need little masking.
+    waiting: VecDeque<(usize, &'a Request)>,
+    /// Rows of the batch; a retired one stays as `None` until enough of them are gone to pay for moving the others.
+    rows: Vec<Option<Row<'a>>>,
+    probabilities: Vec<f32>,
+    /// The requests of the rows that went on in the last step, and their tokens.
+    drawn: Vec<(usize, u32)>,
+    rooms: Vec<Room>,
+}
+
+impl<'a> Batch<'a> {
+    /// No rows yet; all requests wait, but those that want no token.
+    pub fn new(
+        model: &'a Model,
+        requests: &'a [Request],
+        eos: &'a [u32],
+        bounds: Bounds,
+    ) -> Result<Self> {
+        let mut waiting: Vec<(usize, &Request)> = requests
+            .iter()
+            .enumerate()
+            .filter(|(_, r)| more(r) > 0)
+            .collect();
+        waiting.sort_by(|(_, a), (_, b)| {
+            let (a, b) = (&a.prompt, &b.prompt);
+            b.len().cmp(&a.len()).then_with(|| a.cmp(b))
+        });
+        let longest = waiting.iter().map(|(_, r)| prefix(r).len() + more(r)).max();
+        let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1).max(1);
+        Ok(Batch {
+            eos,
+            bounds,
+            tokens: bounds.cache_bytes / decode::bytes_of_token(model).max(1),
+            decoder: decode::begin(model, longest.unwrap_or_default())?,
+            waiting: waiting.into(),
+            rows: Vec::new(),
+            probabilities: Vec::new(),
+            drawn: Vec::new(),
+            rooms: (0..threads).map(|_| Room::default()).collect(),
+        })
+    }
+
+    /// Lets requests in where there is room, and runs the last token of every row. False when there is nothing left to write.
+    pub fn advance(&mut self) -> Result<bool> {
+        self.turn()?;
+        if self.rows.is_empty() {
+            return Ok(false);
+        }
+        // A retired row's place is filled with any token; nobody reads what follows it.
+        let last = |row: &Option<Row<'_>>| row.as_ref().map_or(0, Row::last);
+        let tokens: Vec<u32> = self.rows.iter().map(last).collect();
+        self.decoder.advance(&tokens)?;
+        Ok(true)
+    }
+
+    /// Closes up the rows and lets waiting requests in behind them, when that pays.
+    fn turn(&mut self) -> Result<()> {
+        let stay: Vec<usize> = (0..self.rows.len())
+            .filter(|r| self.rows[*r].is_some())
+            .collect();
+        // Moving the cache costs about as much as two steps read of it, and prompts are run the faster the more there are.
+        let gone = self.rows.len() - stay.len();
+        if !stay.is_empty() && gone * 8 < self.rows.len() {
+            return Ok(());
+        }
+        self.rows.retain(Option::is_some);
+        let more_of_rows = self.rows.iter().flatten().map(Row::left).max();
+        let more_of_rows = more_of_rows.unwrap_or_default();
+        let mut join: Vec<Prompt<'_>> = Vec::new();
+        while let Some((index, request)) = self.waiting.front().copied() {
+            if stay.len() + join.len() >= self.bounds.rows.max(1) {
+                break;
+            }
+            let like = |row: &Option<Row<'_>>| {
+                let row = row.as_ref();
+                row.is_some_and(|row| prefix(row.request) == prefix(request))
+            };
+            join.push(Prompt {
+                tokens: prefix(request),
+                more: more(request),
+                like: self.rows[..stay.len()].iter().position(like),
+            });
+            let first = stay.is_empty() && join.len() == 1;
+            if !first && self.decoder.room(&stay, more_of_rows, &join) > self.tokens {
+                join.pop();
+                break;
+            }
+            self.rows.push(Some(Row::new(index, request)));
+            self.waiting.pop_front();
+        }
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        self.decoder.turn(&stay, more_of_rows, &join)
+    }
+
+    /// Draws the next token of every row.
+    pub fn draw(&mut self) -> Result<()> {
+        let sharpen = |row: &Option<Row<'_>>| row.as_ref().map_or(1.0, Row::sharpen);
+        let sharpen: Vec<f32> = self.rows.iter().map(sharpen).collect();
+        self.decoder
+            .probabilities(&sharpen, &mut self.probabilities)?;
+        let width = self.probabilities.len() / self.rows.len();
+        let threads = self.probabilities.len() / DRAWS_OF_A_THREAD;
+        let threads = threads.clamp(1, self.rooms.len()).min(self.rows.len());
+        let each = self.rows.len().div_ceil(threads);
+        let eos = self.eos;
+        let parts = self
+            .rows
+            .chunks_mut(each)
+            .zip(self.probabilities.chunks(each * width))
+            .zip(&mut self.rooms);
+        self.drawn.clear();
+        if threads == 1 {
+            for ((rows, p), room) in parts {
+                self.drawn.extend(draw_all(rows, p, width, eos, room)?);
+            }
+            return Ok(());
+        }
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = parts
+                .map(|((rows, p), room)| scope.spawn(move || draw_all(rows, p, width, eos, room)))
+                .collect();
+            for part in parts {
+                let drawn = part
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                self.drawn.extend(drawn?);
+            }
+            Ok(())
+        })
+    }
+
+    /// The requests of the rows that went on in the last step, and their tokens.
+    pub fn drawn(&self) -> &[(usize, u32)] {
+        &self.drawn
+    }
+
+    /// Takes out the rows that are done.
+    pub fn retire(&mut self, answers: &mut [Option<Sample>]) {
+        for slot in &mut self.rows {
+            if let Some(row) = slot.take_if(|r| r.done) {
+                answers[row.index] = Some(row.sample);
+            }
+        }
+    }
+}
+
+/// Draws for some rows; `p` holds the `width` probabilities of each.
+fn draw_all(
+    rows: &mut [Option<Row<'_>>],
+    p: &[f32],
+    width: usize,
+    eos: &[u32],
+    room: &mut Room,
+) -> Result<Vec<(usize, u32)>> {
+    rows.iter_mut()
+        .zip(p.chunks_exact(width))
+        .filter_map(|(row, p)| Some((row.as_mut()?, p)))
+        .map(|(row, p)| Ok((row.index, row.draw(p, eos, room)?)))
+        .collect()
+}

@@ -1,0 +1,304 @@
+//! One token of every row, through the whole model, by threads that share each product.
+//!
+//! Where weights are more than a processor's caches hold, each is to be read once a step: a thread computes some of the outputs
+//! for all rows, and whatever belongs to one row is done by one thread in between. All wait for each other after each part.
+
+use std::ops::Range;
+use std::sync::Barrier;
+
+use super::kernels::{self, Start};
+use super::plain::{Plain, product};
+use super::row::Row;
+use super::simd::{Portable, Simd, Width};
+use super::step::attend;
+use super::weights::Weights;
+
+/// Outputs are dealt out in lines of the processor's caches, so that no two threads write to one.
+const LINE: usize = 16;
+
+/// Numbers of a matrix that several threads write to, each elsewhere.
+#[derive(Debug, Default)]
+struct Grid {
+    values: Vec<f32>,
+    stride: usize,
+}
+
+impl Grid {
+    fn shape(&mut self, rows: usize, stride: usize) -> Place {
+        self.stride = stride;
+        if self.values.len() < rows * stride {
+            self.values.resize(rows * stride, 0.0);
+        }
+        Place {
+            at: self.values.as_mut_ptr(),
+            stride,
+        }
+    }
+}
+
+/// Where a matrix begins.
+#[derive(Clone, Copy)]
+struct Place {
+    at: *mut f32,
+    stride: usize,
+}
+
+impl Place {
+    /// # Safety
+    /// The row is one of the matrix, and nobody else touches it as long as the slice lives.
+    #[expect(clippy::mut_from_ref, reason = "the caller promises that it is alone")]
+    unsafe fn row(&self, n: usize) -> &mut [f32] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.at.add(n * self.stride), self.stride) }
+    }
+}
+
+/// Buffers that are kept from step to step.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    /// The residual stream, [rows, hidden].
+    x: Grid,
+    /// What goes into a product, [rows, hidden] or [rows, heads].
+    y: Grid,
+    /// What comes out of the wide ones.
+    z: Grid,
+    /// What goes into the narrowing one, [rows, intermediate].
+    gated: Grid,
+    /// Each thread's own.
+    own: Vec<Own>,
+}
+
+#[derive(Debug, Default)]
+struct Own {
+    /// Attention of two queries to every token.
+    scores: Vec<f32>,
+    /// Weights of half precision, widened.
+    wide: Vec<f32>,
+}
+
+/// What all threads of a step have in common.
+struct Step<'a> {
+    weights: &'a Weights<'a, Plain<'a>>,
+    rows: *mut Row,
+    count: usize,
+    /// Tokens of the longest row.
+    longest: usize,
+    x: Place,
+    y: Place,
+    z: Place,
+    gated: Place,
+    logits: Place,
+    barrier: Barrier,
+    threads: usize,
+}
+
+// SAFETY: threads touch rows and outputs that were dealt to them alone, with a barrier between parts that read and write the same.
+unsafe impl Sync for Step<'_> {}
+
+/// Runs one step: `tokens`, one of each row, → `logits`, [rows, stride].
+pub(super) fn run(
+    width: Width,
+    weights: &Weights<'_, Plain<'_>>,
+    rows: &mut [Row],
+    tokens: &[u32],
+    logits: &mut [f32],
+    buffers: &mut Buffers,
+    threads: usize,
+) {
+    let s = &weights.shape;
+    let pad = |n: usize| n.next_multiple_of(2 * s.lanes);
+    let (count, threads) = (rows.len(), threads.max(1));
+    let queries = s.query_heads * s.head;
+    let wide = (s.query_heads + 2 * s.kv_heads) * s.head;
+    let Buffers {
+        x,
+        y,
+        z,
+        gated,
+        own,
+    } = buffers;
+    own.resize_with(threads, Own::default);
+    let step = Step {
+        weights,
+        longest: rows.iter().map(Row::position).max().unwrap_or_default() + 1,
+        rows: rows.as_mut_ptr(),
+        count,
+        x: x.shape(count, pad(s.hidden)),
+        y: y.shape(count, pad(s.hidden.max(queries))),
+        z: z.shape(count, pad(wide).max(2 * pad(s.intermediate))),
+        gated: gated.shape(count, pad(s.intermediate)),
+        logits: Place {
+            at: logits.as_mut_ptr(),
+            stride: logits.len() / count.max(1),
+        },
+        barrier: Barrier::new(threads),
+        threads,
+    };
+    for (row, token) in tokens.iter().take(count).enumerate() {
+        // SAFETY: no thread has begun.
+        let x = unsafe { step.x.row(row) };
+        weights.embedding.row(*token as usize, x);
+        x[s.hidden..].fill(0.0);
+    }
+    std::thread::scope(|scope| {
+        let step = &step;
+        let mut own = own.iter_mut().enumerate();
+        let ours = own.next();
+        for (thread, own) in own {
+            scope.spawn(move || part_in(width, step, thread, own));
+        }
+        if let Some((thread, own)) = ours {
+            part_in(width, step, thread, own);
+        }
+    });
+    for row in rows {
+        row.grow();
+    }
+}
+
+fn part_in(width: Width, step: &Step<'_>, thread: usize, own: &mut Own) {
+    match width {
+        // SAFETY: `Width` names only what this processor was found to have.
+        #[cfg(target_arch = "x86_64")]
+        Width::Avx512 => unsafe { avx512(step, thread, own) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Width::Avx2 => unsafe { avx2(step, thread, own) },
+        // SAFETY: plain arithmetic.
+        Width::Portable => unsafe { part::<Portable>(step, thread, own) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")]
+unsafe fn avx512(step: &Step<'_>, thread: usize, own: &mut Own) {
+    // SAFETY: the caller found the instructions.
+    unsafe { part::<super::simd::Avx512>(step, thread, own) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2(step: &Step<'_>, thread: usize, own: &mut Own) {
+    // SAFETY: the caller found the instructions.
+    unsafe { part::<super::simd::Avx2>(step, thread, own) }
+}
+
+impl Step<'_> {
+    /// A thread's outputs of a product.
+    fn outputs(&self, thread: usize, all: usize) -> Range<usize> {
+        let each = all.div_ceil(self.threads).next_multiple_of(LINE);
+        (thread * each).min(all)..((thread + 1) * each).min(all)
+    }
+
+    /// # Safety
+    /// As for [`Simd`]; nobody writes to `from`, and each thread calls it with outputs of its own.
+    #[inline(always)]
+    unsafe fn product<S: Simd>(
+        &self,
+        from: Place,
+        weights: &Plain<'_>,
+        outputs: Range<usize>,
+        start: Start<'_>,
+        to: Place,
+        wide: &mut Vec<f32>,
+    ) {
+        // SAFETY: the caller's promise; every matrix has `count` rows.
+        unsafe {
+            product::<S>(
+                self.count,
+                from.at,
+                from.stride,
+                weights,
+                outputs,
+                start,
+                to.at,
+                to.stride,
+                wide,
+            );
+        }
+    }
+}
+
+/// What one thread does of a step.
+#[inline(always)]
+unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
+    let weights = step.weights;
+    let s = &weights.shape;
+    let (h, inner) = (s.hidden, s.intermediate);
+    let each = step.count.div_ceil(step.threads);
+    let ours = (thread * each).min(step.count)..((thread + 1) * each).min(step.count);
+    let wide = (s.query_heads + 2 * s.kv_heads) * s.head;
+    let Own {
+        scores,
+        wide: buffer,
+    } = own;
+    let enough = 2 * step.longest.next_multiple_of(S::LANES);
+    if scores.len() < enough {
+        scores.resize(enough, 0.0);
+    }
+    // Gate and up lie in halves that begin at whole vectors.
+    let half = step.z.stride / 2;
+    let up = Place {
+        at: step.z.at.wrapping_add(half).wrapping_sub(inner),
+        ..step.z
+    };
+    // SAFETY: rows and outputs are dealt to one thread each; barriers stand between writing and reading.
+    unsafe {
+        for (layer, w) in weights.blocks.iter().enumerate() {
+            for row in ours.clone() {
+                kernels::norm::<S>(step.x.row(row), &w.norm1, h, s.eps, step.y.row(row));
+            }
+            step.barrier.wait();
+            let start = Start::Bias(&w.qkv_bias);
+            let outputs = step.outputs(thread, wide);
+            step.product::<S>(step.y, &w.qkv, outputs, start, step.z, buffer);
+            step.barrier.wait();
+            for row in ours.clone() {
+                attend::<S>(
+                    s,
+                    &weights.rotations,
+                    layer,
+                    &mut *step.rows.add(row),
+                    &mut step.z.row(row)[..wide],
+                    scores,
+                    step.y.row(row),
+                );
+            }
+            step.barrier.wait();
+            let outputs = step.outputs(thread, h);
+            step.product::<S>(step.y, &w.out, outputs, Start::Result, step.x, buffer);
+            step.barrier.wait();
+            for row in ours.clone() {
+                kernels::norm::<S>(step.x.row(row), &w.norm2, h, s.eps, step.y.row(row));
+            }
+            step.barrier.wait();
+            let outputs = step.outputs(thread, inner);
+            let (start, len) = (outputs.start, outputs.len());
+            let second = inner + start..inner + outputs.end;
+            step.product::<S>(step.y, &w.gate_up, outputs, Start::Zero, step.z, buffer);
+            step.product::<S>(step.y, &w.gate_up, second, Start::Zero, up, buffer);
+            for row in 0..step.count {
+                let z = step.z.at.add(row * step.z.stride + start);
+                let out = step.gated.at.add(row * step.gated.stride + start);
+                kernels::gated::<S>(z, z.add(half), out, len);
+            }
+            step.barrier.wait();
+            let outputs = step.outputs(thread, h);
+            step.product::<S>(step.gated, &w.down, outputs, Start::Result, step.x, buffer);
+            step.barrier.wait();
+        }
+        for row in ours {
+            kernels::norm::<S>(step.x.row(row), &weights.norm, h, s.eps, step.y.row(row));
+        }
+        step.barrier.wait();
+        let outputs = step.outputs(thread, s.vocabulary);
+        step.product::<S>(
+            step.y,
+            &weights.head,
+            outputs,
+            Start::Zero,
+            step.logits,
+            buffer,
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! In which numbers weights are held while a model samples.
+
+use std::path::Path;
+
+use tch::{Device, Kind};
+
+use crate::config::Config;
+use crate::error::Result;
+
+/// Numbers that weights are held in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dtype {
+    /// Single precision.
+    Float32,
+    /// bfloat16: half the memory. Of weights that were trained in it nothing is lost.
+    Bfloat16,
+    /// bfloat16 where the folder's weights are in it and the device computes in it, and single precision otherwise.
+    Auto,
+}
+
+impl Dtype {
+    /// The kind for the model in `folder` on `device`; reads its `config.json` where that decides.
+    pub fn kind(self, folder: &Path, device: Device) -> Result<Kind> {
+        Ok(match self {
+            Dtype::Float32 => Kind::Float,
+            Dtype::Bfloat16 => Kind::BFloat16,
+            Dtype::Auto => {
+                let config = Config::load(folder)?;
+                let says = |field: &str| config.other.get(field).and_then(|v| v.as_str());
+                let stored = says("dtype").or_else(|| says("torch_dtype"));
+                match stored == Some("bfloat16") && computes_in_half(device) {
+                    true => Kind::BFloat16,
+                    false => Kind::Float,
+                }
+            }
+        })
+    }
+}
+
+/// Does a device have instructions for bfloat16? Without them a CPU takes longer for the prompts than in single precision.
+fn computes_in_half(device: Device) -> bool {
+    match device {
+        Device::Cpu => {
+            #[cfg(target_arch = "x86_64")]
+            {
+                std::arch::is_x86_feature_detected!("avx512bf16")
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            {
+                false
+            }
+        }
+        _ => true,
+    }
+}

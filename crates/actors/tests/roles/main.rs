@@ -11,10 +11,13 @@ mod learner;
 mod notices;
 mod office;
 mod quarantine;
+mod recall;
 mod recorder;
 mod runs;
 mod stages;
 mod standing;
+#[cfg(feature = "torch")]
+mod training;
 
 use std::path::Path;
 use std::sync::Arc;

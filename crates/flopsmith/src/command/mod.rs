@@ -17,6 +17,7 @@ mod doctor;
 #[cfg(feature = "torch")]
 mod model;
 mod problem;
+mod replay;
 mod report;
 mod runs;
 mod search;
@@ -49,6 +50,7 @@ pub fn execute(args: Args) -> Result<ExitCode> {
             let _guard = log.start(None)?;
             worker::run(&a)
         }
+        Command::Replay(a) => replay::run(&a, &log),
         Command::Runs(a) => runs::run(&a),
         Command::Store(a) => {
             let _guard = log.start(None)?;

@@ -20,6 +20,8 @@ mod keys;
 mod kills;
 #[cfg(feature = "torch")]
 mod models;
+#[cfg(feature = "torch")]
+mod replay;
 mod search;
 mod store;
 mod summary;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{Rollout, StepMetrics, TechniqueSet};
+use flopsmith_protocol::{Outcome, Rollout, StepMetrics, TechniqueSet};
 use flopsmith_reward::advantage::is_flat;
 use flopsmith_reward::{Context, group_advantages, sharing};
 use serde::{Deserialize, Serialize};
 
 use crate::hall::Hall;
 use crate::ledger::Groups;
-use crate::settings::{FlatGroups, Settings};
+use crate::settings::Settings;
 
 /// A sample to train on.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +42,15 @@ impl StageBests {
         self.0.get(&stage).copied()
     }
 
+    /// Notes the programs of a step that was trained.
+    pub fn learn<'a>(&mut self, outcomes: impl Iterator<Item = &'a Outcome>) {
+        for outcome in outcomes.filter(|outcome| !outcome.candidate.explorer) {
+            if let Some(measurement) = outcome.verdict.measurement() {
+                self.note(outcome.candidate.stage, measurement.gflops);
+            }
+        }
+    }
+
     fn note(&mut self, stage: u32, gflops: f64) {
         if gflops.is_finite() {
             let best = self.0.entry(stage).or_insert(gflops);
@@ -63,6 +72,14 @@ pub fn credit(
     hall: &mut Hall,
 ) -> (Vec<Credited>, StepMetrics) {
     let mut metrics = StepMetrics::default();
+    // Those of the first round say how many there were then.
+    let first = groups.iter().flatten();
+    let first = first.map(|s| s.outcome.candidate.tasks_in_step).min();
+    let again = groups.len().saturating_sub(first.unwrap_or(0) as usize);
+    metrics.refilled_groups = match settings.advantage.dynamic_sampling {
+        0 => 0,
+        _ => u32::try_from(again).unwrap_or(u32::MAX),
+    };
     let mut worth = Vec::new();
     let mut raw = Vec::new();
     for sample in groups.iter().flatten() {
@@ -107,7 +124,7 @@ pub fn credit(
         valid.windows(2).all(|w| (w[0] - w[1]).abs() < 1e-12)
     });
     metrics.flat_groups = flat.count() as f64 / groups.len().max(1) as f64;
-    if settings.advantage.flat_groups == FlatGroups::LeaveOut {
+    if settings.advantage.leaves_out_flat_groups() {
         let mut own = of_groups.iter().copied();
         for (rewards, _) in &mut rewards {
             // By what each is worth alone: that an equal one stands in another group makes no difference within this one.
@@ -259,6 +276,7 @@ mod tests {
 
     use super::*;
     use crate::ledger::Sample;
+    use crate::settings::FlatGroups;
 
     fn measured(gflops: f64, share_of_peak: f64) -> Verdict {
         let measured = Measured::at(gflops).share_of_peak(share_of_peak);

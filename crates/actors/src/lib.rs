@@ -33,6 +33,7 @@ pub mod node;
 pub mod notice;
 pub mod office;
 pub mod recorded;
+pub mod refill;
 pub mod results;
 pub mod role;
 pub mod runs;

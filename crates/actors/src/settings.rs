@@ -242,6 +242,10 @@ pub struct Advantage {
     pub overlong: Overlong,
     /// Whether groups whose rewards are all equal are part of the batch.
     pub flat_groups: FlatGroups,
+    /// Dynamic sampling (Yu et al., 2025): in the place of training groups whose rewards are all equal others are drawn, to other prompts of
+    /// the same step, so many times at most; and those that are flat even then are left out, whatever `flat_groups` says. 0 draws none.
+    /// Each round waits for the one before: a step takes as much longer.
+    pub dynamic_sampling: u32,
     /// Answers of a policy more than so many versions before the one that is trained teach nothing; 0 is no limit.
     pub max_staleness: u32,
 }
@@ -269,6 +273,13 @@ pub enum FlatGroups {
     LeaveOut,
 }
 
+impl Advantage {
+    /// Are groups whose rewards are all equal no part of the batch?
+    pub fn leaves_out_flat_groups(&self) -> bool {
+        self.dynamic_sampling > 0 || self.flat_groups == FlatGroups::LeaveOut
+    }
+}
+
 impl Default for Advantage {
     fn default() -> Self {
         Self {
@@ -279,6 +290,7 @@ impl Default for Advantage {
             self_imitation: 0.0,
             overlong: Overlong::Train,
             flat_groups: FlatGroups::Train,
+            dynamic_sampling: 0,
             max_staleness: 0,
         }
     }

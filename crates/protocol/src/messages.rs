@@ -273,6 +273,9 @@ pub struct StepMetrics {
     /// repeats the step needs it. Steps of earlier versions do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
+    /// Groups that were drawn in the place of others whose rewards were all equal.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refilled_groups: u32,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

@@ -389,6 +389,7 @@ fn golden_bytes_of_every_message() {
                 skipped_updates: 1,
                 skipped_batch: Some(artifact("batch")),
                 progress: Some(0.3),
+                refilled_groups: 2,
                 ..StepMetrics::default()
             }),
         },

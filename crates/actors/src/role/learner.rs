@@ -112,7 +112,9 @@ impl Role for Learner {
             return Ok(());
         };
         let mut work = self.restore(office).await?;
-        let mut batches = Batches::open(&self.context, work.first, SILENCE).await?;
+        let mut batches = Batches::open(&self.context, work.first, SILENCE)
+            .await?
+            .behind(work.stage_bests.clone());
         loop {
             tokio::select! {
                 biased;

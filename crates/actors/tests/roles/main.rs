@@ -13,6 +13,7 @@ mod office;
 mod quarantine;
 mod recall;
 mod recorder;
+mod refill;
 mod runs;
 mod stages;
 mod standing;

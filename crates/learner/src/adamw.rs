@@ -65,10 +65,10 @@ struct Now {
 }
 
 impl AdamW {
-    /// A fresh state for `model`'s weights.
+    /// A fresh state for what is trained of `model`.
     pub fn new(model: &Model, constants: Constants) -> Result<Self> {
         let _guard = tch::no_grad_guard();
-        let flat = model.flat();
+        let flat = model.trained().flat();
         let wide = wide(flat.kind());
         let zeros = || {
             Tensor::f_zeros(flat.size().as_slice(), (wide, flat.device()))
@@ -81,8 +81,8 @@ impl AdamW {
         };
         Ok(AdamW {
             constants,
-            stretches: stretches(model.slots()),
-            slots: model.slots().to_vec(),
+            stretches: stretches(model.trained().slots()),
+            slots: model.trained().slots().to_vec(),
             exp_avg: zeros()?,
             exp_avg_sq: zeros()?,
             master,
@@ -116,7 +116,7 @@ impl AdamW {
         Ok((norm, scale))
     }
 
-    /// One update of `model` by `gradient`, flat as [`Model::flat`], times `scale`, with step size `rate`. The gradient is spent.
+    /// One update of `model` by `gradient`, flat as [`Model::trained`], times `scale`, with step size `rate`. The gradient is spent.
     pub fn step(&mut self, model: &Model, gradient: &Tensor, rate: f64, scale: f64) -> Result<()> {
         for piece in self.begin(model, gradient, rate, scale)? {
             piece.apply()?;
@@ -136,11 +136,11 @@ impl AdamW {
         let _guard = tch::no_grad_guard();
         let part = |flat: &Tensor| flat.f_narrow(0, slot.offset, slot.len());
         let scaled = match &self.master {
-            None => part(model.flat()).and_then(|mut weights| weights.f_mul_scalar_(factor)),
+            None => part(model.trained().flat()).and_then(|mut weights| weights.f_mul_scalar_(factor)),
             Some(master) => part(master)
                 .and_then(|mut weights| weights.f_mul_scalar_(factor))
                 .and_then(|wide| {
-                    part(model.flat()).and_then(|mut narrow| narrow.f_copy_(&wide).map(|()| narrow))
+                    part(model.trained().flat()).and_then(|mut narrow| narrow.f_copy_(&wide).map(|()| narrow))
                 }),
         };
         scaled.doing("multiply a parameter").map(drop)
@@ -154,7 +154,7 @@ impl AdamW {
         rate: f64,
         scale: f64,
     ) -> Result<Vec<Piece>> {
-        let flat = model.flat();
+        let flat = model.trained().flat();
         if flat.size() != self.exp_avg.size() || gradient.size() != flat.size() {
             return Err(Error::Input(format!(
                 "an optimizer of {:?} elements cannot update weights of {:?} with a gradient of {:?}",

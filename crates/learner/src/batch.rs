@@ -11,6 +11,8 @@ pub struct Row {
     pub start: usize,
     /// Softmax temperature.
     pub temperature: f64,
+    /// Is one number wanted, that of the whole text, instead of one for each token?
+    pub whole: bool,
 }
 
 impl Row {
@@ -24,60 +26,81 @@ impl Row {
                 .collect(),
             start: prompt.len(),
             temperature,
+            whole: false,
         }
     }
 
-    /// Positions of the tokens that count.
-    pub fn wanted(&self) -> Range<usize> {
-        self.start..self.ids.len()
+    /// A row that gets one number for the whole text.
+    pub fn whole(prompt: &[u32], completion: &[u32]) -> Self {
+        Row {
+            whole: true,
+            ..Row::new(prompt, completion, 1.0)
+        }
     }
 
-    /// How many tokens count.
+    /// Positions of the tokens that count; of a whole text the one behind its end.
+    pub fn wanted(&self) -> Range<usize> {
+        let length = self.ids.len();
+        if self.whole {
+            length..length + 1
+        } else {
+            self.start..length
+        }
+    }
+
+    /// How many positions count.
     pub fn counted(&self) -> usize {
-        self.ids.len().saturating_sub(self.start)
+        self.wanted().len()
     }
 }
 
-/// Deals rows to workers and cuts each worker's hand into micro-batches: worker → micro-batch → row.
+/// Deals units of rows to workers and cuts each worker's hand into micro-batches: worker → micro-batch → unit.
 ///
-/// `lengths` gives each row's number of tokens. The longest rows are dealt
+/// `sizes` gives each unit's rows and the tokens of its longest one. The largest units are dealt
 /// first, each to the worker with the fewest tokens, so that all finish at
 /// about the same time. A micro-batch takes rows of similar length while rows
-/// × longest stays within `budget`; a row that is longer goes alone. The
+/// × longest stays within `budget`; a unit that is larger goes alone. The
 /// outcome depends on nothing but the arguments. No worker's hand is empty; there may be fewer hands than workers.
-pub fn deal(lengths: &[usize], workers: usize, budget: usize) -> Vec<Vec<Vec<usize>>> {
-    let mut order: Vec<usize> = (0..lengths.len()).collect();
-    order.sort_by_key(|row| (std::cmp::Reverse(lengths[*row]), *row));
-    let workers = workers.clamp(1, lengths.len().max(1));
+pub fn deal(sizes: &[(usize, usize)], workers: usize, budget: usize) -> Vec<Vec<Vec<usize>>> {
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|unit| (std::cmp::Reverse(sizes[*unit].1), *unit));
+    let workers = workers.clamp(1, sizes.len().max(1));
     let mut hands = vec![Vec::new(); workers];
     let mut loads = vec![0usize; workers];
-    for row in order {
+    for unit in order {
         let mut least = 0;
         for worker in 1..workers {
             if loads[worker] < loads[least] {
                 least = worker;
             }
         }
-        hands[least].push(row);
+        hands[least].push(unit);
         // A row without tokens would otherwise leave its worker the least loaded for ever.
-        loads[least] += lengths[row].max(1);
+        let (rows, longest) = sizes[unit];
+        loads[least] += (rows * longest).max(1);
     }
     hands
         .into_iter()
         .filter(|hand| !hand.is_empty())
-        .map(|hand| cut(&hand, lengths, budget))
+        .map(|hand| cut(&hand, sizes, budget))
         .collect()
 }
 
-/// Cuts rows sorted by falling length.
-fn cut(rows: &[usize], lengths: &[usize], budget: usize) -> Vec<Vec<usize>> {
+/// Cuts units sorted by falling length.
+fn cut(units: &[usize], sizes: &[(usize, usize)], budget: usize) -> Vec<Vec<usize>> {
     let mut batches: Vec<Vec<usize>> = Vec::new();
-    for row in rows {
+    let mut rows = 0;
+    for unit in units {
+        let more = sizes[*unit].0;
         match batches.last_mut() {
-            Some(batch) if (batch.len() + 1) * lengths[batch[0]].max(1) <= budget => {
-                batch.push(*row);
+            Some(batch) if (rows + more) * sizes[batch[0]].1.max(1) <= budget => {
+                batch.push(*unit);
+                rows += more;
             }
-            _ => batches.push(vec![*row]),
+            _ => {
+                batches.push(vec![*unit]);
+                rows = more;
+            }
         }
     }
     batches

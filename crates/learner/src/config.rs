@@ -1,5 +1,6 @@
 //! Settings of the training loops. Every field has a default, unknown fields are refused.
 
+use flopsmith_policy::LoraConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +90,12 @@ pub struct GrpoConfig {
     pub betas: [f64; 2],
     /// Added to the root of the second moment. Default 1e-8.
     pub eps: f64,
+    /// Train a low-rank adapter of this shape instead of the weights themselves; only the adapter travels to generators, and the reference of
+    /// `kl_beta` costs no memory. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora: Option<LoraConfig>,
+    /// Keep only what goes into each block and compute the block again on the way back: less memory, a third more work. Default false.
+    pub activation_checkpointing: bool,
     /// Threads that compute gradients of different rows side by side. Default: one for each core for small models, one in all (which then uses all cores) for large ones.
     pub workers: Option<usize>,
 }
@@ -118,6 +125,8 @@ impl Default for GrpoConfig {
             weight_decay: 0.0,
             betas: [0.9, 0.999],
             eps: 1e-8,
+            lora: None,
+            activation_checkpointing: false,
             workers: None,
         }
     }
@@ -171,6 +180,14 @@ impl GrpoConfig {
         }
         if low > 1.0 {
             return Err(bad("clip_low", low, "between 0 and 1"));
+        }
+        adapter(self.lora.as_ref())?;
+        if self.lora.is_some() && self.sharpen > 1.0 {
+            return Err(bad(
+                "sharpen",
+                self.sharpen,
+                "1 where `lora` is set: it changes a weight that an adapter does not have",
+            ));
         }
         optimizer(self.betas, self.eps)?;
         positive("epochs", u64::from(self.epochs))?;
@@ -252,6 +269,11 @@ pub struct SftConfig {
     pub validate_every: u64,
     /// Seed of the examples' order. Default 0.
     pub seed: u64,
+    /// An adapter to train, as in [`GrpoConfig::lora`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora: Option<LoraConfig>,
+    /// Less memory for more work, as in [`GrpoConfig::activation_checkpointing`]. Default false.
+    pub activation_checkpointing: bool,
     /// Threads, as in [`GrpoConfig::workers`].
     pub workers: Option<usize>,
 }
@@ -273,6 +295,8 @@ impl Default for SftConfig {
             eps: 1e-8,
             validate_every: 0,
             seed: 0,
+            lora: None,
+            activation_checkpointing: false,
             workers: None,
         }
     }
@@ -284,6 +308,7 @@ impl SftConfig {
         at_least("learning_rate", self.learning_rate, 0.0)?;
         at_least("max_grad_norm", self.max_grad_norm, 0.0)?;
         at_least("weight_decay", self.weight_decay, 0.0)?;
+        adapter(self.lora.as_ref())?;
         optimizer(self.betas, self.eps)?;
         positive("epochs", u64::from(self.epochs))?;
         positive("batch_tokens", self.batch_tokens as u64)?;
@@ -318,6 +343,16 @@ pub(crate) fn warm(step: u64, warmup: u64) -> f64 {
     } else {
         (step + 1) as f64 / warmup as f64
     }
+}
+
+fn adapter(lora: Option<&LoraConfig>) -> Result<()> {
+    let Some(lora) = lora else {
+        return Ok(());
+    };
+    lora.check().map_err(|why| Error::Setting {
+        field: "lora",
+        reason: format!("cannot be used: {why}"),
+    })
 }
 
 fn optimizer(betas: [f64; 2], eps: f64) -> Result<()> {

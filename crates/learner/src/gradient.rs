@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use flopsmith_policy::{Entropy, Model};
-use tch::{Kind, Tensor};
+use flopsmith_policy::{Entropy, Model, Plan, Scores, Slopes, Tensor};
 
 use crate::adamw::{AdamW, wide};
 use crate::batch::{Row, deal};
@@ -11,59 +10,90 @@ use crate::error::{Doing, Error, Result};
 use crate::loss::Tally;
 use crate::pool::Pool;
 
-/// What is minimised, seen from one row at a time.
+/// The numbers of one row's counted positions; what the objective does not want is empty.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RowScores<'a> {
+    pub logprobs: &'a [f64],
+    pub values: &'a [f64],
+    pub entropy: &'a [f64],
+}
+
+/// Derivatives of the loss by a row's numbers; 0 to begin with.
+#[derive(Debug, Default)]
+pub(crate) struct RowSlopes<'a> {
+    pub logprobs: &'a mut [f64],
+    pub values: &'a mut [f64],
+    pub entropy: &'a mut [f64],
+}
+
+/// What is minimised, seen from one unit of rows at a time.
 pub(crate) trait Objective: Send + Sync + 'static {
-    /// Is the entropy of the distributions needed?
-    fn entropy(&self) -> Entropy;
+    /// Which numbers are needed? What is to be recomputed and left out is the engine's business.
+    fn wants(&self) -> Plan;
 
-    /// The row's part of the loss; `slopes` gets its derivative by each log-probability.
-    fn differentiate(&self, row: usize, logprobs: &[f64], slopes: &mut [f64]) -> Tally;
+    /// The part of the loss that a unit of rows has, and its derivatives. A unit is one row, unless rows were dealt together.
+    fn differentiate(
+        &self,
+        rows: &[usize],
+        scores: &[RowScores<'_>],
+        slopes: &mut [RowSlopes<'_>],
+    ) -> Tally;
+}
 
-    /// How many equal samples the row stands for.
-    fn copies(&self, _row: usize) -> u32 {
-        1
-    }
-
-    /// Derivative of the loss by each of the row's entropies; only asked with [`Entropy::Train`].
-    fn entropy_slope(&self, _row: usize) -> f64 {
-        0.0
-    }
+/// How memory is spent and saved.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Thrift {
+    /// Positions of a micro-batch.
+    pub budget: usize,
+    /// Compute blocks again on the way back instead of keeping them.
+    pub recompute: bool,
+    /// Seed of an adapter's dropout.
+    pub seed: u64,
 }
 
 /// Computes over rows with a pool of workers.
 pub(crate) struct Engine {
     pool: Pool,
-    /// Positions of a micro-batch.
-    budget: usize,
+    thrift: Thrift,
 }
 
 /// The rows that one worker computes.
 struct Hand {
     model: Model,
     rows: Arc<Vec<Row>>,
-    batches: Vec<Vec<usize>>,
+    /// Micro-batches of units of rows.
+    batches: Vec<Vec<Vec<usize>>>,
+    recompute: bool,
+    /// Seed of this hand's dropout; none while nothing is trained.
+    dropout: Option<u64>,
 }
 
 impl Engine {
-    pub fn new(model: &Model, workers: Option<usize>, budget: usize) -> Result<Self> {
+    pub fn new(model: &Model, workers: Option<usize>, thrift: Thrift) -> Result<Self> {
         Ok(Engine {
             pool: Pool::new(model.parameter_count(), model.device(), workers)?,
-            budget,
+            thrift,
         })
     }
 
-    /// Gradient of the objective summed over `picked` rows, flat as [`Model::flat`], and the sums to report.
+    /// Gradient of the objective summed over `units`, each a row or several that are computed together, flat as [`Model::trained`], and the sums to report.
     ///
     /// Log-probabilities or losses that are not finite end it with [`Error::NotFinite`] for `update`.
     pub fn gradient(
         &self,
         model: &Model,
         rows: &Arc<Vec<Row>>,
-        picked: &[usize],
+        units: &[Vec<usize>],
         objective: &Arc<impl Objective>,
         update: u64,
     ) -> Result<(Tensor, Tally)> {
-        let jobs = self.hands(model, rows, picked)?.into_iter().map(|hand| {
+        let mut hands = self.hands(model, rows, units)?;
+        for (hand, place) in hands.iter_mut().zip(0u64..) {
+            // Another one for each update and worker.
+            let mixed = update.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (place << 48);
+            hand.dropout = Some(self.thrift.seed ^ mixed);
+        }
+        let jobs = hands.into_iter().map(|hand| {
             let objective = Arc::clone(objective);
             move || hand.gradient(objective.as_ref(), update)
         });
@@ -93,14 +123,28 @@ impl Engine {
         rows: &Arc<Vec<Row>>,
         picked: &[usize],
     ) -> Result<Vec<Vec<f32>>> {
+        let scores = self.scores(model, rows, picked, Plan::LOGPROBS)?;
+        let narrow = |s: Scores| s.logprobs.into_iter().map(|x| x as f32).collect();
+        Ok(scores.into_iter().map(narrow).collect())
+    }
+
+    /// The numbers of the counted positions of `picked` rows, in their order.
+    pub fn scores(
+        &self,
+        model: &Model,
+        rows: &Arc<Vec<Row>>,
+        picked: &[usize],
+        plan: Plan,
+    ) -> Result<Vec<Scores>> {
+        let units: Vec<Vec<usize>> = picked.iter().map(|row| vec![*row]).collect();
         let jobs = self
-            .hands(model, rows, picked)?
+            .hands(model, rows, &units)?
             .into_iter()
-            .map(|hand| move || hand.logprobs());
-        let mut all = vec![Vec::new(); rows.len()];
+            .map(|hand| move || hand.scores(plan));
+        let mut all = vec![Scores::default(); rows.len()];
         for part in self.pool.run(jobs)? {
-            for (row, logprobs) in part? {
-                all[row] = logprobs;
+            for (row, scores) in part? {
+                all[row] = scores;
             }
         }
         Ok(picked
@@ -131,12 +175,23 @@ impl Engine {
         self.pool.run(jobs)?.into_iter().collect()
     }
 
-    fn hands(&self, model: &Model, rows: &Arc<Vec<Row>>, picked: &[usize]) -> Result<Vec<Hand>> {
-        if picked.is_empty() {
+    fn hands(
+        &self,
+        model: &Model,
+        rows: &Arc<Vec<Row>>,
+        units: &[Vec<usize>],
+    ) -> Result<Vec<Hand>> {
+        if units.is_empty() {
             return Ok(Vec::new());
         }
-        let lengths: Vec<usize> = picked.iter().map(|row| rows[*row].ids.len()).collect();
-        deal(&lengths, self.pool.workers(), self.budget)
+        let sizes: Vec<(usize, usize)> = units
+            .iter()
+            .map(|unit| {
+                let longest = unit.iter().map(|row| rows[*row].ids.len()).max();
+                (unit.len(), longest.unwrap_or_default())
+            })
+            .collect();
+        deal(&sizes, self.pool.workers(), self.thrift.budget)
             .into_iter()
             .map(|batches| {
                 Ok(Hand {
@@ -144,8 +199,10 @@ impl Engine {
                     rows: Arc::clone(rows),
                     batches: batches
                         .into_iter()
-                        .map(|batch| batch.into_iter().map(|i| picked[i]).collect())
+                        .map(|batch| batch.into_iter().map(|i| units[i].clone()).collect())
                         .collect(),
+                    recompute: self.thrift.recompute,
+                    dropout: None,
                 })
             })
             .collect()
@@ -155,115 +212,110 @@ impl Engine {
 impl Hand {
     fn gradient(&self, objective: &impl Objective, update: u64) -> Result<(Tensor, Tally)> {
         let flat = blank(&self.model)?;
-        let mut views = Vec::new();
-        for slot in self.model.slots() {
-            let view = flat
-                .f_narrow(0, slot.offset, slot.len())
-                .and_then(|t| t.f_view(slot.shape.as_slice()))
-                .doing("view a gradient in the flat buffer")?;
-            views.push(view);
-        }
-        let leaves: Vec<&Tensor> = self.model.parameters().iter().map(|(_, t)| t).collect();
+        let trained = self.model.trained();
+        let mut views = trained.views_of(&flat).doing("cut a gradient")?;
         let mut tally = Tally::default();
-        for batch in &self.batches {
-            let Some(surrogate) = self.surrogate(batch, objective, update, &mut tally)? else {
-                continue;
+        for (number, batch) in (0u64..).zip(&self.batches) {
+            let plan = Plan {
+                recompute: self.recompute,
+                dropout: self.dropout.map(|seed| seed.wrapping_add(number)),
+                ..objective.wants()
             };
-            let gradients = Tensor::f_run_backward(&[surrogate], &leaves, false, false)
-                .doing("run the backward pass")?;
-            let _guard = tch::no_grad_guard();
-            for (view, gradient) in views.iter_mut().zip(&gradients) {
-                if gradient.defined() {
-                    let _same = view.f_add_(gradient).doing("collect gradients")?;
-                }
+            let rows: Vec<usize> = batch.concat();
+            let given = self.given(&rows)?;
+            let pass = self
+                .model
+                .pass(&given.ids, &given.wanted, &given.temperatures, plan)
+                .doing("score tokens")?;
+            let (slopes, part) = self.slopes(batch, pass.scores(), objective, plan);
+            let numbers = || slopes.logprobs.iter().chain(&slopes.values).chain(&slopes.entropy);
+            if !part.loss.is_finite() || numbers().any(|s| !s.is_finite()) {
+                return Err(Error::NotFinite {
+                    what: "the loss",
+                    update,
+                });
             }
+            tally.add(&part);
+            if numbers().all(|s| *s == 0.0) {
+                continue;
+            }
+            pass.back(&slopes, &mut views)
+                .doing("run the backward pass")?;
         }
         Ok((flat, tally))
     }
 
-    /// A number whose derivative by the weights is that of the micro-batch's loss; `None` where that is 0.
-    fn surrogate(
+    /// What the objective makes of a micro-batch's numbers.
+    fn slopes(
         &self,
-        batch: &[usize],
+        batch: &[Vec<usize>],
+        scores: &Scores,
         objective: &impl Objective,
-        update: u64,
-        tally: &mut Tally,
-    ) -> Result<Option<Tensor>> {
-        let kind = objective.entropy();
-        let scored = self.score(batch, kind)?;
-        let logprobs = numbers(&scored.logprobs)?;
-        let mut slopes = vec![0.0; logprobs.len()];
-        let mut part = Tally::default();
-        let mut at = 0;
-        let mut entropy_slopes = Vec::new();
-        for row in batch {
-            let n = self.rows[*row].counted();
-            let range = at..at + n;
-            part.add(&objective.differentiate(*row, &logprobs[range.clone()], &mut slopes[range]));
-            at += n;
-            if kind == Entropy::Train {
-                entropy_slopes.extend(std::iter::repeat_n(objective.entropy_slope(*row), n));
+        plan: Plan,
+    ) -> (Slopes, Tally) {
+        let mut slopes = Slopes {
+            logprobs: vec![0.0; scores.logprobs.len()],
+            values: vec![0.0; scores.values.len()],
+            // Only what has a gradient has slopes.
+            entropy: match plan.entropy {
+                Entropy::Train => vec![0.0; scores.entropy.len()],
+                _ => Vec::new(),
+            },
+        };
+        let mut tally = Tally::default();
+        let mut logprobs = (scores.logprobs.as_slice(), slopes.logprobs.as_mut_slice());
+        let mut values = (scores.values.as_slice(), slopes.values.as_mut_slice());
+        let mut entropy = scores.entropy.as_slice();
+        let mut by_entropy = slopes.entropy.as_mut_slice();
+        for unit in batch {
+            let (mut of, mut by) = (Vec::new(), Vec::new());
+            for row in unit {
+                let n = self.rows[*row].counted();
+                let (l, by_l) = take(&mut logprobs, n);
+                let (v, by_v) = take(&mut values, n);
+                of.push(RowScores {
+                    logprobs: l,
+                    values: v,
+                    entropy: first(&mut entropy, n),
+                });
+                by.push(RowSlopes {
+                    logprobs: by_l,
+                    values: by_v,
+                    entropy: first_mut(&mut by_entropy, n),
+                });
             }
+            tally.add(&objective.differentiate(unit, &of, &mut by));
         }
-        if let Some(entropy) = &scored.entropy {
-            let entropies = numbers(entropy)?;
-            let mut rest = entropies.as_slice();
-            for row in batch {
-                let (own, others) = rest.split_at(self.rows[*row].counted());
-                let copies = objective.copies(*row);
-                part.entropy += f64::from(copies) * own.iter().sum::<f64>();
-                part.entropy_tokens += u64::from(copies) * own.len() as u64;
-                rest = others;
-            }
-            // The bonus is a part of the loss too.
-            part.loss += entropies
-                .iter()
-                .zip(&entropy_slopes)
-                .map(|(h, slope)| h * slope)
-                .sum::<f64>();
-        }
-        if !part.loss.is_finite() || slopes.iter().any(|s| !s.is_finite()) {
-            return Err(Error::NotFinite {
-                what: "the loss",
-                update,
-            });
-        }
-        tally.add(&part);
-        let still = |slopes: &[f64]| slopes.iter().all(|s| *s == 0.0);
-        if still(&slopes) && still(&entropy_slopes) {
-            return Ok(None);
-        }
-        let by_logprobs = weighted(&scored.logprobs, &slopes)?;
-        match &scored.entropy {
-            Some(entropy) if kind == Entropy::Train => weighted(entropy, &entropy_slopes)?
-                .f_add(&by_logprobs)
-                .doing("add the entropy bonus")
-                .map(Some),
-            _ => Ok(Some(by_logprobs)),
-        }
+        (slopes, tally)
     }
 
-    fn logprobs(&self) -> Result<Vec<(usize, Vec<f32>)>> {
-        let _guard = tch::no_grad_guard();
+    fn scores(&self, plan: Plan) -> Result<Vec<(usize, Scores)>> {
         let mut all = Vec::new();
         for batch in &self.batches {
-            let scored = self.score(batch, Entropy::Skip)?;
-            let logprobs = numbers(&scored.logprobs)?;
-            let mut at = 0;
-            for row in batch {
-                let n = self.rows[*row].counted();
-                all.push((
-                    *row,
-                    logprobs[at..at + n].iter().map(|x| *x as f32).collect(),
-                ));
-                at += n;
+            let rows: Vec<usize> = batch.concat();
+            let given = self.given(&rows)?;
+            let scores = self
+                .model
+                .scores(&given.ids, &given.wanted, &given.temperatures, plan)
+                .doing("score tokens")?;
+            let mut logprobs = scores.logprobs.as_slice();
+            let mut values = scores.values.as_slice();
+            let mut entropy = scores.entropy.as_slice();
+            for row in rows {
+                let n = self.rows[row].counted();
+                let own = Scores {
+                    logprobs: first(&mut logprobs, n).to_vec(),
+                    values: first(&mut values, n).to_vec(),
+                    entropy: first(&mut entropy, n).to_vec(),
+                };
+                all.push((row, own));
             }
         }
         Ok(all)
     }
 
-    fn score(&self, batch: &[usize], entropy: Entropy) -> Result<flopsmith_policy::TokenLogprobs> {
-        let rows: Vec<&Row> = batch.iter().map(|row| &self.rows[*row]).collect();
+    fn given(&self, rows: &[usize]) -> Result<Given> {
+        let rows: Vec<&Row> = rows.iter().map(|row| &self.rows[*row]).collect();
         let length = rows.iter().map(|r| r.ids.len()).max().unwrap_or_default();
         let mut ids = vec![0i64; rows.len() * length];
         for (row, place) in rows.iter().zip(ids.chunks_mut(length.max(1))) {
@@ -273,39 +325,47 @@ impl Hand {
             .and_then(|t| t.f_view([rows.len() as i64, length as i64]))
             .and_then(|t| t.f_to_device(self.model.device()))
             .doing("hand over token ids")?;
-        let wanted: Vec<_> = rows.iter().map(|r| r.wanted()).collect();
-        let temperatures: Vec<f64> = rows.iter().map(|r| r.temperature).collect();
-        self.model
-            .token_logprobs(&ids, &wanted, &temperatures, entropy)
-            .doing("score tokens")
+        Ok(Given {
+            ids,
+            wanted: rows.iter().map(|r| r.wanted()).collect(),
+            temperatures: rows.iter().map(|r| r.temperature).collect(),
+        })
     }
+}
+
+/// A micro-batch as the model takes it.
+struct Given {
+    ids: Tensor,
+    wanted: Vec<std::ops::Range<usize>>,
+    temperatures: Vec<f64>,
+}
+
+/// The first `n` of a list, or nothing where it is empty; the rest stays.
+fn first<'a>(list: &mut &'a [f64], n: usize) -> &'a [f64] {
+    let (own, rest) = list.split_at(n.min(list.len()));
+    *list = rest;
+    own
+}
+
+fn first_mut<'a>(list: &mut &'a mut [f64], n: usize) -> &'a mut [f64] {
+    let whole = std::mem::take(list);
+    let n = n.min(whole.len());
+    let (own, rest) = whole.split_at_mut(n);
+    *list = rest;
+    own
+}
+
+/// The first `n` of two lists of the same length.
+fn take<'a>(
+    lists: &mut (&'a [f64], &'a mut [f64]),
+    n: usize,
+) -> (&'a [f64], &'a mut [f64]) {
+    (first(&mut lists.0, n), first_mut(&mut lists.1, n))
 }
 
 /// A flat gradient of zeros.
 fn blank(model: &Model) -> Result<Tensor> {
-    let flat = model.flat();
+    let flat = model.trained().flat();
     Tensor::f_zeros(flat.size().as_slice(), (wide(flat.kind()), flat.device()))
         .doing("allocate a gradient")
-}
-
-/// The values of a vector, in double precision.
-fn numbers(vector: &Tensor) -> Result<Vec<f64>> {
-    let vector = vector
-        .detach()
-        .f_to_device(tch::Device::Cpu)
-        .and_then(|t| t.f_to_kind(Kind::Double))
-        .doing("read log-probabilities")?;
-    let mut values = vec![0.0; vector.numel()];
-    vector
-        .f_copy_data(&mut values, vector.numel())
-        .doing("read log-probabilities")?;
-    Ok(values)
-}
-
-/// Σ slope · value, differentiable by the values.
-fn weighted(values: &Tensor, slopes: &[f64]) -> Result<Tensor> {
-    Tensor::f_from_slice(slopes)
-        .and_then(|t| t.f_to_kind(values.kind())?.f_to_device(values.device()))
-        .and_then(|slopes| values.f_dot(&slopes))
-        .doing("weigh log-probabilities")
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flopsmith_policy::{Entropy, Model};
+use flopsmith_policy::{Adapter, Entropy, LoraConfig, Model, Plan};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -12,7 +12,7 @@ use crate::batch::Row;
 use crate::config::{GrpoConfig, warm};
 use crate::correction::{self, Correction};
 use crate::error::{Doing, Error, Result};
-use crate::gradient::{Engine, Objective};
+use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
 use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
 use crate::pace;
 use crate::report::StepReport;
@@ -44,6 +44,8 @@ pub struct Learner {
     engine: Engine,
     optimizer: AdamW,
     reference: Option<Model>,
+    /// What tells the weights below an adapter.
+    base: Option<String>,
     seed: u64,
     /// Calls of [`Learner::step`] that trained something.
     steps: u64,
@@ -56,25 +58,39 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// A learner for `model`. A frozen copy of it is kept where `config.kl_beta` is not 0.
+    /// A learner for `model`. Where `config.kl_beta` is not 0 it is kept as a reference: a frozen copy, or with an adapter the weights below it.
+    /// With `config.lora` a model without an adapter gets a fresh one.
     ///
     /// `seed` decides which samples share a minibatch.
     pub fn new(mut model: Model, config: GrpoConfig, seed: u64) -> Result<Self> {
         config.check()?;
-        let reference = if config.kl_beta > 0.0 {
-            Some(model.frozen_copy().doing("copy itself as a reference")?)
-        } else {
-            None
+        let reference = match (config.kl_beta > 0.0, &config.lora, model.adapter()) {
+            (false, ..) => None,
+            (true, None, None) => Some(model.frozen_copy()),
+            // What is below an adapter never changes, so it needs no copy.
+            _ => Some(model.sibling()),
         };
+        let reference = reference.transpose().doing("keep itself as a reference")?;
+        adapt(&mut model, config.lora.as_ref(), seed)?;
         let constants = Constants {
             betas: config.betas,
             eps: config.eps,
             weight_decay: config.weight_decay,
         };
         let optimizer = AdamW::new(&model, constants)?;
-        let engine = Engine::new(&model, config.workers, config.micro_batch_tokens)?;
+        let thrift = Thrift {
+            budget: config.micro_batch_tokens,
+            recompute: config.activation_checkpointing,
+            seed,
+        };
+        let engine = Engine::new(&model, config.workers, thrift)?;
         model.set_trainable(true);
+        let base = match model.adapter() {
+            Some(_) => Some(state::fingerprint(&model)?),
+            None => None,
+        };
         Ok(Learner {
+            base,
             model,
             config,
             engine,
@@ -277,9 +293,10 @@ impl Learner {
         sums: &mut Tally,
     ) -> Result<()> {
         let done = self.optimizer.updates();
+        let units: Vec<Vec<usize>> = picked.iter().map(|row| vec![*row]).collect();
         let (gradient, tally) = self
             .engine
-            .gradient(&self.model, rows, picked, objective, done)?;
+            .gradient(&self.model, rows, &units, objective, done)?;
         let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
         if !norm.is_finite() {
             return Err(Error::NotFinite {
@@ -308,54 +325,67 @@ impl Learner {
         Ok(())
     }
 
-    /// Everything a learner needs to go on from here, as files: weights, optimizer, counters and seed, and the reference where there is one.
+    /// Everything a learner needs to go on from here, as files: what is trained (the weights or the adapter), optimizer, counters and seed, and
+    /// the reference where it is not the weights below the adapter.
     pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let trained = self.model.trained_bytes().doing("write its weights")?;
+        let counters = state::Counters {
+            version: state::VERSION,
+            seed: self.seed,
+            steps: self.steps,
+            updates: self.optimizer.updates(),
+            pace: self.pace,
+            sharpened: self.sharpened,
+            base: self.base.clone(),
+        };
         let mut files = vec![
-            (
-                state::MODEL.to_owned(),
-                self.model.weights_bytes().doing("write its weights")?,
-            ),
+            (state::trained(&self.model).to_owned(), trained),
             (
                 state::OPTIMIZER.to_owned(),
                 state::optimizer_bytes(&self.optimizer)?,
             ),
-            (
-                state::COUNTERS.to_owned(),
-                state::Counters {
-                    version: state::VERSION,
-                    seed: self.seed,
-                    steps: self.steps,
-                    updates: self.optimizer.updates(),
-                    pace: self.pace,
-                    sharpened: self.sharpened,
-                }
-                .to_bytes()?,
-            ),
+            (state::COUNTERS.to_owned(), counters.to_bytes()?),
         ];
-        if let Some(reference) = &self.reference {
+        if let Some(reference) = self.saved_reference() {
             files.push((
                 state::REFERENCE.to_owned(),
-                reference.weights_bytes().doing("write the reference")?,
+                reference.trained_bytes().doing("write the reference")?,
             ));
         }
         Ok(files)
     }
 
-    /// Takes over what [`Learner::state`] gave, the seed included. The learner must have been made for a model of the same shape; other files are ignored.
+    /// The reference, where it cannot be had from the model alone.
+    fn saved_reference(&self) -> Option<&Model> {
+        let reference = self.reference.as_ref();
+        reference.filter(|r| r.adapter().is_some() || self.model.adapter().is_none())
+    }
+
+    /// Takes over what [`Learner::state`] gave, the seed included. The learner must have been made for a model of the same shape (with an adapter:
+    /// for the same weights below it); other files are ignored.
     ///
     /// With the same settings and number of workers it goes on bit by bit like
     /// the one that wrote the files. After an error, restore again or throw it away: a part may have been taken over.
     pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
         let counters = state::Counters::parse(state::find(files, state::COUNTERS)?)?;
+        if counters.base != self.base {
+            return Err(Error::State {
+                file: state::COUNTERS,
+                reason: "it was saved by a learner with another model below its adapter".into(),
+            });
+        }
+        let trained = state::find(files, state::trained(&self.model))?;
         let moments = state::OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
         moments.fits(&self.optimizer)?;
-        if let Some(reference) = &mut self.reference {
+        if self.saved_reference().is_some()
+            && let Some(reference) = &mut self.reference
+        {
             reference
                 .set_weights(state::find(files, state::REFERENCE)?)
                 .doing("take over the reference")?;
         }
         self.model
-            .set_weights(state::find(files, state::MODEL)?)
+            .set_weights(trained)
             .doing("take over saved weights")?;
         moments.copy_into(&mut self.optimizer)?;
         self.optimizer.set_updates(counters.updates);
@@ -364,6 +394,35 @@ impl Learner {
         self.pace = counters.pace;
         self.sharpened = counters.sharpened;
         Ok(())
+    }
+}
+
+/// Puts a fresh adapter on a model that has none, where one is asked for.
+pub(crate) fn adapt(model: &mut Model, lora: Option<&LoraConfig>, seed: u64) -> Result<()> {
+    let Some(lora) = lora else {
+        return Ok(());
+    };
+    match model.adapter() {
+        Some(own) if own.config() == lora => Ok(()),
+        Some(own) => Err(Error::Setting {
+            field: "lora",
+            reason: format!(
+                "asks for another adapter than the model has (rank {}, alpha {}); leave it out to go on with that one",
+                own.config().rank,
+                own.config().alpha
+            ),
+        }),
+        None => {
+            let adapter = Adapter::fresh(
+                model.config(),
+                lora.clone(),
+                seed,
+                model.device(),
+                model.kind(),
+            )
+            .doing("make an adapter")?;
+            model.attach(adapter).doing("put on an adapter")
+        }
     }
 }
 
@@ -396,14 +455,41 @@ struct Clipped {
 }
 
 impl Objective for Clipped {
-    fn entropy(&self) -> Entropy {
-        self.entropy
+    fn wants(&self) -> Plan {
+        Plan {
+            entropy: self.entropy,
+            ..Plan::LOGPROBS
+        }
     }
 
-    fn differentiate(&self, row: usize, logprobs: &[f64], slopes: &mut [f64]) -> Tally {
+    fn differentiate(
+        &self,
+        rows: &[usize],
+        scores: &[RowScores<'_>],
+        slopes: &mut [RowSlopes<'_>],
+    ) -> Tally {
+        let mut tally = Tally::default();
+        for ((row, scores), slopes) in rows.iter().zip(scores).zip(slopes) {
+            tally.add(&self.clipped(*row, scores.logprobs, slopes.logprobs));
+            let copies = self.shares[*row].copies;
+            let entropies: f64 = scores.entropy.iter().sum();
+            tally.entropy += f64::from(copies) * entropies;
+            tally.entropy_tokens += u64::from(copies) * scores.entropy.len() as u64;
+            if self.entropy == Entropy::Train && !self.left_out[*row] {
+                // The bonus is a part of the loss too.
+                let slope = -self.entropy_bonus * self.shares[*row].weight;
+                slopes.entropy.fill(slope);
+                tally.loss += slope * entropies;
+            }
+        }
+        tally
+    }
+}
+
+impl Clipped {
+    fn clipped(&self, row: usize, logprobs: &[f64], slopes: &mut [f64]) -> Tally {
         let share = &self.shares[row];
         if self.left_out[row] {
-            slopes.fill(0.0);
             return Tally::default();
         }
         let now: Vec<f32>;
@@ -427,17 +513,6 @@ impl Objective for Clipped {
             tally.compared = 0;
         }
         tally.repeated(share.copies)
-    }
-
-    fn copies(&self, row: usize) -> u32 {
-        self.shares[row].copies
-    }
-
-    fn entropy_slope(&self, row: usize) -> f64 {
-        match self.left_out[row] {
-            true => 0.0,
-            false => -self.entropy_bonus * self.shares[row].weight,
-        }
     }
 }
 

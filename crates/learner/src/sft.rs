@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flopsmith_policy::{Entropy, Model};
+use flopsmith_policy::{Model, Plan};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -12,8 +12,8 @@ use crate::adamw::{AdamW, Constants};
 use crate::batch::Row;
 use crate::config::{Labels, SftConfig};
 use crate::error::{Error, Result};
-use crate::gradient::{Engine, Objective};
-use crate::learner::{check_ids, shuffle};
+use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
+use crate::learner::{adapt, check_ids, shuffle};
 use crate::loss::Tally;
 use crate::report::{SftProgress, SftReport};
 
@@ -38,6 +38,7 @@ pub fn sft(
         return Err(Error::Input("there are no examples".into()));
     }
     let was_trainable = model.is_trainable();
+    adapt(model, config.lora.as_ref(), config.seed)?;
     model.set_trainable(true);
     let result = Training::new(model, config, rows, held_out)
         .and_then(|mut training| training.run(&mut progress));
@@ -53,8 +54,16 @@ pub fn evaluate(
 ) -> Result<Option<f64>> {
     config.check()?;
     let rows = rows_of(model, examples, config.labels, "example")?;
-    let engine = Engine::new(model, config.workers, config.micro_batch_tokens)?;
+    let engine = Engine::new(model, config.workers, thrift(config))?;
     mean_loss(&engine, model, &rows)
+}
+
+fn thrift(config: &SftConfig) -> Thrift {
+    Thrift {
+        budget: config.micro_batch_tokens,
+        recompute: config.activation_checkpointing,
+        seed: config.seed,
+    }
 }
 
 /// A pass over the examples in a random order, cut into updates.
@@ -121,7 +130,7 @@ impl<'a> Training<'a> {
             weight_decay: config.weight_decay,
         };
         Ok(Training {
-            engine: Engine::new(model, config.workers, config.micro_batch_tokens)?,
+            engine: Engine::new(model, config.workers, thrift(config))?,
             optimizer: AdamW::new(model, constants)?,
             model,
             config,
@@ -214,9 +223,10 @@ impl<'a> Training<'a> {
             weight: 1.0 / taught.max(1) as f64,
         });
         let done = self.optimizer.updates();
-        let (gradient, tally) = self
-            .engine
-            .gradient(self.model, &self.rows, picked, &objective, done)?;
+        let units: Vec<Vec<usize>> = picked.iter().map(|row| vec![*row]).collect();
+        let (gradient, tally) =
+            self.engine
+                .gradient(self.model, &self.rows, &units, &objective, done)?;
         let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
         if !norm.is_finite() {
             return Err(Error::NotFinite {
@@ -236,17 +246,23 @@ struct Likelihood {
 }
 
 impl Objective for Likelihood {
-    fn entropy(&self) -> Entropy {
-        Entropy::Skip
+    fn wants(&self) -> Plan {
+        Plan::LOGPROBS
     }
 
-    fn differentiate(&self, _row: usize, logprobs: &[f64], slopes: &mut [f64]) -> Tally {
-        slopes.fill(-self.weight);
-        Tally {
-            loss: -self.weight * logprobs.iter().sum::<f64>(),
-            tokens: logprobs.len() as u64,
-            ..Tally::default()
+    fn differentiate(
+        &self,
+        _rows: &[usize],
+        scores: &[RowScores<'_>],
+        slopes: &mut [RowSlopes<'_>],
+    ) -> Tally {
+        let mut tally = Tally::default();
+        for (scores, slopes) in scores.iter().zip(slopes) {
+            slopes.logprobs.fill(-self.weight);
+            tally.loss -= self.weight * scores.logprobs.iter().sum::<f64>();
+            tally.tokens += scores.logprobs.len() as u64;
         }
+        tally
     }
 }
 

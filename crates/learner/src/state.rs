@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use flopsmith_policy::Model;
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, View};
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,8 @@ use crate::error::{Doing, Error, Result};
 
 /// The policy's weights, as in a Hugging Face folder.
 pub(crate) const MODEL: &str = "model.safetensors";
+/// The policy's adapter, where one is trained.
+pub(crate) const ADAPTER: &str = "adapter.safetensors";
 /// Moments, and masters of half-precision weights.
 pub(crate) const OPTIMIZER: &str = "optimizer.safetensors";
 /// [`Counters`].
@@ -36,6 +39,31 @@ pub(crate) struct Counters {
     /// Factor that the logits have grown by.
     #[serde(default = "one")]
     pub sharpened: f64,
+    /// [`fingerprint`] of the weights below an adapter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+}
+
+/// The file of what is trained of a model.
+pub(crate) fn trained(model: &Model) -> &'static str {
+    match model.adapter() {
+        Some(_) => ADAPTER,
+        None => MODEL,
+    }
+}
+
+/// What tells one model's own weights from another's: two sums over them, since files say nothing of the weights below an adapter. The order of
+/// summation follows the number of threads, so the last digits do not count.
+pub(crate) fn fingerprint(model: &Model) -> Result<String> {
+    let _guard = tch::no_grad_guard();
+    let flat = model.base().flat();
+    let sum = |t: &Tensor| t.f_sum(Kind::Double)?.f_double_value(&[]);
+    let sums = sum(flat).and_then(|s| Ok((s, flat.f_norm()?.f_double_value(&[])?)));
+    let (sum, norm) = sums.doing("look at the weights below an adapter")?;
+    Ok(format!(
+        "{} {sum:.4e} {norm:.4e}",
+        model.parameter_count()
+    ))
 }
 
 fn one() -> f64 {

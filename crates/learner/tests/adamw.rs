@@ -45,10 +45,10 @@ impl Oracle {
 fn twenty_steps(kind: Kind) -> f64 {
     let model = tiny::model(kind);
     let mut optimizer = AdamW::new(&model, CONSTANTS).unwrap();
-    let total = model.flat().numel();
+    let total = model.base().flat().numel();
     let mut decays = vec![0.0; total];
     let mut used = vec![false; total];
-    for slot in model.slots() {
+    for slot in model.base().slots() {
         let range = slot.offset as usize..(slot.offset + slot.len()) as usize;
         used[range.clone()].fill(true);
         if slot.shape.len() > 1 {
@@ -103,14 +103,14 @@ fn masters_keep_updates_too_small_for_half_precision() {
     let mut optimizer = AdamW::new(&model, constants).unwrap();
     let before = tiny::weights(&model);
     let norm = model
-        .slots()
+        .base().slots()
         .iter()
         .find(|s| s.name == "model.norm.weight")
         .unwrap()
         .offset as usize;
     for _ in 0..100 {
         // With a constant gradient each update is as large as the step size: 1e-4 is lost beside 1 in bf16.
-        let gradient = Tensor::ones(model.flat().size(), (Kind::Float, model.device()));
+        let gradient = Tensor::ones(model.base().flat().size(), (Kind::Float, model.device()));
         optimizer.step(&model, &gradient, 1e-4, 1.0).unwrap();
     }
     let moved = before[norm] - tiny::weights(&model)[norm];
@@ -132,7 +132,7 @@ fn a_step_size_of_zero_moves_nothing() {
     let model = tiny::model(Kind::Float);
     let mut optimizer = AdamW::new(&model, CONSTANTS).unwrap();
     let before = tiny::weights(&model);
-    let gradient = Tensor::ones(model.flat().size(), (Kind::Float, model.device()));
+    let gradient = Tensor::ones(model.base().flat().size(), (Kind::Float, model.device()));
     optimizer.step(&model, &gradient, 0.0, 1.0).unwrap();
     assert_eq!(before, tiny::weights(&model));
 }

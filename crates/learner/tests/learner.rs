@@ -3,12 +3,27 @@
 
 mod tiny;
 
+use std::ops::Range;
+
 use flopsmith_learner::{Correction, Error, GrpoConfig, GrpoSample, Learner, Loss};
-use flopsmith_policy::{Entropy, Kind, Model};
+use flopsmith_policy::{Kind, Model};
 use tch::Tensor;
 
 fn learner(kind: Kind, config: GrpoConfig) -> Learner {
     Learner::new(tiny::model(kind), config, 5).unwrap()
+}
+
+/// Log-probabilities of the tokens at `wanted` and entropies before them, as one graph of libtorch's.
+fn graph(model: &Model, ids: &Tensor, wanted: &Range<usize>, temperature: f32) -> (Tensor, Tensor) {
+    let (from, count) = (wanted.start as i64, wanted.len() as i64);
+    // Tied: the embedding scores the vocabulary.
+    let (_, head) = &model.base().leaves()[0];
+    let hidden = model.hidden(ids).unwrap().squeeze_dim(0);
+    let all = (hidden.narrow(0, from - 1, count).matmul(&head.tr()) / f64::from(temperature))
+        .log_softmax(-1, None);
+    let targets = ids.squeeze_dim(0).narrow(0, from, count).unsqueeze(1);
+    let entropy = -(all.exp() * &all).sum_dim_intlist([-1i64].as_slice(), false, None);
+    (all.gather(1, &targets, false).squeeze_dim(1), entropy)
 }
 
 /// The loss of all samples by libtorch's own operations and autograd, row by row: gradients by name, and the loss.
@@ -33,20 +48,10 @@ fn autograd(
             .collect();
         let ids = Tensor::from_slice(&ids).unsqueeze(0);
         let wanted = s.prompt.len()..s.prompt.len() + s.tokens.len();
-        let score = |m: &Model, e| {
-            m.token_logprobs(
-                &ids,
-                std::slice::from_ref(&wanted),
-                &[f64::from(s.temperature)],
-                e,
-            )
-            .unwrap()
-        };
-        let scored = score(&model, Entropy::Train);
-        let now = scored.logprobs;
+        let (now, entropy) = graph(&model, &ids, &wanted, s.temperature);
         // The learner keeps what the reference says in single precision.
-        let reference = score(reference, Entropy::Skip)
-            .logprobs
+        let reference = graph(reference, &ids, &wanted, s.temperature)
+            .0
             .detach()
             .to_kind(Kind::Float)
             .to_kind(Kind::Double);
@@ -71,7 +76,7 @@ fn autograd(
         };
         let gap = reference - &now;
         let term = term + config.kl_beta * (gap.exp() - &gap - 1.0)
-            - config.entropy_bonus * scored.entropy.unwrap();
+            - config.entropy_bonus * entropy;
         let divisor = match config.loss {
             Loss::Grpo | Loss::Gspo => samples.len() * s.tokens.len(),
             Loss::DrGrpo => samples.len() * config.max_completion_tokens.unwrap_or(longest),
@@ -81,7 +86,7 @@ fn autograd(
     }
     total.backward();
     let gradients = model
-        .parameters()
+        .base().leaves()
         .iter()
         .map(|(name, p)| (name.clone(), p.grad()))
         .collect();
@@ -115,7 +120,7 @@ fn gradients_are_those_of_autograd_however_the_batch_is_split() {
             // Away from the reference, so that its term has a slope.
             {
                 let _guard = tch::no_grad_guard();
-                let mut flat = learner.model.flat().shallow_clone();
+                let mut flat = learner.model.base().flat().shallow_clone();
                 let _same = flat.f_mul_scalar_(1.05).unwrap();
             }
             let mut samples = tiny::samples(&learner.model, 7, 0.3, temperature);
@@ -376,7 +381,7 @@ fn what_was_drawn_from_another_policy_is_made_up_for_or_left_out() {
     let of = |config: GrpoConfig, samples: &[GrpoSample]| {
         let mut learner = learner(Kind::Double, config);
         let report = learner.step(samples).unwrap();
-        (report, learner.model.flat().copy())
+        (report, learner.model.base().flat().copy())
     };
     for correction in [
         Correction::TokenTruncate,

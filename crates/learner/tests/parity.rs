@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flopsmith_learner::adamw::Constants;
 use flopsmith_learner::loss::{Sequence, Terms, differentiate, token_weights};
 use flopsmith_learner::{AdamW, Correction, Loss};
-use flopsmith_policy::{Device, Entropy, Kind, Model, Tensor};
+use flopsmith_policy::{Device, Kind, Model, Plan, Slopes, Tensor};
 use flopsmith_reward::advantage::{AdvantageKind, Scale, group_advantages};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -152,24 +152,21 @@ fn twenty_updates_are_those_of_torch() {
     let ranges = vec![1..length; wanted.ids.len()];
     assert_eq!(wanted.losses.len(), 20);
     for (step, (loss, norm)) in wanted.losses.iter().zip(&wanted.norms).enumerate() {
-        let scored = model
-            .token_logprobs(&ids, &ranges, &[1.0], Entropy::Skip)
-            .unwrap();
-        let ours = -scored.logprobs.mean(Kind::Float);
-        ours.backward();
-        let gradient = model.flat().zeros_like();
-        for (slot, (_, parameter)) in model.slots().iter().zip(model.parameters()) {
-            let mut slope = parameter.grad();
-            gradient
-                .narrow(0, slot.offset, slot.len())
-                .copy_(&slope.reshape([-1]));
-            let _same = slope.zero_();
-        }
+        let pass = model.pass(&ids, &ranges, &[1.0], Plan::LOGPROBS).unwrap();
+        let logprobs = &pass.scores().logprobs;
+        let count = logprobs.len() as f64;
+        let ours = -logprobs.iter().sum::<f64>() / count;
+        let slopes = Slopes {
+            logprobs: vec![-1.0 / count; logprobs.len()],
+            ..Slopes::default()
+        };
+        let gradient = model.trained().flat().zeros_like();
+        let mut views = model.trained().views_of(&gradient).unwrap();
+        pass.back(&slopes, &mut views).unwrap();
         let (found, scale) = AdamW::clip(&gradient, wanted.longest).unwrap();
         optimizer
             .step(&model, &gradient, wanted.rate, scale)
             .unwrap();
-        let ours = ours.double_value(&[]);
         // Differences of rounding are taken up by each update that follows.
         assert!(
             (ours - loss).abs() < 1e-5 * loss * (step + 1) as f64,

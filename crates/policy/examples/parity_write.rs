@@ -58,8 +58,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             // Fresh biases are 0 and norms 1; noise on everything makes a mistake in any of them show.
             let _guard = tch::no_grad_guard();
             tch::manual_seed(1);
-            let noise = Tensor::randn(model.flat().size(), (kind, Device::Cpu)) * 0.2;
-            let _same = model.flat().shallow_clone().f_add_(&noise)?;
+            let noise = Tensor::randn(model.base().flat().size(), (kind, Device::Cpu)) * 0.2;
+            let _same = model.base().flat().shallow_clone().f_add_(&noise)?;
         }
         model.save(&folder)?;
         tokenizer.save(&folder)?;

@@ -14,8 +14,10 @@ use tch::{Device, Kind, Tensor};
 
 use crate::config::Config;
 use crate::error::{Doing, Error, Result};
-use crate::layout::{Layout, Part};
+use crate::layout::{Layout, VALUE};
+use crate::lora::Adapter;
 use crate::model::Model;
+use crate::parameters::Parameters;
 
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
@@ -29,8 +31,8 @@ impl Model {
         let maps = map_weights(folder)?;
         // What does not fit is said before memory for it is asked for.
         let found = fitting(folder, &config, &maps)?;
-        let mut model = Model::zeros(config, device, kind)?;
-        model.fill(&found)?;
+        let model = Model::zeros(config, device, kind)?;
+        fill(model.base(), &found)?;
         Ok(model)
     }
 
@@ -53,7 +55,8 @@ impl Model {
             path: folder.to_owned(),
             source,
         })?;
-        replace(folder, WEIGHTS, &self.weights_bytes()?)?;
+        // The value head is of use in training only, and no part of what others know.
+        replace(folder, WEIGHTS, &self.own_bytes(|name| name != VALUE)?)?;
         let mut config = self.config.clone();
         let dtype = match self.kind() {
             Kind::BFloat16 => "bfloat16",
@@ -72,41 +75,33 @@ impl Model {
         replace(folder, "config.json", text.as_bytes())
     }
 
-    /// All weights as safetensors, with Hugging Face's names and shapes; a tied head is not repeated.
+    /// All weights as safetensors, with Hugging Face's names and shapes; a tied head is not repeated. What an adapter adds is not in them.
     pub fn weights_bytes(&self) -> Result<Vec<u8>> {
-        let _guard = tch::no_grad_guard();
-        let dtype = dtype_of(self.kind());
-        let mut tensors = Vec::with_capacity(self.layout.parts.len());
-        for part in &self.layout.parts {
-            let (_, slot) = &self.parameters()[part.slot];
-            let tensor = part.to_file(
-                &part
-                    .view(slot)?
-                    .f_to_device(Device::Cpu)
-                    .doing("fetch a weight")?,
-            )?;
-            let mut data = vec![0; tensor.numel() * (dtype.bitsize() / 8)];
-            tensor
-                .f_copy_data_u8(&mut data, tensor.numel())
-                .doing("read a weight")?;
-            let shape = part
-                .shape
-                .iter()
-                .map(|n| usize::try_from(*n).unwrap_or_default())
-                .collect();
-            tensors.push((part.name.as_str(), Owned { dtype, shape, data }));
-        }
-        let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        safetensors::serialize(tensors, Some(metadata)).map_err(|source| Error::Safetensors {
-            origin: "the model's weights".into(),
-            source,
-        })
+        self.own_bytes(|_| true)
     }
 
-    /// Takes over weights written by [`Model::weights_bytes`], in place: replicas see them too.
+    /// The weights that are trained: those of the adapter where there is one, else all of [`Model::weights_bytes`].
+    pub fn trained_bytes(&self) -> Result<Vec<u8>> {
+        match self.adapter() {
+            Some(adapter) => adapter.bytes(),
+            None => self.weights_bytes(),
+        }
+    }
+
+    fn own_bytes(&self, kept: impl Fn(&str) -> bool) -> Result<Vec<u8>> {
+        let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+        bytes_of(self.base(), "", metadata, kept)
+    }
+
+    /// Takes over weights written by [`Model::weights_bytes`] or [`Model::trained_bytes`], in place: replicas see them too. An adapter takes
+    /// the place of the one before, and the weights below it stay.
     ///
     /// Nothing is changed when the tensors do not fit.
     pub fn set_weights(&mut self, bytes: &[u8]) -> Result<()> {
+        if Adapter::shape_in(bytes)?.is_some() {
+            let adapter = Adapter::from_bytes(bytes, self.config(), self.device(), self.kind())?;
+            return self.take_over(adapter);
+        }
         let origin = "the new weights";
         let file = SafeTensors::deserialize(bytes).map_err(|source| Error::Safetensors {
             origin: origin.into(),
@@ -114,45 +109,76 @@ impl Model {
         })?;
         let files = [file];
         let found = gather(origin, &files)?;
-        compare(
-            origin,
-            &self.layout,
-            &found,
-            self.config.tie_word_embeddings,
-        )?;
-        self.fill(&found)
+        self.wanted().compare(origin, &found)?;
+        fill(self.base(), &found)
     }
 
-    fn fill(&mut self, found: &BTreeMap<String, TensorView<'_>>) -> Result<()> {
-        let _guard = tch::no_grad_guard();
-        let (device, kind) = (self.device(), self.kind());
-        let layout = std::sync::Arc::clone(&self.layout);
-        for part in &layout.parts {
-            let Some(view) = found.get(&part.name) else {
-                continue;
-            };
-            let mut place = self.place(part)?;
-            let tensor = read(view, &part.shape)?
-                .f_to_device(device)
-                .and_then(|t| t.f_to_kind(kind))
-                .doing("convert a weight")?;
-            place
-                .f_copy_(&part.to_memory(&tensor)?)
-                .doing("store a weight")?;
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            layout: &self.base().layout,
+            tied: self.config.tie_word_embeddings,
         }
-        Ok(())
     }
+}
 
-    /// The part of the flat buffer that holds `part`.
-    fn place(&mut self, part: &Part) -> Result<Tensor> {
-        let slot = self.layout.slots[part.slot].clone();
-        let slot_view = self
-            .flat_mut()
-            .f_narrow(0, slot.offset, slot.len())
-            .and_then(|t| t.f_view(slot.shape.as_slice()))
-            .doing("view a weight in the flat buffer")?;
-        part.view(&slot_view)
+/// The tensors of `parameters` whose names are `kept`, as safetensors; `prefix` goes before their names.
+pub(crate) fn bytes_of(
+    parameters: &Parameters,
+    prefix: &str,
+    metadata: HashMap<String, String>,
+    kept: impl Fn(&str) -> bool,
+) -> Result<Vec<u8>> {
+    let _guard = tch::no_grad_guard();
+    let dtype = dtype_of(parameters.flat().kind());
+    let mut tensors = Vec::with_capacity(parameters.layout.parts.len());
+    for part in &parameters.layout.parts {
+        if !kept(&part.name) {
+            continue;
+        }
+        let tensor = part.to_file(
+            &part
+                .view(parameters.leaf(part.slot))?
+                .f_to_device(Device::Cpu)
+                .doing("fetch a weight")?,
+        )?;
+        let mut data = vec![0; tensor.numel() * (dtype.bitsize() / 8)];
+        tensor
+            .f_copy_data_u8(&mut data, tensor.numel())
+            .doing("read a weight")?;
+        let shape = part
+            .shape
+            .iter()
+            .map(|n| usize::try_from(*n).unwrap_or_default())
+            .collect();
+        tensors.push((format!("{prefix}{}", part.name), Owned { dtype, shape, data }));
     }
+    safetensors::serialize(tensors, Some(metadata)).map_err(|source| Error::Safetensors {
+        origin: "the model's weights".into(),
+        source,
+    })
+}
+
+/// Copies what was found into its place, converted to the kind that is there.
+pub(crate) fn fill(
+    parameters: &Parameters,
+    found: &BTreeMap<String, TensorView<'_>>,
+) -> Result<()> {
+    let _guard = tch::no_grad_guard();
+    let (device, kind) = (parameters.flat().device(), parameters.flat().kind());
+    for part in &parameters.layout.parts {
+        let Some(view) = found.get(&part.name) else {
+            continue;
+        };
+        let tensor = read(view, &part.shape)?
+            .f_to_device(device)
+            .and_then(|t| t.f_to_kind(kind))
+            .doing("convert a weight")?;
+        parameters
+            .place(part)?
+            .f_copy_(&part.to_memory(&tensor)?)
+            .doing("store a weight")?;
+    }
+    Ok(())
 }
 
 #[derive(Deserialize)]
@@ -224,12 +250,11 @@ fn fitting<'a>(
         })
         .collect::<Result<Vec<_>>>()?;
     let found = gather(&origin, &files)?;
-    compare(
-        &origin,
-        &Layout::of(config),
-        &found,
-        config.tie_word_embeddings,
-    )?;
+    let wanted = Wanted {
+        layout: &Layout::of(config),
+        tied: config.tie_word_embeddings,
+    };
+    wanted.compare(&origin, &found)?;
     Ok(found)
 }
 
@@ -253,49 +278,60 @@ fn gather<'a>(origin: &str, files: &[SafeTensors<'a>]) -> Result<BTreeMap<String
     }
 }
 
-/// Checks that exactly the wanted tensors are there, in the right shapes and in a kind that can be read.
-fn compare(
-    origin: &str,
-    layout: &Layout,
-    found: &BTreeMap<String, TensorView<'_>>,
-    tied: bool,
-) -> Result<()> {
-    let mut problems = Vec::new();
-    for part in &layout.parts {
-        let Some(view) = found.get(&part.name) else {
-            problems.push(format!("{} is missing", part.name));
-            continue;
-        };
-        let shape: Vec<i64> = view.shape().iter().map(|n| *n as i64).collect();
-        if shape != part.shape {
-            problems.push(format!(
-                "{} has shape {shape:?} where {:?} is wanted",
-                part.name, part.shape
-            ));
+/// The tensors that a file has to have.
+pub(crate) struct Wanted<'a> {
+    pub layout: &'a Layout,
+    /// Is the head the embedding?
+    pub tied: bool,
+}
+
+impl Wanted<'_> {
+    /// Checks that exactly the wanted tensors are there, in the right shapes and in a kind that can be read.
+    pub fn compare(&self, origin: &str, found: &BTreeMap<String, TensorView<'_>>) -> Result<()> {
+        let mut problems = Vec::new();
+        for part in &self.layout.parts {
+            let Some(view) = found.get(&part.name) else {
+                problems.push(format!("{} is missing", part.name));
+                continue;
+            };
+            let shape: Vec<i64> = view.shape().iter().map(|n| *n as i64).collect();
+            if shape != part.shape {
+                problems.push(format!(
+                    "{} has shape {shape:?} where {:?} is wanted",
+                    part.name, part.shape
+                ));
+            }
+            if kind_of(view.dtype()).is_none() {
+                problems.push(format!(
+                    "{} has kind {:?}, which is no kind of weights",
+                    part.name,
+                    view.dtype()
+                ));
+            }
         }
-        if kind_of(view.dtype()).is_none() {
-            problems.push(format!(
-                "{} has kind {:?}, which is no kind of weights",
-                part.name,
-                view.dtype()
-            ));
+        let parts = self.layout.parts.iter();
+        let wanted: BTreeSet<&str> = parts.map(|p| p.name.as_str()).collect();
+        for name in found.keys() {
+            if !wanted.contains(name.as_str()) && !self.is_harmless(name) {
+                problems.push(format!("{name} is not part of this model"));
+            }
+        }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Weights {
+                origin: origin.to_owned(),
+                problems,
+            })
         }
     }
-    let wanted: BTreeSet<&str> = layout.parts.iter().map(|p| p.name.as_str()).collect();
-    for name in found.keys() {
-        // Older files repeat a tied head and carry the rotary frequencies, which follow from the configuration.
-        let harmless = (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq");
-        if !wanted.contains(name.as_str()) && !harmless {
-            problems.push(format!("{name} is not part of this model"));
-        }
-    }
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Weights {
-            origin: origin.to_owned(),
-            problems,
-        })
+
+    /// Older files repeat a tied head and carry the rotary frequencies, which follow from the configuration; a policy that is trained with a
+    /// value head is sampled without.
+    fn is_harmless(&self, name: &str) -> bool {
+        (self.tied && name == "lm_head.weight")
+            || name.ends_with(".rotary_emb.inv_freq")
+            || name == VALUE
     }
 }
 

@@ -67,9 +67,24 @@ pub struct Config {
     /// Token that fills up rows of a batch.
     #[serde(default)]
     pub pad_token_id: Option<u32>,
+    /// A head of one number beside or in the place of the vocabulary's.
+    #[serde(skip)]
+    pub scalar: Scalar,
     /// Everything else in the file.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// A head that gives one number for a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scalar {
+    /// None: a language model.
+    #[default]
+    None,
+    /// In the place of the vocabulary's head: a reward model, as `…ForSequenceClassification` with one label.
+    Score,
+    /// Beside it: a policy that also says what it expects.
+    Value,
 }
 
 /// One token id or several: `eos_token_id` comes in both forms.
@@ -137,6 +152,7 @@ impl Config {
             bos_token_id: None,
             eos_token_id: None,
             pad_token_id: None,
+            scalar: Scalar::None,
             other: Map::new(),
         }
     }
@@ -169,6 +185,7 @@ impl Config {
         }
         let mut config: Config = serde_json::from_str(text).map_err(ParseError::Json)?;
         config.absorb_rope().map_err(ParseError::Unusable)?;
+        config.scalar = scalar_of(&value).map_err(ParseError::Unusable)?;
         config.check().map_err(ParseError::Unusable)?;
         Ok(config)
     }
@@ -183,8 +200,7 @@ impl Config {
                 .iter()
                 .find(|(name, _)| *name == self.model_type);
             if let Some((_, class)) = class {
-                map.entry("architectures")
-                    .or_insert_with(|| serde_json::json!([class]));
+                self.write_class(map, class);
             }
             map.insert("rope_theta".into(), serde_json::json!(self.theta()));
             let rope = self.rope.to_map(self.theta());
@@ -202,6 +218,22 @@ impl Config {
             );
         }
         Ok(serde_json::to_string_pretty(&value)? + "\n")
+    }
+
+    /// The class that transformers opens it with.
+    fn write_class(&self, map: &mut Map<String, Value>, class: &str) {
+        let named = map.get("architectures").and_then(|a| a.get(0));
+        let named = named.and_then(Value::as_str).unwrap_or_default();
+        let scores = named.ends_with(CLASSIFIER);
+        if self.scalar == Scalar::Score {
+            let class = class.replace("ForCausalLM", CLASSIFIER);
+            map.insert("architectures".into(), serde_json::json!([class]));
+            // That is how transformers keeps the number of labels.
+            map.insert("id2label".into(), serde_json::json!({ "0": "LABEL_0" }));
+            map.insert("label2id".into(), serde_json::json!({ "LABEL_0": 0 }));
+        } else if named.is_empty() || scores {
+            map.insert("architectures".into(), serde_json::json!([class]));
+        }
     }
 
     fn absorb_rope(&mut self) -> Result<()> {
@@ -318,6 +350,30 @@ impl Config {
             .as_ref()
             .map(TokenIds::to_vec)
             .unwrap_or_default()
+    }
+}
+
+/// The end of the names of transformers' classes that score texts.
+const CLASSIFIER: &str = "ForSequenceClassification";
+
+/// Which scalar head the file's class has.
+fn scalar_of(file: &Value) -> Result<Scalar> {
+    let class = file.get("architectures").and_then(|a| a.get(0));
+    if !class.and_then(Value::as_str).is_some_and(|c| c.ends_with(CLASSIFIER)) {
+        return Ok(Scalar::None);
+    }
+    // Two labels are what transformers takes where nothing is said.
+    let labels = file.get("id2label").and_then(Value::as_object).map(Map::len);
+    let labels = labels.or_else(|| {
+        let number = file.get("num_labels").and_then(Value::as_u64)?;
+        usize::try_from(number).ok()
+    });
+    match labels.unwrap_or(2) {
+        1 => Ok(Scalar::Score),
+        n => Err(Error::Config {
+            field: "id2label",
+            reason: format!("has {n} labels; a reward model has one"),
+        }),
     }
 }
 

@@ -11,11 +11,18 @@
 
 use tch::{Kind, Tensor};
 
-use crate::config::Config;
+use crate::config::{Config, Scalar};
 use crate::error::{Doing, Result};
+use crate::lora::{LoraConfig, Target};
 
 /// The weights of the norm before the vocabulary is scored: logits are linear in them.
 pub const FINAL_NORM: &str = "model.norm.weight";
+
+/// The vector that scores a whole text, in a reward model.
+pub const SCORE: &str = "score.weight";
+
+/// The vector that says what a policy may still expect, beside its vocabulary's head.
+pub const VALUE: &str = "v_head.weight";
 
 /// Slots begin at multiples of this many elements, so that each is aligned for vector loads.
 const ALIGN: i64 = 16;
@@ -86,6 +93,69 @@ pub(crate) mod block {
     }
 }
 
+/// The products of a block with weights; each is one matrix here, and one or several for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Product {
+    Qkv,
+    Out,
+    GateUp,
+    Down,
+}
+
+impl Product {
+    pub const ALL: [Product; 4] = [
+        Product::Qkv,
+        Product::Out,
+        Product::GateUp,
+        Product::Down,
+    ];
+
+    /// What its names begin with in a block.
+    pub fn stem(self, block: i64) -> String {
+        let module = match self {
+            Product::Qkv | Product::Out => "self_attn",
+            Product::GateUp | Product::Down => "mlp",
+        };
+        format!("model.layers.{block}.{module}.")
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Product::Qkv => "qkv_proj",
+            Product::Out => "o_proj",
+            Product::GateUp => "gate_up_proj",
+            Product::Down => "down_proj",
+        }
+    }
+
+    pub fn inputs(self, config: &Config) -> i64 {
+        match self {
+            Product::Qkv | Product::GateUp => config.hidden_size,
+            Product::Out => config.num_attention_heads * config.head(),
+            Product::Down => config.intermediate_size,
+        }
+    }
+
+    /// What others call its parts, with the outputs of each and the width of a head where they are stored in rotary pairs.
+    pub fn parts(self, config: &Config) -> Vec<(Target, i64, Option<i64>)> {
+        let d = config.head();
+        let (q, kv) = (config.num_attention_heads * d, config.kv_heads() * d);
+        match self {
+            Product::Qkv => vec![
+                (Target::Query, q, Some(d)),
+                (Target::Key, kv, Some(d)),
+                (Target::Value, kv, None),
+            ],
+            Product::Out => vec![(Target::Out, config.hidden_size, None)],
+            Product::GateUp => vec![
+                (Target::Gate, config.intermediate_size, None),
+                (Target::Up, config.intermediate_size, None),
+            ],
+            Product::Down => vec![(Target::Down, config.hidden_size, None)],
+        }
+    }
+}
+
 impl Layout {
     pub fn of(config: &Config) -> Self {
         let (h, i, v) = (
@@ -138,10 +208,66 @@ impl Layout {
             layout.plain(&format!("{p}.mlp.down_proj.weight"), &[h, i]);
         }
         layout.plain(FINAL_NORM, &[h]);
-        if !config.tie_word_embeddings {
+        if !config.tie_word_embeddings && config.scalar != Scalar::Score {
             layout.plain("lm_head.weight", &[v, h]);
         }
+        layout.scalar(config);
         layout
+    }
+
+    /// The layout of an adapter: for each adapted product a matrix A that all of its parts share, [parts · rank, inputs], and for each part
+    /// a matrix B, [outputs, rank]. A scalar head is trained whole.
+    pub fn adapter(config: &Config, lora: &LoraConfig) -> Self {
+        let mut layout = Layout {
+            slots: Vec::new(),
+            parts: Vec::new(),
+            total: 0,
+        };
+        let r = i64::from(lora.rank);
+        for n in 0..config.num_hidden_layers {
+            for product in Product::ALL {
+                let adapted: Vec<(Target, i64, Option<i64>)> = product
+                    .parts(config)
+                    .into_iter()
+                    .filter(|(target, ..)| lora.targets.contains(target))
+                    .collect();
+                if adapted.is_empty() {
+                    continue;
+                }
+                let path = |name: &str| format!("{}{name}", product.stem(n));
+                let parts: Vec<_> = adapted
+                    .iter()
+                    .map(|(target, ..)| {
+                        let name = path(&format!("{}.lora_A.weight", target.name()));
+                        (name, r, None)
+                    })
+                    .collect();
+                layout.fused(
+                    &path(&format!("{}.lora_A.weight", product.name())),
+                    &[r * adapted.len() as i64, product.inputs(config)],
+                    &parts,
+                );
+                for (target, rows, pairs) in adapted {
+                    let name = path(&format!("{}.lora_B.weight", target.name()));
+                    layout.fused(&name, &[rows, r], &[(name.clone(), rows, pairs)]);
+                }
+            }
+        }
+        layout.scalar(config);
+        layout
+    }
+
+    fn scalar(&mut self, config: &Config) {
+        match config.scalar {
+            Scalar::None => {}
+            Scalar::Score => self.plain(SCORE, &[1, config.hidden_size]),
+            Scalar::Value => self.plain(VALUE, &[1, config.hidden_size]),
+        }
+    }
+
+    /// The slot of that name.
+    pub fn slot_named(&self, name: &str) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.name == name)
     }
 
     /// Number of weights, padding left out.

@@ -2,9 +2,9 @@
 //!
 //! A [`Model`] opens a Hugging Face folder and writes one that transformers
 //! opens again; [`sample()`] writes text with it in batches; [`Handle`] keeps one
-//! on a thread of its own for many callers; [`Model::token_logprobs`] gives the
-//! learner what it differentiates. With `learner`, this is the only crate that
-//! knows tch.
+//! on a thread of its own for many callers; [`Model::pass`] gives the
+//! learner what it differentiates and takes the way back; an [`Adapter`] is what is trained in the place of a large model's
+//! weights. With `learner`, this is the only crate that knows tch.
 //!
 //! What it deliberately does not do: no losses and no optimizer (`learner`), no
 //! prompts (`problem`), no knowledge of runs or tasks, no download of models.
@@ -18,6 +18,7 @@
 //! - a model's tensors are used by one thread at a time;
 //! - a file in a model folder is whole or not there.
 
+mod block;
 mod bpe;
 pub mod chat;
 mod checkpoint;
@@ -29,22 +30,29 @@ pub mod error;
 mod forward;
 mod inspect;
 pub mod layout;
+pub mod lora;
 mod memory;
 mod model;
+mod parameters;
+mod pass;
 mod rope;
 mod rotary;
 mod sample;
 mod thread;
 mod tokenizer;
+mod vocabulary;
 
 pub use bpe::train_bpe;
-pub use config::Config;
+pub use config::{Config, Scalar};
 pub use ending::{End, Stops};
 pub use error::{Error, Result};
-pub use forward::{Entropy, TokenLogprobs};
+pub use forward::Entropy;
 pub use inspect::{Inspection, TokenizerFacts, check, inspect};
 pub use memory::keep_freed_memory;
+pub use lora::{Adapter, LoraConfig};
 pub use model::Model;
+pub use parameters::Parameters;
+pub use pass::{Pass, Plan, Scores, Slopes};
 pub use rope::{Rope, Yarn};
 pub use sample::{Detour, Extras, Request, Sample, sample, sample_stream, sample_while};
 pub use tch::{Device, Kind, Tensor};

@@ -1,41 +1,47 @@
 //! The weights of a model and the ways to make one.
 
-use std::sync::Arc;
-
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use tch::{Device, Kind, Tensor};
 
-use crate::config::Config;
+use crate::config::{Config, Scalar};
 use crate::error::{Doing, Error, Result};
-use crate::layout::{Layout, Slot, block, bytes_of};
+use crate::layout::{Layout, Product, SCORE, VALUE, block, bytes_of};
+use crate::lora::{Adapter, LowRank};
+use crate::parameters::Parameters;
 use crate::rotary::Rotary;
 
-/// A Qwen2 or Llama language model.
+/// A Qwen2 or Llama language model, or a reward model of that shape, perhaps with an adapter.
 ///
-/// The weights are views into one flat tensor ([`Model::flat`]). A model is
+/// The weights are views into one flat tensor. A model is
 /// `Send` and not `Sync`: it lives on one thread; other threads get a
 /// [`Model::replica`].
 #[derive(Debug)]
 pub struct Model {
     pub(crate) config: Config,
-    pub(crate) layout: Arc<Layout>,
     pub(crate) rotary: Rotary,
-    flat: Tensor,
-    parameters: Vec<(String, Tensor)>,
+    base: Parameters,
+    adapter: Option<Adapter>,
     trainable: bool,
 }
 
 /// The weights of one transformer block, in the model's own fused form.
 pub(crate) struct Block<'a> {
     pub norm1: &'a Tensor,
-    pub qkv: &'a Tensor,
-    /// None where the architecture has no bias.
-    pub qkv_bias: Option<&'a Tensor>,
-    pub out: &'a Tensor,
+    pub qkv: Linear<'a>,
+    pub out: Linear<'a>,
     pub norm2: &'a Tensor,
-    pub gate_up: &'a Tensor,
-    pub down: &'a Tensor,
+    pub gate_up: Linear<'a>,
+    pub down: Linear<'a>,
+}
+
+/// A product with weights.
+pub(crate) struct Linear<'a> {
+    pub weight: &'a Tensor,
+    /// None where the architecture has no bias.
+    pub bias: Option<&'a Tensor>,
+    /// What an adapter adds.
+    pub low: Option<LowRank<'a>>,
 }
 
 impl Model {
@@ -43,22 +49,22 @@ impl Model {
     ///
     /// The same seed gives the same weights on every device.
     pub fn random(config: Config, seed: i64, device: Device, kind: Kind) -> Result<Self> {
-        let mut model = Self::zeros(config, device, kind)?;
+        let model = Self::zeros(config, device, kind)?;
         let mut normal = Normal::new(seed);
         let std = model.config.initializer_range as f32;
         let _guard = tch::no_grad_guard();
-        for (slot, (name, parameter)) in model.layout.slots.iter().zip(&mut model.parameters) {
+        for (slot, (name, parameter)) in model.base.slots().iter().zip(model.base.leaves()) {
             let count = usize::try_from(slot.len()).unwrap_or_default();
             let values: Vec<f32> = if name.ends_with("norm.weight") || name.contains("layernorm") {
                 vec![1.0; count]
-            } else if slot.is_matrix() {
+            } else if slot.is_matrix() && name != VALUE {
                 (0..count).map(|_| normal.draw() * std).collect()
             } else {
                 vec![0.0; count]
             };
             Tensor::f_from_slice(&values)
                 .and_then(|t| t.f_reshape(slot.shape.as_slice()))
-                .and_then(|t| parameter.f_copy_(&t))
+                .and_then(|t| parameter.shallow_clone().f_copy_(&t))
                 .doing("fill in fresh weights")?;
         }
         Ok(model)
@@ -72,18 +78,55 @@ impl Model {
                 "weights of kind {kind:?} are not possible: use Float, BFloat16, Half or Double"
             )));
         }
-        let layout = Arc::new(Layout::of(&config));
-        let flat = Tensor::f_zeros([layout.total], (kind, device)).doing("allocate the weights")?;
+        let base = Parameters::zeros(Layout::of(&config), device, kind)?;
         let rotary = Rotary::new(&config, device, kind)?;
-        let parameters = leaves(&layout, &flat)?;
-        Ok(Model {
+        Ok(Self::over(config, rotary, base, None))
+    }
+
+    fn over(config: Config, rotary: Rotary, base: Parameters, adapter: Option<Adapter>) -> Self {
+        Model {
             config,
-            layout,
             rotary,
-            flat,
-            parameters,
+            base,
+            adapter,
             trainable: false,
-        })
+        }
+    }
+
+    /// This model with a fresh scalar head: a reward model, whose head is drawn as all matrices are, or a policy with a head for values, which
+    /// begins at 0. A head of that kind that it has stays.
+    ///
+    /// # Errors
+    /// Where it has an adapter, which belongs to the model before.
+    pub fn with_scalar(self, scalar: Scalar, seed: i64) -> Result<Self> {
+        if self.config.scalar == scalar {
+            return Ok(self);
+        }
+        if self.adapter.is_some() {
+            return Err(Error::Input(
+                "a model with an adapter gets no other head: merge the adapter first".into(),
+            ));
+        }
+        let mut config = self.config.clone();
+        config.scalar = scalar;
+        let new = Self::zeros(config, self.device(), self.kind())?;
+        let _guard = tch::no_grad_guard();
+        let std = new.config.initializer_range as f32;
+        for (name, leaf) in new.base.leaves() {
+            let mut place = leaf.shallow_clone();
+            let old = self.base.leaves().iter().find(|(n, _)| n == name);
+            if let Some((_, old)) = old {
+                place.f_copy_(old).doing("take over weights")?;
+            } else if name == SCORE {
+                let mut normal = Normal::new(seed);
+                let values: Vec<f32> = (0..place.numel()).map(|_| normal.draw() * std).collect();
+                Tensor::f_from_slice(&values)
+                    .and_then(|t| t.f_reshape_as(&place))
+                    .and_then(|t| place.f_copy_(&t))
+                    .doing("fill in a fresh head")?;
+            }
+        }
+        Ok(new)
     }
 
     /// A second handle on the same weights with gradients of its own.
@@ -91,35 +134,117 @@ impl Model {
     /// Weights changed through one are changed for both; gradients are not
     /// shared. So several threads can each run forward and backward on a part of a batch.
     pub fn replica(&self) -> Result<Self> {
-        let flat = self.flat.shallow_clone();
-        let parameters = leaves(&self.layout, &flat)?;
-        let mut model = Model {
-            config: self.config.clone(),
-            layout: Arc::clone(&self.layout),
-            rotary: self.rotary.replica(),
-            flat,
-            parameters,
-            trainable: false,
-        };
+        let adapter = self.adapter.as_ref().map(Adapter::replica).transpose()?;
+        let mut model = Self::over(
+            self.config.clone(),
+            self.rotary.replica(),
+            self.base.replica()?,
+            adapter,
+        );
         model.set_trainable(self.trainable);
         Ok(model)
     }
 
     /// A model of the same shape with a copy of the weights, not trainable: a frozen reference.
     pub fn frozen_copy(&self) -> Result<Self> {
-        let flat = {
-            let _guard = tch::no_grad_guard();
-            self.flat.f_detach_copy().doing("copy the weights")?
+        let adapter = self.adapter.as_ref().map(Adapter::copy).transpose()?;
+        Ok(Self::over(
+            self.config.clone(),
+            self.rotary.replica(),
+            self.base.copy()?,
+            adapter,
+        ))
+    }
+
+    /// A second handle on the same weights without the adapter, not trainable: the reference of a policy that trains an adapter, or the ground
+    /// of another one.
+    pub fn bare(&self) -> Result<Self> {
+        Ok(Self::over(
+            self.config.clone(),
+            self.rotary.replica(),
+            self.base.replica()?,
+            None,
+        ))
+    }
+
+    /// A second handle on the same weights with a copy of the adapter, not trainable: what a model with an adapter was at this moment.
+    pub fn sibling(&self) -> Result<Self> {
+        let mut model = self.bare()?;
+        model.adapter = self.adapter.as_ref().map(Adapter::copy).transpose()?;
+        Ok(model)
+    }
+
+    /// Puts an adapter on; one that was there is gone. From here on the adapter is what is trained.
+    ///
+    /// # Errors
+    /// Where it was made for models of another shape.
+    pub fn attach(&mut self, adapter: Adapter) -> Result<()> {
+        let fitting = Layout::adapter(&self.config, adapter.config());
+        if fitting.slots != adapter.parameters().slots() {
+            return Err(Error::Input(
+                "the adapter was made for a model of another shape".into(),
+            ));
+        }
+        self.adapter = Some(adapter);
+        self.set_trainable(self.trainable);
+        Ok(())
+    }
+
+    /// Takes the adapter off.
+    pub fn detach(&mut self) -> Option<Adapter> {
+        let adapter = self.adapter.take();
+        self.set_trainable(self.trainable);
+        adapter
+    }
+
+    /// The adapter that is on.
+    pub fn adapter(&self) -> Option<&Adapter> {
+        self.adapter.as_ref()
+    }
+
+    /// Adds what the adapter adds to the weights themselves, and takes it off. All who share the weights see it.
+    pub fn merge(&mut self) -> Result<()> {
+        let Some(adapter) = self.adapter.take() else {
+            return Ok(());
         };
-        let parameters = leaves(&self.layout, &flat)?;
-        Ok(Model {
-            config: self.config.clone(),
-            layout: Arc::clone(&self.layout),
-            rotary: self.rotary.replica(),
-            flat,
-            parameters,
-            trainable: false,
-        })
+        let _guard = tch::no_grad_guard();
+        for n in 0..self.blocks() {
+            for product in Product::ALL {
+                let Some(low) = adapter.low_rank(n, product) else {
+                    continue;
+                };
+                let weight = self.linear(n, product).weight;
+                let sum = low
+                    .product()?
+                    .f_add(weight)
+                    .doing("merge an adapter into the weights")?;
+                weight
+                    .shallow_clone()
+                    .f_copy_(&sum)
+                    .doing("merge an adapter into the weights")?;
+            }
+        }
+        if let (Some(own), Some(trained)) = (self.own_scalar(), adapter.scalar(self.config.scalar))
+        {
+            own.shallow_clone()
+                .f_copy_(trained)
+                .doing("take over a head")?;
+        }
+        self.set_trainable(self.trainable);
+        Ok(())
+    }
+
+    /// The numbers of `adapter` into the one that is on, where it has the same shape, so that replicas see them; else puts it on.
+    pub(crate) fn take_over(&mut self, adapter: Adapter) -> Result<()> {
+        match &self.adapter {
+            Some(own) if own.config() == adapter.config() => {
+                let _guard = tch::no_grad_guard();
+                let mut flat = own.parameters().flat().shallow_clone();
+                flat.f_copy_(adapter.parameters().flat())
+                    .doing("take over an adapter")
+            }
+            _ => self.attach(adapter),
+        }
     }
 
     /// The model's shape.
@@ -129,45 +254,38 @@ impl Model {
 
     /// Where the weights are.
     pub fn device(&self) -> Device {
-        self.flat.device()
+        self.base.flat().device()
     }
 
     /// The kind of the weights.
     pub fn kind(&self) -> Kind {
-        self.flat.kind()
+        self.base.flat().kind()
     }
 
-    /// Number of weights.
+    /// Number of weights, without those of an adapter.
     pub fn parameter_count(&self) -> i64 {
-        self.layout.parameters()
+        self.base.count()
     }
 
-    /// The model's own tensors, each with its name; leaves that collect gradients while the model is trainable.
-    ///
-    /// Query, key and value are fused (`….self_attn.qkv_proj.weight`, `….qkv_proj.bias`), as are gate
-    /// and up (`….mlp.gate_up_proj.weight`); all others have Hugging Face's names and shapes. Rows of
-    /// query and key heads are stored in rotary pairs (see [`crate::layout`]).
-    pub fn parameters(&self) -> &[(String, Tensor)] {
-        &self.parameters
+    /// The model's own weights.
+    pub fn base(&self) -> &Parameters {
+        &self.base
     }
 
-    /// Name, shape and place in [`Model::flat`] of every parameter, in the order of [`Model::parameters`].
-    pub fn slots(&self) -> &[Slot] {
-        &self.layout.slots
+    /// What training changes: the adapter where there is one, else the weights themselves.
+    pub fn trained(&self) -> &Parameters {
+        match &self.adapter {
+            Some(adapter) => adapter.parameters(),
+            None => &self.base,
+        }
     }
 
-    /// All weights as one vector, with a few zeros between slots for alignment.
-    ///
-    /// Changing it in place (under [`tch::no_grad_guard`]) changes the parameters. It never requires a gradient itself.
-    pub fn flat(&self) -> &Tensor {
-        &self.flat
-    }
-
-    /// Shall gradients be collected in [`Model::parameters`]?
+    /// Shall gradients be collected in [`Model::trained`]?
     pub fn set_trainable(&mut self, trainable: bool) {
         self.trainable = trainable;
-        for (_, parameter) in &self.parameters {
-            let _same = parameter.set_requires_grad(trainable);
+        self.base.set_trainable(trainable && self.adapter.is_none());
+        if let Some(adapter) = &self.adapter {
+            adapter.parameters().set_trainable(trainable);
         }
     }
 
@@ -176,27 +294,41 @@ impl Model {
         self.trainable
     }
 
-    pub(crate) fn flat_mut(&mut self) -> &mut Tensor {
-        &mut self.flat
-    }
-
     pub(crate) fn embedding(&self) -> &Tensor {
-        &self.parameters[0].1
+        self.base.leaf(0)
     }
 
     pub(crate) fn block(&self, n: usize) -> Block<'_> {
         let (first, end) = (self.first_slot(n), self.first_slot(n + 1));
-        let at = |k: usize| &self.parameters[first + k].1;
-        let back = |k: usize| &self.parameters[end - k].1;
         Block {
-            norm1: at(block::NORM1),
-            qkv: at(block::QKV),
-            qkv_bias: self.config.has_bias().then(|| at(block::QKV_BIAS)),
-            out: back(block::OUT),
-            norm2: back(block::NORM2),
-            gate_up: back(block::GATE_UP),
-            down: back(block::DOWN),
+            norm1: self.base.leaf(first + block::NORM1),
+            qkv: self.linear(n, Product::Qkv),
+            out: self.linear(n, Product::Out),
+            norm2: self.base.leaf(end - block::NORM2),
+            gate_up: self.linear(n, Product::GateUp),
+            down: self.linear(n, Product::Down),
         }
+    }
+
+    fn linear(&self, n: usize, product: Product) -> Linear<'_> {
+        let (first, end) = (self.first_slot(n), self.first_slot(n + 1));
+        let slot = match product {
+            Product::Qkv => first + block::QKV,
+            Product::Out => end - block::OUT,
+            Product::GateUp => end - block::GATE_UP,
+            Product::Down => end - block::DOWN,
+        };
+        let biased = product == Product::Qkv && self.config.has_bias();
+        Linear {
+            weight: self.base.leaf(slot),
+            bias: biased.then(|| self.base.leaf(first + block::QKV_BIAS)),
+            low: self.adapter.as_ref().and_then(|a| a.low_rank(n, product)),
+        }
+    }
+
+    /// The slots of block `n`.
+    pub(crate) fn block_slots(&self, n: usize) -> std::ops::Range<usize> {
+        self.first_slot(n)..self.first_slot(n + 1)
     }
 
     /// Where block `n` begins in the parameters: the embedding stands before the first.
@@ -208,51 +340,71 @@ impl Model {
         usize::try_from(self.config.num_hidden_layers).unwrap_or_default()
     }
 
+    /// The slot of the last norm.
+    pub(crate) fn last_norm_slot(&self) -> usize {
+        self.first_slot(self.blocks())
+    }
+
     pub(crate) fn last_norm(&self) -> &Tensor {
-        &self.parameters[self.first_slot(self.blocks())].1
+        self.base.leaf(self.last_norm_slot())
+    }
+
+    /// The slot of [`Model::head`].
+    pub(crate) fn head_slot(&self) -> usize {
+        if self.config.tie_word_embeddings {
+            0
+        } else {
+            self.last_norm_slot() + 1
+        }
     }
 
     /// The matrix that scores the vocabulary, [vocabulary, hidden]; the embedding itself when tied.
-    pub(crate) fn head(&self) -> &Tensor {
-        if self.config.tie_word_embeddings {
-            self.embedding()
-        } else {
-            &self.parameters[self.first_slot(self.blocks()) + 1].1
+    ///
+    /// # Errors
+    /// A reward model has none.
+    pub(crate) fn head(&self) -> Result<&Tensor> {
+        if self.config.scalar == Scalar::Score {
+            return Err(Error::Input(
+                "a reward model has no probabilities of tokens".into(),
+            ));
         }
+        Ok(self.base.leaf(self.head_slot()))
+    }
+
+    /// The scalar head, [1, hidden]: the adapter's where one is on.
+    pub(crate) fn scalar(&self) -> Option<&Tensor> {
+        match &self.adapter {
+            Some(adapter) => adapter.scalar(self.config.scalar),
+            None => self.own_scalar(),
+        }
+    }
+
+    fn own_scalar(&self) -> Option<&Tensor> {
+        let last = self.base.slots().len() - 1;
+        (self.config.scalar != Scalar::None).then(|| self.base.leaf(last))
+    }
+
+    /// The place of the scalar head among the leaves that are trained.
+    pub(crate) fn scalar_slot(&self) -> Option<usize> {
+        (self.config.scalar != Scalar::None).then(|| self.trained().slots().len() - 1)
     }
 }
 
-/// Views of `flat` in the shapes of the layout, cut off from it for autograd.
-fn leaves(layout: &Layout, flat: &Tensor) -> Result<Vec<(String, Tensor)>> {
-    layout
-        .slots
-        .iter()
-        .map(|slot| {
-            let view = flat
-                .f_narrow(0, slot.offset, slot.len())
-                .and_then(|t| t.f_view(slot.shape.as_slice()))
-                .and_then(|t| t.f_detach())
-                .doing("view a weight in the flat buffer")?;
-            Ok((slot.name.clone(), view))
-        })
-        .collect()
-}
-
 /// Standard normal numbers from a seed, independent of libtorch's generators (Box and Muller's method).
-struct Normal {
+pub(crate) struct Normal {
     random: ChaCha8Rng,
     spare: Option<f32>,
 }
 
 impl Normal {
-    fn new(seed: i64) -> Self {
+    pub fn new(seed: i64) -> Self {
         Normal {
             random: ChaCha8Rng::seed_from_u64(seed.cast_unsigned()),
             spare: None,
         }
     }
 
-    fn uniform(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         // 53 bits, shifted by half a step so that 0 cannot come up.
         ((self.random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use flopsmith_policy::{Device, Entropy, Extras, Kind, Model, Request, Tensor, sample};
+use flopsmith_policy::{Device, Extras, Kind, Model, Plan, Request, Tensor, sample};
 use flopsmith_protocol::Sampling;
 use safetensors::SafeTensors;
 use serde::Deserialize;
@@ -73,10 +73,10 @@ fn log_probabilities_are_those_of_transformers() {
         let length = expected.ids[0].len();
         let wanted = vec![1..length; expected.ids.len()];
         let ours = model
-            .token_logprobs(&batch(&expected.ids), &wanted, &[1.0], Entropy::Skip)
+            .scores(&batch(&expected.ids), &wanted, &[1.0], Plan::LOGPROBS)
             .unwrap()
             .logprobs;
-        let ours = Vec::<f32>::try_from(&ours).unwrap();
+        let ours: Vec<f32> = ours.into_iter().map(|x| x as f32).collect();
         let d = largest_difference(&ours, &expected.token_logprobs.concat());
         assert!(d < 1e-4, "{}: {d}", folder.display());
     }
@@ -150,7 +150,7 @@ fn what_is_saved_is_bit_for_bit_what_was_loaded() {
         assert_eq!(again.config().theta(), model.config().theta());
         assert_eq!(again.config().rope, model.config().rope);
         assert_eq!(again.config().eos(), model.config().eos());
-        assert_eq!(again.flat(), model.flat());
+        assert_eq!(again.base().flat(), model.base().flat());
         let names: Vec<_> = std::fs::read_dir(target.path())
             .unwrap()
             .map(|e| e.unwrap().file_name().into_string().unwrap())
@@ -180,7 +180,7 @@ fn weights_travel_as_bytes_and_replicas_see_them() {
 fn weights_that_do_not_fit_change_nothing() {
     let (folder, _) = fixtures().remove(0);
     let mut model = open(&folder);
-    let before = model.flat().copy();
+    let before = model.base().flat().copy();
     let mut config = model.config().clone();
     config.num_hidden_layers = 1;
     let other = Model::random(config, 3, Device::Cpu, Kind::Float).unwrap();
@@ -188,7 +188,7 @@ fn weights_that_do_not_fit_change_nothing() {
         .set_weights(&other.weights_bytes().unwrap())
         .unwrap_err();
     assert!(error.to_string().contains("model.layers.1."), "{error}");
-    assert_eq!(*model.flat(), before);
+    assert_eq!(*model.base().flat(), before);
 }
 
 #[test]
@@ -208,10 +208,10 @@ fn half_precision_stays_near() {
 fn the_same_seed_draws_the_same_model() {
     let config = open(&fixtures()[0].0).config().clone();
     let draw = |seed| Model::random(config.clone(), seed, Device::Cpu, Kind::Float).unwrap();
-    assert_eq!(draw(5).flat(), draw(5).flat());
-    assert_ne!(draw(5).flat(), draw(6).flat());
+    assert_eq!(draw(5).base().flat(), draw(5).base().flat());
+    assert_ne!(draw(5).base().flat(), draw(6).base().flat());
     let model = draw(5);
-    for ((name, p), slot) in model.parameters().iter().zip(model.slots()) {
+    for ((name, p), slot) in model.base().leaves().iter().zip(model.base().slots()) {
         let std = p.std(false).double_value(&[]);
         if slot.is_matrix() {
             assert!((std - 0.02).abs() < 0.003, "{name}: {std}");

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use flopsmith_policy::{
-    Config, Detour, Device, End, Entropy, Error, Extras, Kind, Model, Request, Sample, Stops,
-    Tensor, sample, sample_stream, sample_while, train_bpe,
+    Config, Detour, Device, End, Error, Extras, Kind, Model, Plan, Request, Sample, Stops, Tensor,
+    sample, sample_stream, sample_while, train_bpe,
 };
 use flopsmith_protocol::Sampling;
 
@@ -50,10 +50,9 @@ fn forced(model: &Model, request: &Request, answer: &Sample, temperature: f64) -
         .collect();
     let wanted = request.prompt.len()..ids.len();
     let ids = Tensor::from_slice(&ids).unsqueeze(0);
-    let scored = model
-        .token_logprobs(&ids, &[wanted], &[temperature], Entropy::Skip)
-        .unwrap();
-    Vec::<f32>::try_from(&scored.logprobs).unwrap()
+    let scored = model.scores(&ids, &[wanted], &[temperature], Plan::LOGPROBS);
+    let logprobs = scored.unwrap().logprobs;
+    logprobs.into_iter().map(|x| x as f32).collect()
 }
 
 fn assert_near(ours: &[f32], wanted: &[f32], what: &str) {
@@ -360,7 +359,7 @@ fn requests_that_cannot_be_answered_are_refused_by_number() {
 #[test]
 fn a_model_gone_astray_is_an_error() {
     let model = model(2);
-    let _ = model.flat().shallow_clone().fill_(f64::NAN);
+    let _ = model.base().flat().shallow_clone().fill_(f64::NAN);
     let request = Request {
         detour: None,
         extras: Extras::default(),

@@ -57,7 +57,7 @@ pub fn logprobs(model: &Model, prompt: &[u32], tokens: &[u32], temperature: f32)
 }
 
 pub fn weights(model: &Model) -> Vec<f64> {
-    Vec::try_from(&model.flat().to_kind(Kind::Double)).unwrap()
+    Vec::try_from(&model.base().flat().to_kind(Kind::Double)).unwrap()
 }
 
 /// Settings whose first moment after one update is a tenth of the gradient.

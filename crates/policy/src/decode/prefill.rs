@@ -51,6 +51,7 @@ pub(super) fn run(
             .and_then(|t| t.f_view([distinct.len() as i64, length as i64]))
             .and_then(|t| t.f_to_device(model.device()))
             .doing("hand over prompts")?;
+        let head = model.head()?;
         let hidden = model.run(&ids, |block, keys, values| {
             put(block, first..end, keys, values, &from)
         })?;
@@ -61,7 +62,7 @@ pub(super) fn run(
             hidden
                 .f_select(1, length as i64 - 1)
                 .and_then(|h| {
-                    h.f_linear(model.head(), None::<&Tensor>)?
+                    h.f_linear(head, None::<&Tensor>)?
                         .f_index_select(0, &from)
                 })
                 .doing("score the vocabulary")?,

@@ -62,10 +62,11 @@ impl Decoder for Torch<'_> {
         let ids = Tensor::f_from_slice(&ids)
             .and_then(|t| t.f_to_device(self.model.device()))
             .doing("hand over token ids")?;
+        let head = self.model.head()?;
         self.logits = self
             .model
             .step(&mut self.cache, &ids)?
-            .f_linear(self.model.head(), None::<&Tensor>)
+            .f_linear(head, None::<&Tensor>)
             .doing("score the vocabulary")?;
         Ok(())
     }
@@ -205,10 +206,10 @@ impl Model {
             Tensor::f_embedding(self.embedding(), ids, -1, false, false).doing("embed tokens")?;
         for (layer, kept) in cache.blocks.iter().enumerate() {
             let w = self.block(layer);
-            let qkv = self
-                .norm(&x, w.norm1)?
-                .f_linear(w.qkv, w.qkv_bias)
-                .and_then(|t| t.f_view([rows, n + 2 * kv, d]))
+            let qkv = w
+                .qkv
+                .apply(&self.norm(&x, w.norm1)?, None)?
+                .f_view([rows, n + 2 * kv, d])
                 .doing("project queries, keys and values")?;
             let mut qk = qkv.f_narrow(1, 0, n + kv).doing("split heads")?;
             self.rotary.rotate_(&mut qk, &rotations)?;
@@ -234,17 +235,19 @@ impl Model {
                     )
                 })
                 .and_then(|y| y.f_reshape([rows, n * d]))
-                .and_then(|y| x.f_addmm_(&y, &w.out.f_tr()?))
-                .doing("attend")?;
-            x = self
-                .norm(&x, w.norm2)?
-                .f_linear(w.gate_up, None::<&Tensor>)
+                .doing("attend")
+                .and_then(|y| w.out.add_to(&x, &y, None))?;
+            let gated = w
+                .gate_up
+                .apply(&self.norm(&x, w.norm2)?, None)
                 .and_then(|t| {
-                    let (mut gate, up) = (t.f_narrow(1, 0, i)?, t.f_narrow(1, i, i)?);
-                    let mut gate = gate.f_silu_()?;
-                    x.f_addmm_(&gate.f_mul_(&up)?, &w.down.f_tr()?)
-                })
-                .doing("run a feed-forward layer")?;
+                    let halves = t.f_narrow(1, 0, i).and_then(|gate| Ok((gate, t.f_narrow(1, i, i)?)));
+                    let (mut gate, up) = halves.doing("run a feed-forward layer")?;
+                    gate.f_silu_()
+                        .and_then(|mut gate| gate.f_mul_(&up))
+                        .doing("run a feed-forward layer")
+                })?;
+            x = w.down.add_to(&x, &gated, None)?;
         }
         cache.filled += 1;
         self.norm(&x, self.last_norm())

@@ -5,7 +5,7 @@ use tch::Tensor;
 use super::kernels::Panels;
 use super::row::numbers;
 use crate::error::{Doing, Result};
-use crate::model::Model;
+use crate::model::{Linear, Model};
 
 /// A model's widths, in numbers.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +79,9 @@ impl Weights {
         let matrix = |weights: &Tensor, outputs: usize, inputs: usize| {
             Ok::<_, crate::Error>(Panels::pack(&numbers(weights)?, outputs, inputs, lanes))
         };
+        let merged = |linear: &Linear<'_>, outputs: usize, inputs: usize| {
+            matrix(&linear.merged()?, outputs, inputs)
+        };
         let vector = |weights: &Tensor| {
             let mut values = numbers(weights)?;
             values.resize(values.len().next_multiple_of(2 * lanes), 0.0);
@@ -91,15 +94,15 @@ impl Weights {
                 let b = model.block(n);
                 Ok(Block {
                     norm1: vector(b.norm1)?,
-                    qkv: matrix(b.qkv, queries_keys_values, s.hidden)?,
-                    qkv_bias: match b.qkv_bias {
+                    qkv: merged(&b.qkv, queries_keys_values, s.hidden)?,
+                    qkv_bias: match b.qkv.bias {
                         Some(bias) => vector(bias)?,
                         None => vec![0.0; queries_keys_values.next_multiple_of(2 * lanes)],
                     },
-                    out: matrix(b.out, s.hidden, queries)?,
+                    out: merged(&b.out, s.hidden, queries)?,
                     norm2: vector(b.norm2)?,
-                    gate_up: matrix(b.gate_up, 2 * s.intermediate, s.hidden)?,
-                    down: matrix(b.down, s.hidden, s.intermediate)?,
+                    gate_up: merged(&b.gate_up, 2 * s.intermediate, s.hidden)?,
+                    down: merged(&b.down, s.hidden, s.intermediate)?,
                 })
             })
             .collect::<Result<Vec<_>>>()?;
@@ -113,7 +116,7 @@ impl Weights {
             embedding: numbers(model.embedding())?,
             blocks,
             norm: vector(model.last_norm())?,
-            head: matrix(model.head(), s.vocabulary, s.hidden)?,
+            head: matrix(model.head()?, s.vocabulary, s.hidden)?,
             rotations: numbers(&rotations)?,
         })
     }

@@ -1,0 +1,132 @@
+//! What an adapter adds to a product.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use tch::{Kind, Tensor};
+
+use crate::error::{Doing, Result};
+
+/// The matrices of one adapted product.
+#[derive(Debug)]
+pub(crate) struct LowRank<'a> {
+    /// [adapted parts · rank, inputs].
+    pub a: &'a Tensor,
+    /// For each part of the product its outputs, and B, [outputs, rank], where it is adapted.
+    pub parts: Vec<(i64, Option<&'a Tensor>)>,
+    pub rank: i64,
+    pub scale: f64,
+    pub dropout: f64,
+}
+
+/// Where the numbers of dropout come from: the same for a block that is computed twice.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Noise {
+    pub seed: u64,
+    pub place: u64,
+}
+
+impl LowRank<'_> {
+    /// `to` + scale · B (A x), for `x` [n, inputs] and `to` [n, outputs]; the sum has the kind of `to`.
+    pub fn add_to(&self, to: &Tensor, x: &Tensor, noise: Option<Noise>) -> Result<Tensor> {
+        let kind = to.kind();
+        let delta = self.delta(x, noise)?;
+        let delta = if delta.kind() == kind {
+            delta
+        } else {
+            delta.f_to_kind(kind).doing("narrow what an adapter adds")?
+        };
+        to.f_add(&delta).doing("add an adapter's part")
+    }
+
+    /// scale · B (A x), [n, outputs], in the adapter's own precision.
+    fn delta(&self, x: &Tensor, noise: Option<Noise>) -> Result<Tensor> {
+        let wide = self.a.kind();
+        let mut x = if x.kind() == wide {
+            x.shallow_clone()
+        } else {
+            x.f_to_kind(wide).doing("widen an adapter's inputs")?
+        };
+        if let Some(noise) = noise
+            && self.dropout > 0.0
+        {
+            x = x
+                .f_mul(&mask(&x, self.dropout, noise)?)
+                .doing("leave out inputs of an adapter")?;
+        }
+        let n = x.size().first().copied().unwrap_or_default();
+        // The narrow result is scaled, not the wide one.
+        let low = x
+            .f_linear(self.a, None::<&Tensor>)
+            .and_then(|t| t.f_mul_scalar(self.scale))
+            .doing("run an adapter")?;
+        let mut at = 0;
+        let mut pieces = Vec::with_capacity(self.parts.len());
+        for (outputs, b) in &self.parts {
+            pieces.push(match b {
+                Some(b) => {
+                    let piece = low
+                        .f_narrow(1, at, self.rank)
+                        .and_then(|low| low.f_linear(b, None::<&Tensor>))
+                        .doing("run an adapter")?;
+                    at += self.rank;
+                    piece
+                }
+                None => Tensor::f_zeros([n, *outputs], (wide, x.device())).doing("run an adapter")?,
+            });
+        }
+        match pieces.len() {
+            1 => Ok(pieces.remove(0)),
+            _ => Tensor::f_cat(&pieces, 1).doing("join what an adapter adds"),
+        }
+    }
+
+    /// scale · B A, [outputs, inputs]: what merging adds to the product's own matrix.
+    pub fn product(&self) -> Result<Tensor> {
+        let mut at = 0;
+        let mut pieces = Vec::with_capacity(self.parts.len());
+        let inputs = self.a.size()[1];
+        for (outputs, b) in &self.parts {
+            pieces.push(match b {
+                Some(b) => {
+                    let piece = self
+                        .a
+                        .f_narrow(0, at, self.rank)
+                        .and_then(|a| b.f_matmul(&a)?.f_mul_scalar(self.scale))
+                        .doing("multiply an adapter out")?;
+                    at += self.rank;
+                    piece
+                }
+                None => Tensor::f_zeros([*outputs, inputs], (self.a.kind(), self.a.device()))
+                    .doing("multiply an adapter out")?,
+            });
+        }
+        Tensor::f_cat(&pieces, 0).doing("multiply an adapter out")
+    }
+}
+
+/// 0 for a share `dropout` of `x`'s elements, 1 / (1 − dropout) for the others.
+///
+/// The numbers are made here rather than by libtorch's generator, which all threads of a process share: which thread comes first would decide.
+fn mask(x: &Tensor, dropout: f64, noise: Noise) -> Result<Tensor> {
+    let mut random = ChaCha8Rng::seed_from_u64(noise.seed);
+    random.set_stream(noise.place);
+    let limit = (dropout * 2f64.powi(32)) as u64;
+    let kept = (1.0 / (1.0 - dropout)) as f32;
+    let values: Vec<f32> = (0..x.numel())
+        .map(|_| {
+            if u64::from(random.next_u32()) < limit {
+                0.0
+            } else {
+                kept
+            }
+        })
+        .collect();
+    Tensor::f_from_slice(&values)
+        .and_then(|t| t.f_view(x.size().as_slice()))
+        .and_then(|t| match x.kind() {
+            Kind::Float => Ok(t),
+            kind => t.f_to_kind(kind),
+        })
+        .and_then(|t| t.f_to_device(x.device()))
+        .doing("draw what an adapter leaves out")
+}

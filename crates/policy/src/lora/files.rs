@@ -1,0 +1,296 @@
+//! Adapters as PEFT has them: `adapter_config.json` and `adapter_model.safetensors`, or both in one for the bus.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use safetensors::SafeTensors;
+use serde_json::{Map, Value, json};
+use tch::{Device, Kind};
+
+use super::{Adapter, LoraConfig, Target};
+use crate::checkpoint::{self, Wanted};
+use crate::config::{Config, Scalar};
+use crate::error::{Error, Result};
+
+const WEIGHTS: &str = "adapter_model.safetensors";
+const CONFIG: &str = "adapter_config.json";
+
+/// What PEFT puts before the names of tensors.
+const PREFIX: &str = "base_model.model.";
+
+/// The entry of a safetensors file's metadata that tells an adapter on its way, and its shape.
+const SHAPE: &str = "flopsmith.lora";
+
+impl Adapter {
+    /// Is there an adapter in this folder?
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(CONFIG).exists()
+    }
+
+    /// Opens a PEFT folder for models of the shape of `model`.
+    ///
+    /// # Errors
+    /// What of the file's settings is not known here, by name; every missing, misshapen and surplus tensor in one error.
+    pub fn load(folder: &Path, model: &Config, device: Device, kind: Kind) -> Result<Self> {
+        let path = folder.join(CONFIG);
+        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let file: Map<String, Value> = serde_json::from_str(&text).map_err(|source| Error::Json {
+            path: path.clone(),
+            source,
+        })?;
+        let adapter = Self::zeros(model, parse(&file, model)?, device, kind)?;
+        let path = folder.join(WEIGHTS);
+        let bytes = std::fs::read(&path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        adapter.fill(&path.display().to_string(), &bytes)?;
+        Ok(adapter)
+    }
+
+    /// Writes a folder that PEFT opens. `base` is the name or folder of the model it belongs to.
+    pub fn save(&self, folder: &Path, base: &str, model: &Config) -> Result<()> {
+        std::fs::create_dir_all(folder).map_err(|source| Error::Write {
+            path: folder.to_owned(),
+            source,
+        })?;
+        let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+        // The value head is no part of what others know.
+        let bytes = checkpoint::bytes_of(self.parameters(), PREFIX, metadata, |name| {
+            name != crate::layout::VALUE
+        })?;
+        checkpoint::replace(folder, WEIGHTS, &bytes)?;
+        let text = serde_json::to_string_pretty(&describe(self.config(), base, model)).map_err(
+            |source| Error::Json {
+                path: folder.join(CONFIG),
+                source,
+            },
+        )?;
+        checkpoint::replace(folder, CONFIG, (text + "\n").as_bytes())
+    }
+
+    /// All of it in one safetensors file, which says what shape it has.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        let shape = serde_json::to_string(self.config()).map_err(|source| Error::Json {
+            path: SHAPE.into(),
+            source,
+        })?;
+        let metadata = HashMap::from([(SHAPE.to_owned(), shape)]);
+        checkpoint::bytes_of(self.parameters(), PREFIX, metadata, |_| true)
+    }
+
+    /// Are these bytes those of an adapter? Its shape then.
+    pub(crate) fn shape_in(bytes: &[u8]) -> Result<Option<LoraConfig>> {
+        let origin = || "the new weights".to_owned();
+        let (_, metadata) =
+            SafeTensors::read_metadata(bytes).map_err(|source| Error::Safetensors {
+                origin: origin(),
+                source,
+            })?;
+        let Some(text) = metadata.metadata().as_ref().and_then(|m| m.get(SHAPE)) else {
+            return Ok(None);
+        };
+        serde_json::from_str(text)
+            .map(Some)
+            .map_err(|source| Error::Json {
+                path: SHAPE.into(),
+                source,
+            })
+    }
+
+    /// An adapter from [`Adapter::bytes`].
+    pub fn from_bytes(bytes: &[u8], model: &Config, device: Device, kind: Kind) -> Result<Self> {
+        let Some(config) = Self::shape_in(bytes)? else {
+            return Err(Error::Input(
+                "these are the weights of a model, not of an adapter".into(),
+            ));
+        };
+        let adapter = Self::zeros(model, config, device, kind)?;
+        adapter.fill("the new adapter", bytes)?;
+        Ok(adapter)
+    }
+
+    fn fill(&self, origin: &str, bytes: &[u8]) -> Result<()> {
+        let file = SafeTensors::deserialize(bytes).map_err(|source| Error::Safetensors {
+            origin: origin.into(),
+            source,
+        })?;
+        let found: BTreeMap<String, _> = file
+            .tensors()
+            .into_iter()
+            .map(|(name, view)| {
+                let name = name.strip_prefix(PREFIX).map(str::to_owned).unwrap_or(name);
+                (name, view)
+            })
+            .collect();
+        let wanted = Wanted {
+            layout: &self.parameters().layout,
+            tied: false,
+        };
+        wanted.compare(origin, &found)?;
+        checkpoint::fill(self.parameters(), &found)
+    }
+}
+
+/// Settings of PEFT's that change what an adapter computes, unless they are false or empty.
+const NEUTRAL: [&str; 20] = [
+    "use_dora",
+    "use_qalora",
+    "use_bdlora",
+    "fan_in_fan_out",
+    "lora_bias",
+    "rank_pattern",
+    "alpha_pattern",
+    "layers_to_transform",
+    "layers_pattern",
+    "layer_replication",
+    "exclude_modules",
+    "target_parameters",
+    "trainable_token_indices",
+    "alora_invocation_tokens",
+    "megatron_config",
+    "arrow_config",
+    "kasa_config",
+    "monteclora_config",
+    "velora_config",
+    "bdlora_config",
+];
+
+fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
+    let fail = |field: &str, reason: String| {
+        Error::Input(format!("adapter_config.json: `{field}` {reason}"))
+    };
+    let text = |field: &str| file.get(field).and_then(Value::as_str).unwrap_or_default();
+    if text("peft_type") != "LORA" {
+        return Err(fail(
+            "peft_type",
+            format!("is `{}`; only LORA is known here", text("peft_type")),
+        ));
+    }
+    if !matches!(text("bias"), "" | "none") {
+        return Err(fail("bias", format!("is `{}`; only `none` is known here", text("bias"))));
+    }
+    for field in NEUTRAL {
+        let value = file.get(field).unwrap_or(&Value::Null);
+        let empty = match value {
+            Value::Null | Value::Bool(false) => true,
+            Value::Array(a) => a.is_empty(),
+            Value::Object(o) => o.is_empty(),
+            _ => false,
+        };
+        if !empty {
+            return Err(fail(field, format!("is {value}, which is not known here")));
+        }
+    }
+    let saved: Vec<&str> = match file.get("modules_to_save") {
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let scores = model.scalar == Scalar::Score;
+    if let Some(other) = saved
+        .iter()
+        .find(|name| !(scores && matches!(**name, "score" | "classifier")))
+    {
+        return Err(fail(
+            "modules_to_save",
+            format!("names `{other}`, which is not trained here"),
+        ));
+    }
+    let number = |field: &str, usual: f64| match file.get(field) {
+        None | Some(Value::Null) => Ok(usual),
+        Some(value) => value
+            .as_f64()
+            .ok_or_else(|| fail(field, format!("is {value}, no number"))),
+    };
+    let rank = number("r", 8.0)?;
+    if !(1.0..=4096.0).contains(&rank) || rank.fract() != 0.0 {
+        return Err(fail("r", format!("is {rank}; it must be 1 to 4096")));
+    }
+    let config = LoraConfig {
+        rank: rank as u32,
+        alpha: number("lora_alpha", 8.0)?,
+        dropout: number("lora_dropout", 0.0)?,
+        targets: targets(file.get("target_modules"), model.num_hidden_layers).map_err(|why| fail("target_modules", why))?,
+        rank_stabilized: file.get("use_rslora") == Some(&Value::Bool(true)),
+    };
+    config.check()?;
+    Ok(config)
+}
+
+/// Which products are adapted. PEFT names them, or each of them in each block.
+fn targets(named: Option<&Value>, blocks: i64) -> Result<BTreeSet<Target>, String> {
+    let names = match named {
+        Some(Value::String(all)) if all == "all-linear" => return Ok(Target::ALL.into()),
+        Some(Value::Array(names)) => names,
+        other => {
+            let other = other.unwrap_or(&Value::Null);
+            return Err(format!("is {other}; a list of names is known here"));
+        }
+    };
+    let mut everywhere = BTreeSet::new();
+    let mut places: BTreeMap<Target, BTreeSet<i64>> = BTreeMap::new();
+    for name in names {
+        let name = name.as_str().unwrap_or_default();
+        let (target, block) = place(name).ok_or_else(|| {
+            let known = Target::ALL.map(Target::name).join(", ");
+            format!("names `{name}`; known are {known}")
+        })?;
+        match block {
+            None => {
+                everywhere.insert(target);
+            }
+            Some(block) => {
+                places.entry(target).or_default().insert(block);
+            }
+        }
+    }
+    for (target, found) in places {
+        if !everywhere.contains(&target) && !(0..blocks).all(|block| found.contains(&block)) {
+            return Err(format!(
+                "names `{}` in some blocks only; an adapter changes all of them here",
+                target.name()
+            ));
+        }
+        everywhere.insert(target);
+    }
+    Ok(everywhere)
+}
+
+/// The product that a name of PEFT's means: `q_proj`, `self_attn.q_proj` or `model.layers.3.self_attn.q_proj`, with its block then.
+fn place(name: &str) -> Option<(Target, Option<i64>)> {
+    let (path, last) = name.rsplit_once('.').unwrap_or(("", name));
+    let target = Target::ALL.into_iter().find(|t| t.name() == last)?;
+    let (path, module) = path.rsplit_once('.').unwrap_or(("", path));
+    let feeds = matches!(target, Target::Gate | Target::Up | Target::Down);
+    if !module.is_empty() && module != if feeds { "mlp" } else { "self_attn" } {
+        return None;
+    }
+    if path.is_empty() {
+        return Some((target, None));
+    }
+    let block = path.strip_prefix("model.layers.")?.parse().ok()?;
+    Some((target, Some(block)))
+}
+
+fn describe(lora: &LoraConfig, base: &str, model: &Config) -> Value {
+    let scores = model.scalar == Scalar::Score;
+    let names: Vec<&str> = lora.targets.iter().map(|t| t.name()).collect();
+    json!({
+        "peft_type": "LORA",
+        "task_type": if scores { "SEQ_CLS" } else { "CAUSAL_LM" },
+        "base_model_name_or_path": base,
+        "r": lora.rank,
+        "lora_alpha": lora.alpha,
+        "lora_dropout": lora.dropout,
+        "target_modules": names,
+        "use_rslora": lora.rank_stabilized,
+        "modules_to_save": if scores { json!(["score"]) } else { Value::Null },
+        "bias": "none",
+        "fan_in_fan_out": false,
+        "inference_mode": true,
+        "init_lora_weights": true,
+    })
+}

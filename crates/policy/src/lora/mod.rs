@@ -1,0 +1,134 @@
+//! Low-rank adapters (LoRA; Hu et al., 2021): W x + (α / r) · B (A x), where only A and B are trained.
+//!
+//! An [`Adapter`] belongs to one model at a time ([`crate::Model::attach`]); any number of models may stand on the same base
+//! ([`crate::Model::bare`]), each with an adapter of its own. Files are PEFT's.
+
+mod adapter;
+mod apply;
+mod files;
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+pub use adapter::Adapter;
+pub(crate) use apply::{LowRank, Noise};
+
+/// A product of a block that an adapter may change, by PEFT's names.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Target {
+    /// Queries.
+    #[serde(rename = "q_proj")]
+    Query,
+    /// Keys.
+    #[serde(rename = "k_proj")]
+    Key,
+    /// Values.
+    #[serde(rename = "v_proj")]
+    Value,
+    /// What attention found, on its way back.
+    #[serde(rename = "o_proj")]
+    Out,
+    /// The gate of the feed-forward layer.
+    #[serde(rename = "gate_proj")]
+    Gate,
+    /// What the gate lets through.
+    #[serde(rename = "up_proj")]
+    Up,
+    /// The way back from the feed-forward layer.
+    #[serde(rename = "down_proj")]
+    Down,
+}
+
+impl Target {
+    /// All of them.
+    pub const ALL: [Target; 7] = [
+        Target::Query,
+        Target::Key,
+        Target::Value,
+        Target::Out,
+        Target::Gate,
+        Target::Up,
+        Target::Down,
+    ];
+
+    /// PEFT's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::Query => "q_proj",
+            Target::Key => "k_proj",
+            Target::Value => "v_proj",
+            Target::Out => "o_proj",
+            Target::Gate => "gate_proj",
+            Target::Up => "up_proj",
+            Target::Down => "down_proj",
+        }
+    }
+}
+
+/// The shape of an adapter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LoraConfig {
+    /// r, the width of the way through A and B. Default 16.
+    pub rank: u32,
+    /// α; what B A x is multiplied by is α / r. Default 32.
+    pub alpha: f64,
+    /// Share of a product's inputs that A does not see, drawn anew for each batch in training. Default 0.
+    pub dropout: f64,
+    /// Which products are adapted: `q_proj`, `k_proj`, `v_proj`, `o_proj`, `gate_proj`, `up_proj`, `down_proj`. Default: all.
+    pub targets: BTreeSet<Target>,
+    /// Divide α by √r instead of r (Kalajdzievski, 2023). Default false.
+    pub rank_stabilized: bool,
+}
+
+impl Default for LoraConfig {
+    fn default() -> Self {
+        Self {
+            rank: 16,
+            alpha: 32.0,
+            dropout: 0.0,
+            targets: Target::ALL.into(),
+            rank_stabilized: false,
+        }
+    }
+}
+
+impl LoraConfig {
+    /// What B A x is multiplied by.
+    pub fn scale(&self) -> f64 {
+        let rank = f64::from(self.rank.max(1));
+        self.alpha
+            / if self.rank_stabilized {
+                rank.sqrt()
+            } else {
+                rank
+            }
+    }
+
+    /// Do the settings make sense?
+    pub fn check(&self) -> Result<()> {
+        let fail = |what: String| Err(Error::Input(format!("the adapter's {what}")));
+        if !(1..=4096).contains(&self.rank) {
+            return fail(format!("rank is {}; it must be 1 to 4096", self.rank));
+        }
+        if !self.alpha.is_finite() {
+            return fail(format!("alpha is {}, no number", self.alpha));
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return fail(format!(
+                "dropout is {}; it must be at least 0 and below 1",
+                self.dropout
+            ));
+        }
+        if self.targets.is_empty() {
+            return fail("targets are none; name one at least, e.g. \"q_proj\"".into());
+        }
+        Ok(())
+    }
+}

@@ -1,14 +1,17 @@
 //! Complete training steps, read from the logs of outcomes and rollouts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flopsmith_bus::{LogReader, TraceContext};
 use flopsmith_protocol::{Outcome, Rollout, subjects};
 
+use crate::credit::StageBests;
 use crate::error::Error;
 use crate::ledger::{Groups, Ledger};
 use crate::node::Context;
+use crate::refill::Refill;
 
 /// A rollout is published before its candidate, so when an outcome is there the rollout is as well: what does not come
 /// for so long never will. Short, so that a learner that fails at it again and again is given up with these words.
@@ -27,6 +30,11 @@ pub struct Batch {
 
 /// Reads both logs.
 pub struct Batches {
+    context: Arc<Context>,
+    /// The best speeds of the stages before the step that is next.
+    bests: StageBests,
+    /// Known once a timer has said it.
+    peak_gflops: Option<f64>,
     ledger: Ledger,
     traces: BTreeMap<u64, Vec<TraceContext>>,
     outcomes: LogReader<Outcome>,
@@ -37,7 +45,11 @@ pub struct Batches {
 impl Batches {
     /// The steps of the context's run from `first` on. `silence` is how long the next rollout may take to be read when one
     /// is missed, usually [`SILENCE`].
-    pub async fn open(context: &Context, first: u64, silence: Duration) -> Result<Self, Error> {
+    pub async fn open(
+        context: &Arc<Context>,
+        first: u64,
+        silence: Duration,
+    ) -> Result<Self, Error> {
         let outcomes = context
             .host
             .bus
@@ -49,6 +61,9 @@ impl Batches {
             .log(&subjects::rollout(&context.run), 0)
             .await?;
         Ok(Self {
+            context: Arc::clone(context),
+            bests: StageBests::default(),
+            peak_gflops: None,
             ledger: Ledger::starting_at(first),
             traces: BTreeMap::new(),
             outcomes,
@@ -57,13 +72,39 @@ impl Batches {
         })
     }
 
+    /// The same where steps were trained before, whose best speeds these are.
+    #[must_use]
+    pub fn behind(self, bests: StageBests) -> Self {
+        Self { bests, ..self }
+    }
+
+    /// The first step of which every outcome is here, where none is drawn in the place of another any more.
+    async fn complete(&mut self) -> Result<Option<u64>, Error> {
+        let settings = &self.context.settings;
+        let step = self.ledger.complete();
+        if settings.advantage.dynamic_sampling == 0 {
+            return Ok(step);
+        }
+        let Some(step) = step else { return Ok(None) };
+        if self.peak_gflops.is_none() {
+            self.peak_gflops = self.context.machine_peak().await?;
+        }
+        let refill = Refill {
+            settings,
+            peak_gflops: self.peak_gflops,
+            bests: &self.bests,
+        };
+        let asked = refill.asked(self.ledger.outcomes(step));
+        Ok(asked.settled.then_some(step))
+    }
+
     /// The next step, once every outcome of it and every rollout that belongs to one has been read. Cancelling it loses nothing.
     ///
     /// # Errors
     /// [`Error::Learner`] when rollouts that must be there do not come.
     pub async fn next(&mut self) -> Result<Batch, Error> {
         loop {
-            let Some(step) = self.ledger.complete() else {
+            let Some(step) = self.complete().await? else {
                 tokio::select! {
                     biased;
                     next = self.rollouts.next() => self.ledger.rollout(next?.1),
@@ -79,9 +120,12 @@ impl Batches {
                 continue;
             };
             if self.ledger.awaited(step).next().is_none() {
+                let groups = self.ledger.take(step);
+                self.bests
+                    .learn(groups.iter().flatten().map(|sample| &sample.outcome));
                 return Ok(Batch {
                     step,
-                    groups: self.ledger.take(step),
+                    groups,
                     traces: self.traces.remove(&step).unwrap_or_default(),
                 });
             }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{Rollout, StepMetrics, TechniqueSet};
+use flopsmith_protocol::{Outcome, Rollout, StepMetrics, TechniqueSet};
+use flopsmith_reward::advantage::is_flat;
 use flopsmith_reward::{Context, group_advantages, sharing};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,15 @@ impl StageBests {
         self.0.get(&stage).copied()
     }
 
+    /// Notes the programs of a step that was trained.
+    pub fn learn<'a>(&mut self, outcomes: impl Iterator<Item = &'a Outcome>) {
+        for outcome in outcomes.filter(|outcome| !outcome.candidate.explorer) {
+            if let Some(measurement) = outcome.verdict.measurement() {
+                self.note(outcome.candidate.stage, measurement.gflops);
+            }
+        }
+    }
+
     fn note(&mut self, stage: u32, gflops: f64) {
         if gflops.is_finite() {
             let best = self.0.entry(stage).or_insert(gflops);
@@ -62,6 +72,14 @@ pub fn credit(
     hall: &mut Hall,
 ) -> (Vec<Credited>, StepMetrics) {
     let mut metrics = StepMetrics::default();
+    // Those of the first round say how many there were then.
+    let first = groups.iter().flatten();
+    let first = first.map(|s| s.outcome.candidate.tasks_in_step).min();
+    let again = groups.len().saturating_sub(first.unwrap_or(0) as usize);
+    metrics.refilled_groups = match settings.advantage.dynamic_sampling {
+        0 => 0,
+        _ => u32::try_from(again).unwrap_or(u32::MAX),
+    };
     let mut worth = Vec::new();
     let mut raw = Vec::new();
     for sample in groups.iter().flatten() {
@@ -91,7 +109,7 @@ pub fn credit(
     sharing::share(&mut worth, settings.advantage.sharing);
 
     let mut worth = worth.into_iter();
-    let rewards: Vec<(Vec<Option<f64>>, Vec<f64>)> = groups
+    let mut rewards: Vec<(Vec<Option<f64>>, Vec<f64>)> = groups
         .iter()
         .map(|group| {
             worth
@@ -106,6 +124,16 @@ pub fn credit(
         valid.windows(2).all(|w| (w[0] - w[1]).abs() < 1e-12)
     });
     metrics.flat_groups = flat.count() as f64 / groups.len().max(1) as f64;
+    if settings.advantage.leaves_out_flat_groups() {
+        let mut own = of_groups.iter().copied();
+        for (rewards, _) in &mut rewards {
+            // By what each is worth alone: that an equal one stands in another group makes no difference within this one.
+            let own: Vec<Option<f64>> = own.by_ref().take(rewards.len()).collect();
+            if is_flat(&own) {
+                rewards.fill(None);
+            }
+        }
+    }
     let advantages = group_advantages(&rewards, settings.advantage.scale, settings.advantage.kind);
 
     let left_out = flat_samples_are_left_out(settings);
@@ -248,6 +276,7 @@ mod tests {
 
     use super::*;
     use crate::ledger::Sample;
+    use crate::settings::FlatGroups;
 
     fn measured(gflops: f64, share_of_peak: f64) -> Verdict {
         let measured = Measured::at(gflops).share_of_peak(share_of_peak);
@@ -329,6 +358,33 @@ mod tests {
         assert_eq!(trained(kl), 4);
         let entropy = serde_json::json!({ "loss": "dapo", "entropy_bonus": 0.001 });
         assert_eq!(trained(entropy), 4);
+    }
+
+    #[test]
+    fn a_flat_group_that_is_left_out_is_in_no_mean_and_still_sets_the_best() {
+        let mut settings = Settings::default();
+        settings.advantage.imitation = 0.5;
+        settings.advantage.scale = flopsmith_reward::Scale::Batch;
+        let trained = |settings: &Settings, flat: bool| {
+            let mut groups = group(1, vec![measured(10.0, 0.2), wrong()]);
+            if flat {
+                groups.extend(group(2, vec![measured(30.0, 0.6), measured(30.0, 0.6)]));
+            }
+            let mut bests = StageBests::default();
+            let hall = &mut Hall::default();
+            let (credited, metrics) = credit(groups, settings, Some(50.0), &mut bests, hall);
+            (advantages(&credited), metrics, bests.get(0))
+        };
+        let (without, clean, _) = trained(&settings, false);
+        let (with, _, _) = trained(&settings, true);
+        assert_eq!(with.len(), 4);
+        assert_ne!(with[..2], without[..]);
+        settings.advantage.flat_groups = FlatGroups::LeaveOut;
+        let (left, metrics, best) = trained(&settings, true);
+        assert_eq!(left, without);
+        assert_eq!(metrics.samples, clean.samples);
+        assert_eq!((metrics.flat_groups, metrics.dropped), (0.5, 0));
+        assert_eq!(best, Some(30.0));
     }
 
     #[test]

@@ -25,6 +25,20 @@ pub enum Error {
     /// The learner failed.
     #[error("the learner failed: {0}")]
     Learner(String),
+    /// There was no memory for what had to be computed. Trying it again would take as much.
+    #[error("the {role} is out of memory: {detail}")]
+    Memory {
+        /// Whose work it was.
+        role: &'static str,
+        /// What was computed, and what to lower.
+        detail: String,
+    },
+    /// Update after update was left out: the policy cannot be trained as it is.
+    #[error("{0}")]
+    Hopeless(String),
+    /// A run that repeats another one came to something else.
+    #[error("the run has diverged from the recorded one: {0}")]
+    Diverged(String),
     /// A file of the run's folder failed.
     #[error("cannot write {path}")]
     File {
@@ -75,6 +89,16 @@ pub enum Error {
     /// ractor could not start an actor.
     #[error("an actor could not be started: {0}")]
     Spawn(String),
+}
+
+impl Error {
+    /// Would whoever is started again meet the same, or take from another what is no more its own?
+    pub fn is_final(&self) -> bool {
+        matches!(
+            self,
+            Error::Memory { .. } | Error::Hopeless(_) | Error::Diverged(_) | Error::Replaced
+        )
+    }
 }
 
 impl From<flopsmith_bench::Failure> for Error {

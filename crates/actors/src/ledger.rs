@@ -65,6 +65,14 @@ impl Ledger {
         steps.find(|step| self.steps.complete(*step))
     }
 
+    /// The outcomes of `step` so far.
+    pub fn outcomes(&self, step: u64) -> impl Iterator<Item = &Outcome> {
+        self.outcomes
+            .get(&step)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+    }
+
     /// Candidates of `step` with an outcome to learn from whose rollout is still to be read.
     pub fn awaited(&self, step: u64) -> impl Iterator<Item = &CandidateId> {
         let rollouts = self.rollouts.get(&step);

@@ -1,6 +1,6 @@
 //! What a run is: one TOML file, checked once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -35,6 +35,10 @@ pub struct Settings {
     /// or in somebody's hands.
     #[serde(deserialize_with = "positive")]
     pub lost_after_seconds: f64,
+    /// After so many steps in a row whose update was left out, because its gradient was no number, the run ends: it is no single
+    /// bad batch then. The batches lie in the run's folder under `skipped`. 1 ends it with the first.
+    #[serde(deserialize_with = "at_least_one")]
+    pub skipped_steps_limit: u32,
     /// Where programs come from.
     pub generator: Generator,
     /// Staged Quality-Diversity.
@@ -84,6 +88,7 @@ impl Default for Settings {
             group_size: 8,
             evaluate_tasks: 8,
             lost_after_seconds: 150.0,
+            skipped_steps_limit: 5,
             generator: Generator::default(),
             sqd: flopsmith_archive::Config::default(),
             reward: flopsmith_reward::Reward::default(),
@@ -124,6 +129,14 @@ fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error>
         Err(serde::de::Error::custom(format!(
             "{number} is no number above 0"
         )))
+    }
+}
+
+/// A whole number from 1 on, refused where it is read.
+fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        0 => Err(serde::de::Error::custom("0 is no number from 1 on")),
+        number => Ok(number),
     }
 }
 
@@ -243,6 +256,12 @@ pub struct Advantage {
     pub self_imitation: f64,
     /// Whether answers that were cut off at `generator.max_tokens` are trained on. They count in their groups either way.
     pub overlong: Overlong,
+    /// Whether groups whose rewards are all equal are part of the batch.
+    pub flat_groups: FlatGroups,
+    /// Dynamic sampling (Yu et al., 2025): in the place of training groups whose rewards are all equal others are drawn, to other prompts of
+    /// the same step, so many times at most; and those that are flat even then are left out, whatever `flat_groups` says. 0 draws none.
+    /// Each round waits for the one before: a step takes as much longer.
+    pub dynamic_sampling: u32,
     /// Answers of a policy more than so many versions before the one that is trained teach nothing; 0 is no limit.
     pub max_staleness: u32,
 }
@@ -258,6 +277,25 @@ pub enum Overlong {
     LeaveOut,
 }
 
+/// What becomes of groups whose rewards are all equal.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, Default, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FlatGroups {
+    /// They count like any other: their answers have no advantage but what `imitation` adds, and are in the loss's mean.
+    #[default]
+    Train,
+    /// They are no part of the batch, as after dynamic sampling (Yu et al., 2025), only that no others are drawn in their place: how many
+    /// answers teach something then decides neither the size of a step nor, with `scale = "batch"`, what rewards are divided by.
+    LeaveOut,
+}
+
+impl Advantage {
+    /// Are groups whose rewards are all equal no part of the batch?
+    pub fn leaves_out_flat_groups(&self) -> bool {
+        self.dynamic_sampling > 0 || self.flat_groups == FlatGroups::LeaveOut
+    }
+}
+
 impl Default for Advantage {
     fn default() -> Self {
         Self {
@@ -267,6 +305,8 @@ impl Default for Advantage {
             imitation: 0.0,
             self_imitation: 0.0,
             overlong: Overlong::Train,
+            flat_groups: FlatGroups::Train,
+            dynamic_sampling: 0,
             max_staleness: 0,
         }
     }
@@ -317,6 +357,21 @@ pub struct Evaluate {
     /// So many of the fastest programs are certified when the run is over, at ten to thirty seconds each, and the best of them is
     /// what is reported. Some more than one: who was fastest by a short look may not be by a long one. 0: none.
     pub finalists: u32,
+    /// The folder of a finished run whose outcomes stand for compiling, verifying and timing: `flopsmith replay` sets it. What the
+    /// policy writes is sampled and trained as ever, and has to be what it wrote in that run.
+    #[serde(skip_serializing_if = "is_nowhere")]
+    pub recorded: PathBuf,
+}
+
+impl Evaluate {
+    /// Is a recorded run repeated?
+    pub fn replays(&self) -> bool {
+        !is_nowhere(&self.recorded)
+    }
+}
+
+fn is_nowhere(path: &Path) -> bool {
+    path.as_os_str().is_empty()
 }
 
 impl Default for Evaluate {
@@ -332,6 +387,7 @@ impl Default for Evaluate {
             quarantine: true,
             quarantine_limit_seconds: 60.0,
             finalists: 4,
+            recorded: PathBuf::new(),
         }
     }
 }
@@ -363,6 +419,9 @@ mod tests {
         };
         assert!(waits(-1.0).is_err());
         assert!(waits(0.0).expect("fits").evaluate.quarantine);
+        let skips = |steps: u32| read(serde_json::json!({ "skipped_steps_limit": steps }));
+        assert!(skips(0).is_err());
+        assert_eq!(skips(1).expect("fits").skipped_steps_limit, 1);
         let missing = read(serde_json::json!({})).expect("fits");
         assert_eq!(missing, Settings::default());
     }

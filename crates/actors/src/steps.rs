@@ -33,7 +33,9 @@ impl Steps {
             return false;
         }
         let step = self.open.entry(candidate.step).or_default();
-        step.expected = u64::from(candidate.tasks_in_step) * u64::from(candidate.group_size);
+        // Tasks that were drawn later say how many there are with them.
+        let expected = u64::from(candidate.tasks_in_step) * u64::from(candidate.group_size);
+        step.expected = step.expected.max(expected);
         step.seen.insert(candidate.id.clone())
     }
 

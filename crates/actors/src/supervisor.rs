@@ -1,7 +1,8 @@
 //! Starts roles as ractor actors and starts them again when they fail.
 //!
 //! A role that fails is made anew after a delay that doubles with each failure
-//! in the window; one that fails too often ends the node with its last words.
+//! in the window; one that fails too often ends the node with its last words,
+//! and so does one whose failure a restart would repeat ([`Error::is_final`]).
 //! Roles hold no state that a restart would lose: what they know is on the bus
 //! and in the store.
 //!
@@ -274,10 +275,16 @@ impl Actor for Supervisor {
                 if let Some(index) = state.index_of(cell.get_id()) {
                     let name = state.roles[index].spec.name;
                     state.roles[index].actor = None;
-                    let replaced = error.downcast_ref::<Ended>().is_some_and(|e| e.replaced);
-                    match replaced {
-                        true => state.over(index, format!("the {name} was replaced: {error}")),
-                        false => state.failed(index, name, error.to_string(), &myself),
+                    let how = error.downcast_ref::<Ended>().map(|e| (e.replaced, e.last));
+                    match how {
+                        Some((true, _)) => {
+                            state.over(index, format!("the {name} was replaced: {error}"));
+                        }
+                        Some((_, true)) => {
+                            tracing::error!(role = name, %error, "role ended");
+                            state.over(index, error.to_string());
+                        }
+                        _ => state.failed(index, name, error.to_string(), &myself),
                     }
                 }
             }
@@ -354,6 +361,8 @@ struct Ended {
     words: String,
     /// Somebody else does its work now: starting it again would only have it wait for that one's end.
     replaced: bool,
+    /// Starting it again would lead to the same end.
+    last: bool,
 }
 
 struct RoleActor;
@@ -404,6 +413,7 @@ impl Actor for RoleActor {
         };
         ended.map_err(|error| Ended {
             replaced: matches!(error, Error::Replaced),
+            last: error.is_final(),
             words: words(&error),
         })?;
         myself.stop(None);

@@ -90,6 +90,12 @@ pub enum Command {
     /// Show what a cluster does: queues, nodes, runs, dead letters
     #[command(after_help = top::EXAMPLES)]
     Top(Top),
+    /// Repeat a finished training run on its recorded outcomes, and compare every policy version bit by bit
+    ///
+    /// Programs are written and trained on as in the run, but what came of each is taken from its `outcomes.jsonl` instead of being
+    /// compiled, verified and timed. Needs the same build, model and number of processor cores. Exit codes: 0 all versions are
+    /// equal, 3 something differs (the first program or version that does is named), 130 interrupted.
+    Replay(Replay),
     /// List runs, or follow one
     Runs(Runs),
     /// Write a run's report as one HTML file
@@ -272,6 +278,19 @@ pub struct Search {
     pub place: Place,
 }
 
+/// `flopsmith replay`.
+#[derive(Debug, ClapArgs)]
+pub struct Replay {
+    /// The run, by name or folder; the newest finished training run when left out.
+    pub run: Option<String>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+    pub format: Format,
+    /// Where runs lie.
+    #[command(flatten)]
+    pub place: Place,
+}
+
 /// `flopsmith runs`.
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -296,6 +315,20 @@ pub enum RunsAction {
     Watch {
         /// The run, by name or folder; the newest when left out.
         run: Option<String>,
+        /// Where runs lie.
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show the batches that gave no finite gradient, which a run keeps in `skipped`
+    ///
+    /// With --format json one JSON object a line, with every sample's tokens, log-probabilities and advantage; numbers that are none
+    /// are the texts "NaN", "inf" and "-inf".
+    Skipped {
+        /// The run, by name or folder; the newest when left out.
+        run: Option<String>,
+        /// How they are printed.
+        #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+        format: Format,
         /// Where runs lie.
         #[command(flatten)]
         place: Place,

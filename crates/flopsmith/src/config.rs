@@ -235,6 +235,12 @@ pub fn check_cluster(settings: &Settings, job: Job) -> Result<()> {
             "`hosted` leaves the archive to the cluster, whose clock goes on without this process: leave the other roles and the evaluation (`evaluate.workers`) to it as well, as --cluster does",
         ));
     }
+    let elsewhere = settings.evaluate.workers || !settings.nats.is_empty() || !hosted.is_empty();
+    if settings.evaluate.replays() && elsewhere {
+        return Err(usage(
+            "`evaluate.recorded` repeats a run on this machine by itself: leave out `nats`, `hosted` and `evaluate.workers`",
+        ));
+    }
     if settings.evaluate.workers && (settings.nats.is_empty() || settings.store.is_empty()) {
         return Err(usage(
             "`evaluate.workers` leaves evaluation to the workers of a cluster: name the bus and the store that they work with (--nats and --store, or `nats` and `store`)",

@@ -31,6 +31,7 @@ mod announce;
 mod elsewhere;
 mod meter;
 mod ready;
+mod repeated;
 pub mod roles;
 
 use meter::Meter;
@@ -98,6 +99,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
             unwritten: false,
         })
     };
+    let replays = settings.evaluate.replays();
     if facts.finished {
         let mut interrupted = false;
         if facts.concluded {
@@ -107,7 +109,9 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
             runtime.block_on(async {
                 export::model(folder, &settings, store(&settings, folder)?).await
             })?;
-            let concluded = if settings.evaluate.workers {
+            let concluded = if replays {
+                repeated::conclude(folder, &mut facts)
+            } else if settings.evaluate.workers {
                 runtime.block_on(by_workers(
                     &settings,
                     folder,
@@ -134,7 +138,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     facts.sittings += 1;
     folder.write_facts(&facts)?;
 
-    let evaluation = if settings.evaluate.workers {
+    let evaluation = if settings.evaluate.workers || replays {
         None
     } else {
         say("measuring this machine…");
@@ -177,6 +181,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
             Some(evaluator) => conclude(
                 evaluator, &settings, folder, &mut facts, wait, stopped, &meter,
             ),
+            None if replays => repeated::conclude(folder, &mut facts),
             None => runtime.block_on(by_workers(&settings, folder, &mut facts, stopped, &meter)),
         };
         interrupted = !concluded?;
@@ -339,6 +344,10 @@ async fn sitting(
         }
         None => None,
     };
+    let recorded = repeated::recorded(&settings)?;
+    if let Some(recorded) = &recorded {
+        repeated::say_machine(&bus, &folder.id, recorded, &class).await?;
+    }
     if server.is_none() {
         let chain = timer.as_ref().map(flopsmith_bench::Timer::chain);
         let first = facts.sittings == 1;
@@ -365,7 +374,11 @@ async fn sitting(
         ended: CancellationToken::new(),
         elapsed: elapsed_tx,
     };
-    let evaluation = evaluator.zip(timer);
+    let evaluation = match (recorded, evaluator.zip(timer)) {
+        (Some(recorded), _) => roles::Evaluation::Recorded(recorded),
+        (None, Some((evaluator, timer))) => roles::Evaluation::Here(evaluator, Box::new(timer)),
+        (None, None) => roles::Evaluation::Elsewhere,
+    };
     let specs = roles::specs(job, &context, evaluation, progress_tx, &told, facts.seconds)?;
     let mut node = Node::start(Arc::clone(&context), specs, stop.clone()).await?;
     folder.begun();
@@ -455,7 +468,12 @@ async fn sitting(
     if let Some(server) = server {
         server.stop().await;
     }
-    let warning = roles_ended(failed, standing).map_err(|words| kept(&words, resume))?;
+    // One that has diverged from what it repeats would diverge again.
+    let kept = |words: &str| match settings.evaluate.replays() {
+        true => anyhow::anyhow!("{words}"),
+        false => kept(words, resume),
+    };
+    let warning = roles_ended(failed, standing).map_err(|words| kept(&words))?;
     if let Some(warning) = warning {
         say(&warning);
     }
@@ -463,7 +481,7 @@ async fn sitting(
         .and(drained.map_err(Into::into))
         .and(exported)
         .and(withdrawn.map_err(Into::into))
-        .map_err(|error| kept(&format!("{error:#}"), resume))?;
+        .map_err(|error| kept(&format!("{error:#}")))?;
     Ok(interrupted)
 }
 

@@ -85,6 +85,19 @@ pub enum Error {
     ThreadEnded,
 }
 
+impl Error {
+    /// Was there no memory for it? Then less has to be computed at once.
+    pub fn is_out_of_memory(&self) -> bool {
+        match self {
+            Error::Model { source, .. } => source.is_out_of_memory(),
+            Error::Torch { source, .. } => {
+                flopsmith_policy::error::tells_of_memory(&source.to_string())
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The result of this crate's fallible calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

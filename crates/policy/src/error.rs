@@ -104,6 +104,31 @@ pub enum Error {
     Stopped,
 }
 
+impl Error {
+    /// Was there no memory for it? Then less has to be computed at once.
+    pub fn is_out_of_memory(&self) -> bool {
+        match self {
+            Error::Torch { source, .. } => tells_of_memory(&source.to_string()),
+            _ => false,
+        }
+    }
+}
+
+/// Do libtorch's words say that memory could not be allocated? It has no other sign of it: its error is a text.
+pub fn tells_of_memory(words: &str) -> bool {
+    // Of its allocators for processors and GPUs, of C++, and of the libraries for GPUs, in this order.
+    const SIGNS: [&str; 6] = [
+        "not enough memory",
+        "can't allocate memory",
+        "out of memory",
+        "cannot allocate memory",
+        "bad_alloc",
+        "status_alloc_failed",
+    ];
+    let words = words.to_lowercase();
+    SIGNS.iter().any(|sign| words.contains(sign))
+}
+
 /// The result of this crate's fallible calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -131,4 +156,33 @@ fn list(problems: &[String]) -> String {
         text.push_str(&format!("; and {} more", problems.len() - SHOWN));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_memory_is_told_from_other_failures() {
+        let lacks = [
+            "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate \
+             8589934592 bytes. Error code 12 (Cannot allocate memory)",
+            "[enforce fail at alloc_cpu.cpp:116] data. DefaultCPUAllocator: not enough memory: you tried to allocate 64 bytes.",
+            "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.10 GiB",
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+            "std::bad_alloc",
+        ];
+        for words in lacks {
+            assert!(tells_of_memory(words), "{words}");
+        }
+        let others = [
+            "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)",
+            "CUDA error: an illegal memory access was encountered",
+            "index out of range in self",
+        ];
+        for words in others {
+            assert!(!tells_of_memory(words), "{words}");
+        }
+        assert!(!Error::ThreadEnded.is_out_of_memory());
+    }
 }

@@ -266,6 +266,16 @@ pub struct StepMetrics {
     /// Updates that were left out because the gradient was no finite number.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped_updates: u32,
+    /// What such an update would have been made of, kept to be studied; none where nothing was left out, or too much was before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped_batch: Option<ArtifactRef>,
+    /// Share of the run's budget that was spent when the step was trained, 0 to 1: step sizes may follow from it, so whoever
+    /// repeats the step needs it. Steps of earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+    /// Groups that were drawn in the place of others whose rewards were all equal.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refilled_groups: u32,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

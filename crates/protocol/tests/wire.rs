@@ -377,6 +377,24 @@ fn golden_bytes_of_every_message() {
         },
     );
     golden(
+        "policy_published_to_repeat",
+        &PolicyPublished {
+            run: example_ref().run,
+            version: PolicyVersion(3),
+            step: 3,
+            weights: artifact("weights"),
+            metrics: Some(StepMetrics {
+                loss: 0.5,
+                samples: 64,
+                skipped_updates: 1,
+                skipped_batch: Some(artifact("batch")),
+                progress: Some(0.3),
+                refilled_groups: 2,
+                ..StepMetrics::default()
+            }),
+        },
+    );
+    golden(
         "stage_changed",
         &StageChanged {
             run: example_ref().run,

@@ -3,6 +3,7 @@
 //! - [`Reward`] turns a verdict into a number, with its standard error;
 //! - [`advantage`] turns the rewards of a group into advantages;
 //! - [`sharing`] makes what many samples found worth less to each;
+//! - [`turns`] makes one number, or one for each turn, of what a conversation came to;
 //! - [`metrics`] holds the numbers that evaluations report.
 //!
 //! This crate does no IO, knows no clock and draws no random numbers. It does
@@ -21,6 +22,7 @@ mod ladder;
 pub mod metrics;
 mod reward;
 pub mod sharing;
+pub mod turns;
 
 pub use advantage::{AdvantageKind, Scale, group_advantages};
 pub use ladder::{Ladder, SuccessScale};

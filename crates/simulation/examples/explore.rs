@@ -83,6 +83,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
                 config.tasks = number(&name, tasks)?;
                 config.group = number(&name, group)?;
             }
+            "--rounds" => config.rounds = number(&name, &value)?,
             "--only" => {
                 let named = |told: &str| {
                     let mut kinds = Kind::ALL.iter().copied();

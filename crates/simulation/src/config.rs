@@ -1,7 +1,7 @@
 //! How large a simulated cluster is, what befalls it, and which mistake it makes.
 
 use crate::faults::Kind;
-use crate::message::{MILLI, Micros, NodeId, Queue, SECOND, Sample};
+use crate::message::{MILLI, Micros, NodeId, Queue, SECOND, Sample, Verdict};
 
 /// A cluster and its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct Config {
     pub tasks: u32,
     /// Samples of a task.
     pub group: u32,
+    /// So many times at most, tasks of a step are given out in the place of those whose samples are all right or all wrong.
+    pub rounds: u32,
     /// Nodes that generate.
     pub generators: u32,
     /// Nodes that compile.
@@ -87,6 +89,7 @@ impl Config {
             steps: 3,
             tasks: 3,
             group: 4,
+            rounds: 0,
             generators: 2,
             compilers: 2,
             verifiers: 2,
@@ -139,21 +142,60 @@ impl Config {
         self.mutation == Some(mutation)
     }
 
+    /// Tasks that a step may have: each has its numbers, whether they are given out or not.
+    fn slots(&self) -> u32 {
+        self.tasks * (1 + self.rounds)
+    }
+
+    /// Samples that a step may have.
     pub(crate) fn samples_in_step(&self) -> u32 {
-        self.tasks * self.group
+        self.slots() * self.group
     }
 
     pub(crate) fn samples_of_task(&self, task: u32) -> impl Iterator<Item = Sample> + use<> {
         (task * self.group..(task + 1) * self.group).map(Sample)
     }
 
-    pub(crate) fn samples_of_step(&self, step: u32) -> impl Iterator<Item = Sample> + use<> {
-        let many = self.samples_in_step();
-        (step * many..(step + 1) * many).map(Sample)
+    /// The first sample of a step.
+    pub(crate) fn first_of_step(&self, step: u32) -> Sample {
+        Sample(step * self.samples_in_step())
     }
 
-    pub(crate) fn tasks_of_step(&self, step: u32) -> std::ops::Range<u32> {
-        step * self.tasks..(step + 1) * self.tasks
+    /// The samples of the first so many tasks of a step.
+    pub(crate) fn samples_of(&self, step: u32, tasks: u32) -> impl Iterator<Item = Sample> + use<> {
+        let first = self.first_of_step(step).0;
+        (first..first + tasks * self.group).map(Sample)
+    }
+
+    /// The first so many tasks of a step, behind those that were given out before.
+    pub(crate) fn tasks_of(&self, step: u32, given: std::ops::Range<u32>) -> std::ops::Range<u32> {
+        let first = step * self.slots();
+        first + given.start..first + given.end
+    }
+
+    /// The tasks of a step, and whether it is over, by the outcomes that are known of it. As `flopsmith_actors::refill` has it.
+    pub(crate) fn asked(
+        &self,
+        step: u32,
+        outcome: impl Fn(Sample) -> Option<Verdict>,
+    ) -> (u32, bool) {
+        let (mut from, mut to) = (0, self.tasks);
+        for round in 0..=self.rounds {
+            let mut again = 0;
+            for task in self.tasks_of(step, from..to) {
+                let found: Option<Vec<Verdict>> =
+                    self.samples_of_task(task).map(&outcome).collect();
+                let Some(found) = found else {
+                    return (to, false);
+                };
+                again += u32::from(is_flat(&found));
+            }
+            if again == 0 || round == self.rounds {
+                break;
+            }
+            (from, to) = (to, to + again);
+        }
+        (to, true)
     }
 
     pub(crate) fn step_of(&self, sample: Sample) -> u32 {
@@ -161,7 +203,7 @@ impl Config {
     }
 
     pub(crate) fn step_of_task(&self, task: u32) -> u32 {
-        task / self.tasks
+        task / self.slots()
     }
 
     pub(crate) fn task_of(&self, sample: Sample) -> u32 {
@@ -185,6 +227,17 @@ impl Config {
     pub(crate) fn rare(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.singles * 2 + self.generators).map(NodeId)
     }
+}
+
+/// Are all samples of a group right, or all wrong? What the infrastructure failed is neither.
+fn is_flat(group: &[Verdict]) -> bool {
+    let judged = group.iter().filter_map(|verdict| match verdict {
+        Verdict::Measured(_) => Some(true),
+        Verdict::Rejected => Some(false),
+        Verdict::Infrastructure(_) => None,
+    });
+    let judged: Vec<bool> = judged.collect();
+    judged.windows(2).all(|pair| pair[0] == pair[1])
 }
 
 /// How many messages a node takes at a time, and how many of them it works on at once.
@@ -257,6 +310,10 @@ mutations! {
     DoesNotAskAnew,
     /// A generator answers tasks before it has the policy that they need.
     AnswersWithOldPolicy,
+    /// The learner takes a step for complete that has the outcomes of its first tasks.
+    LearnsBeforeDrawnAgain,
+    /// Tasks that are drawn again go out before they are saved.
+    DrawsAgainBeforeSave,
 }
 
 impl Mutation {

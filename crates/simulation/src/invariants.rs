@@ -4,7 +4,7 @@
 use crate::config::terms;
 use crate::fact::Fact;
 use crate::judge::{Judge, View, samples_of};
-use crate::message::{Body, Cause, Entry, Log, MessageId, Queue, SECOND, Single, Verdict};
+use crate::message::{Body, Cause, Entry, Log, MessageId, Queue, SECOND, Sample, Single, Verdict};
 
 type Verdicts = Result<(), String>;
 
@@ -27,6 +27,7 @@ invariants![
     versions_are_monotonic,
     published_versions_are_saved,
     tasks_rest_on_a_saved_step,
+    only_what_is_over_is_learnt_from,
     each_sample_is_learnt_at_most_once,
     rollouts_come_before_candidates,
     what_is_given_up_has_its_letter,
@@ -60,11 +61,24 @@ fn no_sample_is_lost(_: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     let Some((book, _)) = view.book(head) else {
         return broken(format!("{head:?} is the run's state and was never saved"));
     };
-    let closed = book.step.unwrap_or(0) * view.config().samples_in_step();
+    let config = view.config();
+    let known = |sample: Sample| book.outcomes.get(&sample).copied();
+    let mut closed = 0;
+    for step in 0..book.step.unwrap_or(0) {
+        let (tasks, over) = config.asked(step, known);
+        if !over {
+            return broken(format!(
+                "step {step} is closed, and outcomes of its {tasks} tasks are missing"
+            ));
+        }
+        closed += config.samples_of(step, tasks).count();
+    }
     let there = book.outcomes.len();
-    match there == closed as usize && book.outcomes.keys().all(|sample| sample.0 < closed) {
+    match there == closed {
         true => Ok(()),
-        false => broken(format!("{there} of {closed} samples have an outcome")),
+        false => broken(format!(
+            "{there} samples have an outcome, of {closed} that were asked for"
+        )),
     }
 }
 
@@ -243,12 +257,46 @@ fn tasks_rest_on_a_saved_step(judge: &Judge, view: &View<'_>, fact: &Fact) -> Ve
         && work.queue == Queue::Generate
     {
         let step = view.config().step_of_task(work.number);
-        if judge.step < Some(step) {
-            let saved = judge.step;
-            return broken(format!("a task of step {step} is out; {saved:?} is saved"));
+        let tasks = view.config().tasks_of(step, 0..judge.tasks);
+        let saved = judge.step;
+        if saved < Some(step) || (saved == Some(step) && work.number >= tasks.end) {
+            let many = judge.tasks;
+            return broken(format!(
+                "task {} of step {step} is out; {many} of {saved:?} are saved",
+                work.number
+            ));
         }
     }
     Ok(())
+}
+
+/// Nothing is learnt from a step before all of its tasks have their outcomes, those that were drawn again among them.
+fn only_what_is_over_is_learnt_from(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    let Fact::Office {
+        single: Single::Learner,
+        before,
+        after,
+        ..
+    } = fact
+    else {
+        return Ok(());
+    };
+    let head = after.head.filter(|_| after.head != before.head);
+    let Some((lessons, _)) = head.and_then(|head| view.lessons(head)) else {
+        return Ok(());
+    };
+    let Some(step) = lessons.steps.checked_sub(1) else {
+        return Ok(());
+    };
+    match view
+        .config()
+        .asked(step, |sample| judge.first_outcomes.get(&sample).copied())
+    {
+        (_, true) => Ok(()),
+        (tasks, false) => broken(format!(
+            "step {step} has {tasks} tasks, and not all of their outcomes"
+        )),
+    }
 }
 
 /// No two gradient steps of the run's policy learn from one sample.

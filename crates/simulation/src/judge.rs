@@ -84,6 +84,8 @@ pub(crate) struct Judge {
     pub lessons: u32,
     /// The step that is the archive's, once there is one.
     pub step: Option<u32>,
+    /// Its tasks.
+    pub tasks: u32,
     pub over: bool,
     /// How often an office went from one node to another.
     pub taken_over: u64,
@@ -180,6 +182,7 @@ impl Judge {
             Single::Archive => {
                 if let Some((book, _)) = view.book(head) {
                     self.step = book.step;
+                    self.tasks = book.tasks;
                     self.over = after.over;
                 }
             }

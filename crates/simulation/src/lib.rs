@@ -15,14 +15,14 @@
 //!   (`bus::{publish, log, kv}`); connections that are lost, and what is stale then. A killed broker keeps what was on disk, whether it said so
 //!   or not; it forgets the ids of work that was worked off, who held what, and that a message left a moment ago;
 //! - what equal programs share (`actors::results`), offices with their terms (`actors::office`), checkpoints by term, tasks that go out again after a
-//!   restart, what is given up for lost (`actors::role::archive`), complete steps (`actors::ledger`, `batches`), versions; mishaps and restarts
+//!   restart, what is given up for lost (`actors::role::archive`), complete steps (`actors::ledger`, `batches`), groups that are drawn again (`actors::refill`), versions; mishaps and restarts
 //!   (`actors::{mishap, supervisor}`).
 //!
 //! # Invariants
 //!
 //! One function each in `invariants.rs`, by whose name a violation is told: no sample is lost, none counts twice, and the first outcome is the
 //! one that counts; acknowledged work has its stored effect; one holder writes an office's record, and each state rests on the one before; versions
-//! are monotonic, saved before they are told, and learn from each sample at most once; tasks rest on a saved step, rollouts come before
+//! are monotonic, saved before they are told, learn from steps that are over and from each sample at most once; tasks rest on a saved step, rollouts come before
 //! candidates; what is given up has a letter, and each outcome without a result its cause; what is in flight is bounded by slots; confirmed
 //! writes survive, an id is stored once; work is taken from nobody who gives signs of life, and from everybody who holds it for too long; who is done
 //! with a message knows that it left. At the end: after the last fault everything ends within [`Config::patience`] and no queue keeps anything, and

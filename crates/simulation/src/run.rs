@@ -122,7 +122,7 @@ impl Violation {
             false => format!(" --only {}", only.join(",")),
         };
         format!(
-            "cargo run --release -p flopsmith-simulation --example explore -- --from {} --seeds 1 --steps {} --nodes {},{},{},{},{} --step {}x{} --seconds {} --patience {}{only}{mutation} --trace",
+            "cargo run --release -p flopsmith-simulation --example explore -- --from {} --seeds 1 --steps {} --nodes {},{},{},{},{} --step {}x{} --rounds {} --seconds {} --patience {}{only}{mutation} --trace",
             self.seed,
             config.steps,
             config.generators,
@@ -132,6 +132,7 @@ impl Violation {
             config.singles,
             config.tasks,
             config.group,
+            config.rounds,
             config.faults_for / SECOND,
             config.patience / SECOND,
         )
@@ -251,7 +252,12 @@ impl Run {
             return Err((name, "there is no book".to_owned()));
         };
         let mut cells = BTreeMap::new();
-        for sample in (0..config.steps * config.samples_in_step()).map(Sample) {
+        let known = |sample: Sample| book.outcomes.get(&sample).copied();
+        let asked = (0..config.steps).flat_map(|step| {
+            let (tasks, _) = config.asked(step, known);
+            config.samples_of(step, tasks)
+        });
+        for sample in asked {
             let written = program(config, seed, sample, config.step_of(sample));
             let expected = verdict(written);
             let found = book.outcomes.get(&sample);

@@ -24,6 +24,8 @@ pub(crate) enum State {
 pub(crate) struct Book {
     /// The current step; none before the first.
     pub step: Option<u32>,
+    /// How many tasks of it were given out.
+    pub tasks: u32,
     pub finished: bool,
     /// Outcomes up to here are in it.
     pub sequence: u64,

@@ -40,6 +40,30 @@ fn the_protocol_holds_with_a_thousand_workers() {
     }
 }
 
+/// A cluster whose learner is given others in the place of groups that teach nothing.
+fn drawing_again() -> Config {
+    Config {
+        rounds: 2,
+        ..Config::small()
+    }
+}
+
+#[test]
+fn the_protocol_holds_where_groups_are_drawn_again() {
+    let first = Config::small();
+    let first = (first.steps * first.tasks * first.group) as usize;
+    let mut again = 0;
+    for seed in 0..600 {
+        let report = run(&drawing_again(), seed);
+        assert!(report.outcomes.len() >= first);
+        again += usize::from(report.outcomes.len() > first);
+    }
+    assert!(again > 300, "{again} runs had groups without a spread");
+    for seed in 0..50 {
+        run(&drawing_again().undisturbed(), seed);
+    }
+}
+
 #[test]
 fn one_node_of_each_kind_is_enough() {
     let config = Config {
@@ -113,11 +137,12 @@ proptest! {
         counts in (1u32..4, 1u32..6, 1u32..6, 1u32..6, 1u32..4),
         step in (1u32..9, 1u32..9),
         steps in 1u32..5,
+        rounds in 0u32..3,
         seed in any::<u64>(),
     ) {
         let (generators, compilers, verifiers, timers, singles) = counts;
         let (tasks, group) = step;
-        let config = Config { steps, tasks, group, generators, compilers, verifiers, timers, singles, ..Config::small() };
+        let config = Config { steps, tasks, group, rounds, generators, compilers, verifiers, timers, singles, ..Config::small() };
         if let Err(violation) = simulate(&config, seed) {
             prop_assert!(false, "{violation}");
         }
@@ -179,7 +204,23 @@ const FOUND_BY: &[(Mutation, &[&str])] = &[
         Mutation::AnswersWithOldPolicy,
         &["the_result_is_that_of_an_undisturbed_run"],
     ),
+    (
+        Mutation::LearnsBeforeDrawnAgain,
+        &["only_what_is_over_is_learnt_from"],
+    ),
+    (
+        Mutation::DrawsAgainBeforeSave,
+        &["tasks_rest_on_a_saved_step"],
+    ),
 ];
+
+/// Where a mistake can be made.
+fn cluster_for(mutation: Mutation) -> Config {
+    match mutation {
+        Mutation::LearnsBeforeDrawnAgain | Mutation::DrawsAgainBeforeSave => drawing_again(),
+        _ => Config::small(),
+    }
+}
 
 #[test]
 fn each_mistake_is_found_out() {
@@ -187,7 +228,7 @@ fn each_mistake_is_found_out() {
     assert_eq!(named.len(), Mutation::ALL.len());
     for (mutation, invariants) in FOUND_BY {
         let name = mutation.name();
-        let Some(violation) = caught(&Config::small(), *mutation, 0, 200) else {
+        let Some(violation) = caught(&cluster_for(*mutation), *mutation, 0, 200) else {
             panic!("{name} goes unnoticed");
         };
         let (by, seed) = (violation.invariant, violation.seed);

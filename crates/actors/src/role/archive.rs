@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Role;
 use crate::course::{Course, Job};
+use crate::credit::StageBests;
 use crate::dead::{Work, unreadable};
 use crate::error::Error;
 use crate::host::Decided;
@@ -52,6 +53,9 @@ struct Saved {
     #[serde(default)]
     heard: u64,
     elapsed: f64,
+    /// The best speeds of the stages before the current step, as the learner knows them: rewards may be relative to them.
+    #[serde(default)]
+    bests: StageBests,
 }
 
 /// Decides what is tried next and keeps the elites.
@@ -103,6 +107,10 @@ struct Working {
     last_news: News,
     /// Programs of the current step that were judged, and those of them that were right.
     tally: Tally,
+    /// Outcomes from here on are of the current step, and not in the state.
+    begun: u64,
+    /// Known once a timer has said it.
+    peak_gflops: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -214,9 +222,13 @@ impl Archive {
         if let Some((step, purpose)) = work.saved.course.current()
             && work.steps.seen(step) > 0
             && work.steps.complete(step)
+            && !self.draws_again(work, step, purpose).await?
             && work.repeated.is_empty()
         {
             work.steps.close(step);
+            if purpose == Purpose::Train {
+                work.saved.bests.learn(work.arrived.values());
+            }
             self.count(work).await?;
             let effects = match purpose {
                 Purpose::EvaluateStart | Purpose::EvaluateEnd => {

@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use flopsmith_learner::Error::NotFinite;
 use flopsmith_learner::{GrpoConfig, GrpoSample, Learner as Stage, StepReport};
 use flopsmith_policy::{Device, Kind, Model};
-use flopsmith_protocol::PolicyVersion;
+use flopsmith_protocol::{Digest, PolicyVersion, StepMetrics};
 use flopsmith_store::Checkpoints;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
@@ -18,9 +19,12 @@ use crate::batches::{Batch, Batches, SILENCE};
 use crate::credit::{StageBests, credit};
 use crate::error::Error;
 use crate::hall::Hall;
+use crate::memory;
 use crate::node::Context;
 use crate::office::Office;
+use crate::recorded::Recorded;
 use crate::settings::Settings;
+use crate::skipped::{self, Skipped};
 use crate::untaught::taught;
 use crate::versions::{Told, Versions};
 
@@ -53,16 +57,51 @@ struct Working {
     /// Seconds of the run before this start.
     before: f64,
     started: Instant,
-    skipped_in_a_row: u32,
+    skips: Skips,
+    /// The run that is repeated, if one is.
+    recorded: Option<Arc<Recorded>>,
 }
 
-/// After so many steps without an update it is no single bad batch.
-const HOPELESS: u32 = 5;
+/// Steps whose update was left out. Saved with every step, so that no restart begins to count anew.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+struct Skips {
+    /// Those since the last update.
+    in_a_row: u32,
+    /// Batches that were kept in all.
+    kept: u32,
+}
+
+impl Skips {
+    /// The key in a checkpoint's description.
+    const KEY: &str = "skips";
+
+    /// Those of a learner that is started. Where the run had ended for them, it gets another chance.
+    fn saved(meta: &serde_json::Value, limit: u32) -> Self {
+        let saved = meta.get(Self::KEY).map(Self::deserialize);
+        let skips = saved.and_then(Result::ok).unwrap_or_default();
+        Self {
+            in_a_row: if skips.in_a_row >= limit {
+                0
+            } else {
+                skips.in_a_row
+            },
+            ..skips
+        }
+    }
+}
 
 impl Working {
     /// Seconds the run has lasted.
     fn seconds(&self) -> f64 {
         self.before + self.started.elapsed().as_secs_f64()
+    }
+
+    /// Share of the budget that is spent by now, or that was spent when this step was recorded.
+    fn progress(&self, settings: &Settings) -> Result<f64, Error> {
+        match &self.recorded {
+            Some(recorded) => recorded.progress(PolicyVersion(self.version.0 + 1)),
+            None => Ok((self.seconds() / settings.budget_seconds.max(1e-3)).clamp(0.0, 1.0)),
+        }
     }
 }
 
@@ -73,7 +112,9 @@ impl Role for Learner {
             return Ok(());
         };
         let mut work = self.restore(office).await?;
-        let mut batches = Batches::open(&self.context, work.first, SILENCE).await?;
+        let mut batches = Batches::open(&self.context, work.first, SILENCE)
+            .await?
+            .behind(work.stage_bests.clone());
         loop {
             tokio::select! {
                 biased;
@@ -109,6 +150,12 @@ impl Learner {
         let mut stage_bests = StageBests::default();
         let mut hall = Hall::default();
         let mut told = Told::default();
+        let mut skips = Skips::default();
+        let evaluate = &context.settings.evaluate;
+        let recorded = match evaluate.replays() {
+            true => Some(Arc::new(Recorded::read(&evaluate.recorded)?)),
+            false => None,
+        };
         if let Some(checkpoint) = &latest {
             for name in checkpoint.names() {
                 files.push((name.to_owned(), checkpoint.file(name).await?.to_vec()));
@@ -117,6 +164,7 @@ impl Learner {
             done = checkpoint.meta["step"].as_u64();
             before = checkpoint.meta["seconds"].as_f64().unwrap_or(0.0);
             told = Told::saved(&checkpoint.meta);
+            skips = Skips::saved(&checkpoint.meta, context.settings.skipped_steps_limit);
             if let Some((_, bytes)) = files.iter().find(|(name, _)| name == Hall::FILE) {
                 hall = rmp_serde::from_slice(bytes).map_err(|e| Error::Saved {
                     role: "learner",
@@ -155,7 +203,8 @@ impl Learner {
             peak_gflops: None,
             before,
             started: Instant::now(),
-            skipped_in_a_row: 0,
+            skips,
+            recorded,
         };
         // Said again after a restart: a generator may not have heard it, and hearing it twice changes nothing.
         self.publish(&mut work, done.unwrap_or(0), told).await?;
@@ -198,50 +247,76 @@ impl Learner {
             .filter_map(|sample| sample.rollout.candidate.policy)
             .map(|version| version.0)
             .min();
-        let samples: Vec<GrpoSample> = credited
-            .into_iter()
-            .map(|sample| GrpoSample {
-                prompt: sample.rollout.prompt_tokens,
-                tokens: sample.rollout.tokens,
-                old_logprobs: sample.rollout.logprobs,
-                advantage: sample.advantage as f32,
-                temperature: settings.generator.temperature,
-            })
-            .collect();
+        let temperature = settings.generator.temperature;
+        let samples: Arc<Vec<GrpoSample>> = Arc::new(
+            credited
+                .iter()
+                .map(|sample| GrpoSample {
+                    prompt: sample.rollout.prompt_tokens.clone(),
+                    tokens: sample.rollout.tokens.clone(),
+                    old_logprobs: sample.rollout.logprobs.clone(),
+                    advantage: sample.advantage as f32,
+                    temperature,
+                })
+                .collect(),
+        );
         let lease = self.context.host.cores.all("learn").await;
-        let progress = work.seconds() / settings.budget_seconds.max(1e-3);
+        let progress = work.progress(settings)?;
         let mut stage = work.stage.take().ok_or(Error::Thread("learner"))?;
+        let given = Arc::clone(&samples);
         let (stage, report) = tokio::task::spawn_blocking(move || {
-            let report = if samples.is_empty() {
+            let report = if given.is_empty() {
                 Ok(StepReport::default())
             } else {
                 stage.set_progress(progress);
-                stage.step(&samples)
+                stage.step(&given)
             };
             (stage, report)
         })
         .await
         .map_err(|_| Error::Thread("learner"))?;
+        let micro_batch = stage.config().micro_batch_tokens;
         work.stage = Some(stage);
+        let mut hopeless = None;
         let report = match report {
             // The weights are as the update before left them. The same samples would give the same gradient for ever, so
             // the run goes on without what they would have taught.
             Err(error @ NotFinite { .. }) => {
-                tracing::error!(step, error = %crate::supervisor::words(&error), "an update was left out");
-                metrics.skipped_updates += 1;
-                work.skipped_in_a_row += 1;
-                if work.skipped_in_a_row >= HOPELESS {
-                    return Err(Error::Learner(format!(
-                        "{HOPELESS} updates in a row had no finite gradient: the policy is broken; a smaller learning rate may keep it whole"
-                    )));
-                }
+                let batch = Skipped {
+                    format: skipped::FORMAT,
+                    run: self.context.run.clone(),
+                    step,
+                    version: work.version,
+                    error: crate::supervisor::words(&error),
+                    settings: skipped::digest(settings),
+                    learner: settings.learner.0.clone(),
+                    progress,
+                    samples: credited
+                        .iter()
+                        .map(|sample| skipped::Sample::of(sample, temperature))
+                        .collect(),
+                };
+                hopeless = self.skip(work, &batch, &mut metrics).await?;
                 StepReport::default()
             }
+            Err(error) if error.is_out_of_memory() => {
+                let longest = samples.iter().map(|s| s.prompt.len() + s.tokens.len());
+                let step = memory::Step {
+                    samples: samples.len(),
+                    longest: longest.max().unwrap_or_default(),
+                    micro_batch_tokens: micro_batch,
+                };
+                return Err(Error::Memory {
+                    role: "learner",
+                    detail: memory::training(&crate::supervisor::words(&error), step, settings),
+                });
+            }
             done => {
-                work.skipped_in_a_row = 0;
+                work.skips.in_a_row = 0;
                 done.map_err(|e| Error::Learner(crate::supervisor::words(&e)))?
             }
         };
+        metrics.progress = Some(progress);
         metrics.loss = report.loss;
         metrics.kl = report.kl;
         metrics.entropy = report.entropy;
@@ -265,7 +340,43 @@ impl Learner {
         self.checkpoint(work, step, &told).await?;
         self.publish(work, step, told).await?;
         drop(lease);
-        Ok(())
+        match hopeless {
+            // The step is done all the same: whoever goes on with the run does so behind it.
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps the batch of a step without a finite gradient. Returns the error that the run ends with, where it was one too many.
+    async fn skip(
+        &self,
+        work: &mut Working,
+        batch: &Skipped,
+        metrics: &mut StepMetrics,
+    ) -> Result<Option<Error>, Error> {
+        metrics.skipped_updates += 1;
+        work.skips.in_a_row += 1;
+        let limit = self.context.settings.skipped_steps_limit;
+        let last = work.skips.in_a_row >= limit;
+        if last || work.skips.kept < skipped::KEPT {
+            metrics.skipped_batch = Some(batch.keep(&self.context.host.store).await?);
+            work.skips.kept += 1;
+        }
+        let kept = metrics.skipped_batch.as_ref().map_or_else(
+            || "not kept: there are many already".to_owned(),
+            |kept| {
+                let file = skipped::name(batch.step);
+                format!("{file} in the run's folder, {} in the store", kept.digest)
+            },
+        );
+        let (step, error) = (batch.step, &batch.error);
+        tracing::error!(step, error, batch = kept, "an update was left out");
+        Ok(last.then(|| {
+            Error::Hopeless(format!(
+                "{limit} updates in a row had no finite gradient ({error}): the policy is broken; a smaller learning rate may keep \
+                 it whole; the samples of the last one are kept: {kept}"
+            ))
+        }))
     }
 
     async fn checkpoint(&self, work: &mut Working, step: u64, told: &Told) -> Result<(), Error> {
@@ -284,6 +395,7 @@ impl Learner {
             "seconds": work.seconds(),
             (StageBests::KEY): work.stage_bests,
             (Told::KEY): told,
+            (Skips::KEY): work.skips,
         });
         let checkpoint = work
             .checkpoints
@@ -300,6 +412,9 @@ impl Learner {
             .model
             .trained_bytes()
             .map_err(|e| Error::Learner(crate::supervisor::words(&e)))?;
+        if let Some(recorded) = &work.recorded {
+            recorded.check(work.version, &Digest::of(&bytes))?;
+        }
         work.versions
             .publish(work.version, step, bytes, told.0)
             .await

@@ -12,6 +12,7 @@ pub mod generator;
 pub mod learner;
 pub mod onlooker;
 pub mod queues;
+pub mod recall;
 pub mod recorder;
 pub mod steady;
 pub mod timer;

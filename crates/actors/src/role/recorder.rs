@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::Role;
 use crate::error::Error;
 use crate::node::Context;
+use crate::skipped;
 
 mod book;
 mod folder;
@@ -87,13 +88,19 @@ impl Logs {
     }
 
     /// Writes down everything that was there when the logs were opened.
-    async fn replay(&mut self, files: &mut Files, places: &mut Places) -> Result<(), Error> {
+    async fn replay(
+        &mut self,
+        context: &Context,
+        files: &mut Files,
+        places: &mut Places,
+    ) -> Result<(), Error> {
         for (sequence, outcome) in self.outcomes.replay().await? {
             files.outcome(&outcome)?;
             places.outcomes = sequence + 1;
         }
         for (sequence, published) in self.versions.replay().await? {
             files.version(&published)?;
+            keep_skipped(context, &published).await?;
             places.versions = sequence + 1;
         }
         for (sequence, change) in self.changes.replay().await? {
@@ -113,14 +120,39 @@ impl Logs {
     }
 }
 
+/// Writes the batch of an update that was left out into the run's folder, wherever the learner is.
+async fn keep_skipped(context: &Context, published: &PolicyPublished) -> Result<(), Error> {
+    let metrics = published.metrics.as_ref();
+    let Some(batch) = metrics.and_then(|m| m.skipped_batch.as_ref()) else {
+        return Ok(());
+    };
+    if skipped::file(&context.folder, published.step).exists() {
+        return Ok(());
+    }
+    match context.host.store.get(batch).await {
+        Ok(bytes) => skipped::write(&context.folder, published.step, &bytes),
+        // The run does not depend on it.
+        Err(error) => {
+            let (step, error) = (published.step, crate::supervisor::words(&error));
+            tracing::warn!(
+                step,
+                error,
+                "the batch of a skipped update is not in the run's folder"
+            );
+            Ok(())
+        }
+    }
+}
+
 #[async_trait]
 impl Role for Recorder {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
-        let mut files = Files::open(&context.folder, context.run.clone())?;
+        let draws_again = context.settings.advantage.dynamic_sampling > 0;
+        let mut files = Files::open(&context.folder, context.run.clone(), draws_again)?;
         let mut places = Places::default();
         let mut logs = Logs::open(&context, &places).await?;
-        logs.replay(&mut files, &mut places).await?;
+        logs.replay(&context, &mut files, &mut places).await?;
         self.progress.send_replace(files.progress());
         loop {
             tokio::select! {
@@ -134,6 +166,7 @@ impl Role for Recorder {
                 next = logs.versions.next() => {
                     let (sequence, published) = next?;
                     files.version(&published)?;
+                    keep_skipped(&context, &published).await?;
                     places.versions = sequence + 1;
                 }
                 next = logs.changes.next() => {
@@ -158,7 +191,7 @@ impl Role for Recorder {
         // Nobody else is left. What they published in the end is in the logs, whether or not it was sent here yet, and
         // only logs that are opened now know of it.
         let mut rest = Logs::open(&context, &places).await?;
-        rest.replay(&mut files, &mut places).await?;
+        rest.replay(&context, &mut files, &mut places).await?;
         self.progress.send_replace(files.progress());
         Ok(())
     }

@@ -11,6 +11,7 @@ use flopsmith_store::Store;
 
 use crate::answer::{Answer, Sampled, Source};
 use crate::error::Error;
+use crate::memory;
 use crate::settings::Prompt;
 
 /// Samples programs from a policy that lives on a thread of its own.
@@ -60,6 +61,22 @@ fn failed(error: impl std::error::Error) -> Error {
     Error::Generator(crate::supervisor::words(&error))
 }
 
+/// What is said where memory is short.
+fn too_much(error: &flopsmith_policy::Error, tasks: usize, requests: &[Request]) -> Error {
+    let longest = requests.iter().map(|request| request.prompt.len());
+    let most = requests.iter().map(|request| request.sampling.max_tokens);
+    let batch = memory::Answers {
+        tasks,
+        answers: requests.len(),
+        longest_prompt: longest.max().unwrap_or_default(),
+        max_tokens: most.max().unwrap_or_default() as usize,
+    };
+    Error::Memory {
+        role: "generator",
+        detail: memory::sampling(&crate::supervisor::words(error), batch),
+    }
+}
+
 #[async_trait]
 impl Source for PolicySource {
     fn version(&self) -> Option<PolicyVersion> {
@@ -103,7 +120,11 @@ impl Source for PolicySource {
                 });
             }
         }
-        let sampled = self.handle.sample(requests.clone()).await.map_err(failed)?;
+        let sampled = self.handle.sample(requests.clone()).await;
+        let sampled = sampled.map_err(|error| match error.is_out_of_memory() {
+            true => too_much(&error, tasks.len(), &requests),
+            false => failed(error),
+        })?;
         let mut answers = requests
             .into_iter()
             .zip(sampled.samples)

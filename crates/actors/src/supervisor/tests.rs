@@ -260,3 +260,33 @@ fn delays_double_and_old_failures_are_forgotten() {
         Some(Duration::from_millis(200))
     );
 }
+
+#[tokio::test]
+async fn what_a_restart_would_repeat_ends_the_node_at_once_with_its_own_words() {
+    struct Hopeless(Arc<AtomicUsize>);
+    #[async_trait]
+    impl Role for Hopeless {
+        async fn run(&mut self, _stop: CancellationToken) -> Result<(), Error> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Err(Error::Hopeless("the policy is broken".into()))
+        }
+    }
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let factory: Factory = Arc::new(move || {
+        let runs = Arc::clone(&counted);
+        Box::pin(async move { Ok(Box::new(Hopeless(runs)) as Box<dyn Role>) })
+    });
+    let specs = vec![Spec {
+        name: "learner",
+        factory,
+    }];
+    let mut all = supervise(specs, quick(), never(), CancellationToken::new())
+        .await
+        .expect("starts");
+    assert_eq!(
+        all.wait().await,
+        Standing::Failed("the policy is broken".into())
+    );
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}

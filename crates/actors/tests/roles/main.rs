@@ -11,10 +11,14 @@ mod learner;
 mod notices;
 mod office;
 mod quarantine;
+mod recall;
 mod recorder;
+mod refill;
 mod runs;
 mod stages;
 mod standing;
+#[cfg(feature = "torch")]
+mod training;
 
 use std::path::Path;
 use std::sync::Arc;

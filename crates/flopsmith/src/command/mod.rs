@@ -19,6 +19,7 @@ mod learn;
 #[cfg(feature = "torch")]
 mod model;
 mod problem;
+mod replay;
 mod report;
 mod runs;
 mod search;
@@ -51,6 +52,7 @@ pub fn execute(args: Args) -> Result<ExitCode> {
             let _guard = log.start(None)?;
             worker::run(&a)
         }
+        Command::Replay(a) => replay::run(&a, &log),
         Command::Runs(a) => runs::run(&a),
         Command::Store(a) => {
             let _guard = log.start(None)?;

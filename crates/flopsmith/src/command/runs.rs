@@ -1,5 +1,6 @@
 //! `flopsmith runs`: what was run here.
 
+mod skipped;
 mod watch;
 
 use std::fs::DirEntry;
@@ -19,8 +20,14 @@ use crate::{folder, local, shell, summary};
 
 /// Lists the runs of a folder, oldest first.
 pub fn run(args: &Runs) -> Result<ExitCode> {
-    if let Some(RunsAction::Watch { run, place }) = &args.action {
-        return watch::watch(place, run.as_deref().unwrap_or_default());
+    match &args.action {
+        Some(RunsAction::Watch { run, place }) => {
+            return watch::watch(place, run.as_deref().unwrap_or_default());
+        }
+        Some(RunsAction::Skipped { run, format, place }) => {
+            return skipped::show(place, run.as_deref().unwrap_or_default(), *format);
+        }
+        None => {}
     }
     let mut rows = Vec::new();
     for entry in entries(&args.place)? {

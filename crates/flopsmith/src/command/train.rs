@@ -80,7 +80,8 @@ pub fn refuse_with_resume(flags: &[(&str, bool)]) -> Result<()> {
     }
 }
 
-fn check(settings: &Settings) -> Result<()> {
+/// Can a run be made of these settings?
+pub fn check(settings: &Settings) -> Result<()> {
     config::check_training(settings)?;
     evaluator::has_cores(settings)?;
     check_files(settings)

@@ -7,11 +7,13 @@ use flopsmith_actors::answer::Source;
 use flopsmith_actors::course::Job;
 use flopsmith_actors::node::Context;
 use flopsmith_actors::notice::Notices;
+use flopsmith_actors::recorded::Recorded;
 use flopsmith_actors::role::Role;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_actors::role::compiler::Compiler;
 use flopsmith_actors::role::generator::Generator;
 use flopsmith_actors::role::onlooker::Onlooker;
+use flopsmith_actors::role::recall::Recall;
 use flopsmith_actors::role::recorder::{Progress, Recorder};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
@@ -48,12 +50,22 @@ pub struct Told {
     pub elapsed: watch::Sender<f64>,
 }
 
+/// Where programs are evaluated.
+pub(super) enum Evaluation<'a> {
+    /// By roles of this process.
+    Here(&'a Evaluator, Box<flopsmith_bench::Timer>),
+    /// By the workers of a cluster.
+    Elsewhere,
+    /// Nowhere: it is known what came of them.
+    Recorded(Arc<Recorded>),
+}
+
 /// The roles of a job on this machine; those that evaluate programs are among them where there is something for them to evaluate
 /// with, and those of which a run has one where no node of the cluster has them. `before` are the seconds the run has gone on for.
 pub(super) fn specs(
     job: Job,
     context: &Arc<Context>,
-    evaluation: Option<(&Evaluator, flopsmith_bench::Timer)>,
+    evaluation: Evaluation<'_>,
     progress: watch::Sender<Progress>,
     told: &Told,
     before: f64,
@@ -64,8 +76,18 @@ pub(super) fn specs(
         let (c, progress) = (Arc::clone(&c), progress.clone());
         Box::pin(async move { Ok(Recorder::new(c, progress)) })
     }));
-    if let Some((evaluator, timer)) = evaluation {
-        specs.extend(evaluating(context, evaluator, timer)?);
+    match evaluation {
+        Evaluation::Here(evaluator, timer) => {
+            specs.extend(evaluating(context, evaluator, *timer)?);
+        }
+        Evaluation::Recorded(recorded) => {
+            let c = Arc::clone(context);
+            specs.push(spec("recall", move || {
+                let (c, recorded) = (Arc::clone(&c), Arc::clone(&recorded));
+                Box::pin(async move { Ok(Recall::new(c, recorded)) })
+            }));
+        }
+        Evaluation::Elsewhere => {}
     }
     for role in needed(job, context.settings.generator.kind) {
         if !context.settings.is_hosted(role) {

@@ -70,7 +70,7 @@ impl Summary {
         }
         if self.skipped_updates > 0 {
             lines.push(format!(
-                "{} {} left out, because the gradient was no number: flopsmith.log says when",
+                "{} {} left out, because the gradient was no number: flopsmith.log says when, and `runs skipped` shows of what",
                 counted(self.skipped_updates, "update"),
                 if self.skipped_updates == 1 {
                     "was"

@@ -22,6 +22,8 @@ mod kills;
 mod learning;
 #[cfg(feature = "torch")]
 mod models;
+#[cfg(feature = "torch")]
+mod replay;
 mod search;
 mod store;
 mod summary;

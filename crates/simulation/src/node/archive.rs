@@ -32,6 +32,10 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Archive {
     book: Book,
+    /// As it was when the step began: what is saved in the middle of it, so that its outcomes are read again.
+    begun: Book,
+    /// Tasks of the step that were told.
+    told: u32,
     phase: Phase,
     /// Outcomes of the current step.
     counted: u32,
@@ -63,6 +67,8 @@ impl World {
         let (begins, over, news) = (book.step.is_none(), book.finished, self.now);
         let place = book.sequence;
         self.node_mut(node).mind = Mind::Archive(Archive {
+            begun: book.clone(),
+            told: book.tasks,
             book,
             phase: Phase::Finding(BTreeSet::new()),
             counted: 0,
@@ -122,7 +128,7 @@ impl World {
         let unanswered: Vec<u32> = archive
             .book
             .step
-            .map_or(0..0, |step| config.tasks_of_step(step))
+            .map_or(0..0, |step| config.tasks_of(step, 0..archive.book.tasks))
             .filter(|task| !answered.contains(task) && !silent)
             .collect();
         self.tell_tasks(node, unanswered);
@@ -205,13 +211,13 @@ impl World {
                 continue;
             };
             self.count(node, *sequence, (sample, program), verdict);
-            let many = self.config.samples_in_step();
+            let group = self.config.group;
             let Some(archive) = self.archive(node) else {
                 return;
             };
-            if archive.counted >= many {
+            if archive.counted >= archive.book.tasks * group {
                 // What stands behind it is read again afterwards.
-                self.next_step(node);
+                self.round_ended(node);
                 return;
             }
         }
@@ -263,23 +269,54 @@ impl World {
         }
     }
 
+    /// Every outcome of the tasks so far is here: others are drawn in the place of some of them, or the step is over.
+    fn round_ended(&mut self, node: NodeId) {
+        let config = self.config.clone();
+        let Some(archive) = self.archive(node) else {
+            return;
+        };
+        let Some(step) = archive.book.step else {
+            return;
+        };
+        let (tasks, _) = config.asked(step, |sample| archive.book.outcomes.get(&sample).copied());
+        if tasks <= archive.book.tasks {
+            self.next_step(node);
+            return;
+        }
+        let before = archive.book.tasks;
+        archive.book.tasks = tasks;
+        archive.begun.tasks = tasks;
+        archive.up_to_date = false;
+        let begun = archive.begun.clone();
+        let Some(name) = self.save(node, step, State::Archive(begun)) else {
+            return;
+        };
+        if config.has(Mutation::DrawsAgainBeforeSave) {
+            self.tell_tasks(node, config.tasks_of(step, before..tasks).collect());
+        }
+        self.set_phase(node, Phase::Saving(name));
+    }
+
     /// Plans the next step, saves everything, then lets the tasks go: a task that was published is always a task that was saved.
     fn next_step(&mut self, node: NodeId) {
-        let steps = self.config.steps;
+        let (steps, tasks) = (self.config.steps, self.config.tasks);
         let Some(archive) = self.archive(node) else {
             return;
         };
         let next = archive.book.step.map_or(0, |step| step + 1);
         archive.book.step = Some(next);
         archive.book.finished = next >= steps;
+        archive.book.tasks = if next < steps { tasks } else { 0 };
         archive.counted = 0;
+        archive.told = 0;
         archive.up_to_date = false;
         let book = archive.book.clone();
+        archive.begun = book.clone();
         let Some(name) = self.save(node, next, State::Archive(book)) else {
             return;
         };
         if self.config.has(Mutation::TasksBeforeSave) && next < steps {
-            let tasks = self.config.tasks_of_step(next).collect();
+            let tasks = self.config.tasks_of(next, 0..tasks).collect();
             self.tell_tasks(node, tasks);
         }
         self.set_phase(node, Phase::Saving(name));
@@ -301,10 +338,12 @@ impl World {
             return;
         };
         let (finished, step) = (archive.book.finished, archive.book.step);
+        let untold = archive.told..archive.book.tasks;
+        archive.told = archive.book.tasks;
         if finished {
             self.set_phase(node, Phase::Over);
         } else if let Some(step) = step {
-            let tasks = self.config.tasks_of_step(step).collect();
+            let tasks = self.config.tasks_of(step, untold).collect();
             self.tell_tasks(node, tasks);
         }
     }
@@ -397,7 +436,7 @@ impl World {
             return;
         }
         let unknown: Vec<Sample> = config
-            .samples_of_step(step)
+            .samples_of(step, archive.book.tasks)
             .filter(|sample| !archive.knows(&config, *sample))
             .collect();
         let verdict = Verdict::Infrastructure(Cause::Lost);

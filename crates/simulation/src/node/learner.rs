@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Heard, Mind, Then};
 use crate::broker::Request;
-use crate::config::{Mutation, terms};
+use crate::config::{Config, Mutation, terms};
 use crate::event::Timer;
 use crate::message::{Body, Entry, Log, MILLI, Name, NodeId, Program, SECOND, Sample, Verdict};
 use crate::program::weights;
@@ -125,11 +125,11 @@ impl World {
         {
             return;
         }
-        let mut samples = config.samples_of_step(learner.next);
-        if samples.any(|sample| !learner.outcomes.contains_key(&sample)) {
+        let (tasks, over) = learner.asked(&config);
+        if !over {
             return;
         }
-        let missing = config.samples_of_step(learner.next).any(|sample| {
+        let missing = config.samples_of(learner.next, tasks).any(|sample| {
             learner.teaches(sample).is_some() && !learner.rollouts.contains_key(&sample)
         });
         if !missing {
@@ -158,8 +158,9 @@ impl World {
         let Some(learner) = self.learner(node) else {
             return;
         };
+        let (tasks, _) = learner.asked(&config);
         let learnt: Vec<(Sample, Verdict)> = config
-            .samples_of_step(learner.next)
+            .samples_of(learner.next, tasks)
             .filter_map(|sample| {
                 let (program, verdict) = learner.teaches(sample)?;
                 (learner.rollouts.get(&sample) == Some(&program)).then_some((sample, verdict))
@@ -171,11 +172,9 @@ impl World {
             learnt,
         };
         learner.next += 1;
-        let behind = config.samples_of_step(learner.next).next();
-        if let Some(first) = behind {
-            learner.outcomes = learner.outcomes.split_off(&first);
-            learner.rollouts = learner.rollouts.split_off(&first);
-        }
+        let first = config.first_of_step(learner.next);
+        learner.outcomes = learner.outcomes.split_off(&first);
+        learner.rollouts = learner.rollouts.split_off(&first);
         let lessons = learner.lessons.clone();
         let steps = lessons.steps;
         if config.has(Mutation::PublishedBeforeCommit) {
@@ -204,6 +203,16 @@ impl World {
 }
 
 impl Learner {
+    /// The tasks of the next step, and whether it is over.
+    fn asked(&self, config: &Config) -> (u32, bool) {
+        let known = |sample: Sample| self.outcomes.get(&sample).map(|(_, verdict)| *verdict);
+        if config.has(Mutation::LearnsBeforeDrawnAgain) {
+            let mut first = config.samples_of(self.next, config.tasks);
+            return (config.tasks, first.all(|sample| known(sample).is_some()));
+        }
+        config.asked(self.next, known)
+    }
+
     /// Did a policy write it, and does its outcome say something about it?
     fn teaches(&self, sample: Sample) -> Option<(Program, Verdict)> {
         let found = self.outcomes.get(&sample).copied()?;

@@ -9,6 +9,7 @@ use flopsmith_store::Checkpoints;
 
 use super::{Archive, Saved, Tally, Working};
 use crate::course::Course;
+use crate::credit::StageBests;
 use crate::error::Error;
 use crate::office::Office;
 use crate::steps::Steps;
@@ -40,11 +41,12 @@ impl Archive {
                     sequence: 0,
                     heard: 0,
                     elapsed: 0.0,
+                    bests: StageBests::default(),
                 };
                 (saved, 0)
             }
         };
-        let before = saved.elapsed;
+        let (before, begun) = (saved.elapsed, saved.sequence);
         let mut work = Working {
             saved,
             steps: Steps::starting_at(first),
@@ -59,6 +61,8 @@ impl Archive {
             step_started: now,
             last_news,
             tally: Tally::default(),
+            begun,
+            peak_gflops: None,
         };
         if work.saved.tasks.is_empty() && !work.saved.course.finished() {
             self.next_step(&mut work, 0.0).await?;

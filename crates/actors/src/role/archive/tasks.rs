@@ -6,11 +6,22 @@ use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{GroupId, PolicyVersion, Purpose, Sampling, Task, TaskId};
 use tracing::Instrument;
 
-use super::{Archive, Working};
+use super::{Archive, Saved, Working};
 use crate::course::Budget;
 use crate::error::Error;
+use crate::refill::Refill;
 use crate::settings::GeneratorKind;
 use crate::trace::task_span;
+
+/// Tasks of a step that are drawn together, by their numbers.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    /// The first is 0.
+    number: u32,
+    from: u32,
+    /// Behind the last one.
+    to: u32,
+}
 
 impl Archive {
     /// Plans the next step, saves everything, then lets the tasks go: a task that was published is always a task that was saved.
@@ -23,17 +34,90 @@ impl Archive {
         let elapsed = work.elapsed();
         let next = work.saved.course.advance(elapsed, seconds, budget);
         work.saved.tasks = match next {
-            Some((step, purpose)) => self.plan(work, step, purpose),
+            Some((step, purpose)) => {
+                let round = Round {
+                    number: 0,
+                    from: 0,
+                    to: self.tasks_of(purpose),
+                };
+                self.plan(work, step, purpose, round)
+            }
             None => Vec::new(),
         };
         work.saved.elapsed = elapsed;
         work.step_started = Instant::now();
-        let bytes = rmp_serde::to_vec_named(&work.saved).map_err(|e| Error::Saved {
+        work.begun = work.saved.sequence;
+        self.save(work, next.map(|n| n.0), 0).await?;
+        for task in &work.saved.tasks {
+            self.publish_task(task).await?;
+        }
+        work.last_news = self.news();
+        Ok(())
+    }
+
+    /// Gives out tasks in the place of those whose groups have rewards that are all equal ([`crate::refill`]), once a round of a step is
+    /// decided. True while the step goes on for that.
+    pub(super) async fn draws_again(
+        &self,
+        work: &mut Working,
+        step: u64,
+        purpose: Purpose,
+    ) -> Result<bool, Error> {
+        let settings = &self.context.settings;
+        if purpose != Purpose::Train || settings.advantage.dynamic_sampling == 0 {
+            return Ok(false);
+        }
+        if work.peak_gflops.is_none() {
+            work.peak_gflops = self.context.machine_peak().await?;
+        }
+        let refill = Refill {
+            settings,
+            peak_gflops: work.peak_gflops,
+            bests: &work.saved.bests,
+        };
+        let asked = refill.asked(work.arrived.values());
+        if asked.settled {
+            return Ok(false);
+        }
+        let given = u32::try_from(work.saved.tasks.len()).unwrap_or(u32::MAX);
+        if asked.tasks > given {
+            let round = Round {
+                number: asked.round,
+                from: given,
+                to: asked.tasks,
+            };
+            let more = self.plan(work, step, purpose, round);
+            tracing::info!(
+                step,
+                tasks = more.len(),
+                "groups without a spread are drawn again"
+            );
+            work.saved.tasks.extend(more.iter().cloned());
+            self.save(work, Some(step), asked.round).await?;
+            for task in &more {
+                self.publish_task(task).await?;
+            }
+            work.last_news = self.news();
+        }
+        Ok(true)
+    }
+
+    /// Makes the state the run's. What has arrived of the current step is not in it, and is read again by whoever goes on from it.
+    async fn save(&self, work: &mut Working, step: Option<u64>, round: u32) -> Result<(), Error> {
+        let saved = Saved {
+            sequence: work.begun,
+            ..work.saved.clone()
+        };
+        let bytes = rmp_serde::to_vec_named(&saved).map_err(|e| Error::Saved {
             role: "archive",
             detail: e.to_string(),
         })?;
-        let number = next.map_or(u64::MAX, |n| n.0);
-        let meta = serde_json::json!({ "elapsed_seconds": elapsed, "finished": next.is_none() });
+        // A state of its own for each round: one that takes the place of another is gone before the new one is the run's.
+        let rounds = u64::from(self.context.settings.advantage.dynamic_sampling) + 1;
+        let number = step.map_or(u64::MAX, |step| step * rounds + u64::from(round));
+        let meta = serde_json::json!({
+            "elapsed_seconds": work.saved.elapsed, "finished": step.is_none(),
+        });
         let checkpoint = work
             .checkpoints
             .save(
@@ -45,20 +129,25 @@ impl Archive {
             .await?;
         work.office.commit(checkpoint.into()).await?;
         work.checkpoints.keep(&self.context.run, 3).await?;
-        for task in &work.saved.tasks {
-            self.publish_task(task).await?;
-        }
-        work.last_news = self.news();
         Ok(())
     }
 
-    fn plan(&self, work: &mut Working, step: u64, purpose: Purpose) -> Vec<Task> {
+    /// Tasks that a step begins with.
+    fn tasks_of(&self, purpose: Purpose) -> u32 {
+        match purpose {
+            Purpose::EvaluateStart | Purpose::EvaluateEnd => self.context.settings.evaluate_tasks,
+            _ => self.context.settings.tasks,
+        }
+    }
+
+    fn plan(&self, work: &Working, step: u64, purpose: Purpose, round: Round) -> Vec<Task> {
         let settings = &self.context.settings;
         let evaluation = matches!(purpose, Purpose::EvaluateStart | Purpose::EvaluateEnd);
-        let count = if evaluation {
-            settings.evaluate_tasks
-        } else {
-            settings.tasks
+        let count = round.to - round.from;
+        // Those of a step rest on the same outcomes, whenever they are drawn.
+        let heard = match work.saved.tasks.first() {
+            Some(first) if round.number > 0 => first.heard,
+            _ => work.saved.heard,
         };
         // The two evaluations have other seeds than training, and the same in every run of a seed.
         let seed = settings
@@ -68,12 +157,15 @@ impl Archive {
         let plans = if evaluation {
             work.saved.sqd.evaluation(count as usize)
         } else {
+            // Other prompts than those that gave nothing.
+            let another = u64::from(round.number).wrapping_mul(0xa076_1d64_78bd_642f);
+            let seed = seed.wrapping_add(another);
             work.saved.sqd.plan(step, count as usize, seed)
         };
         let generator = &settings.generator;
         plans
             .into_iter()
-            .zip(0u32..)
+            .zip(round.from..)
             .map(|(plan, number)| {
                 let id = TaskId::of(&self.context.run, step, number);
                 Task {
@@ -81,7 +173,7 @@ impl Archive {
                     id,
                     run: self.context.run.clone(),
                     step,
-                    tasks_in_step: count,
+                    tasks_in_step: round.to,
                     group_size: settings.group_size,
                     explorers: if evaluation { 0 } else { settings.explorers() },
                     problem: self.context.problem.id.clone(),
@@ -105,7 +197,7 @@ impl Archive {
                         .wrapping_add(u64::from(number)),
                     machine_class: self.context.host.machine_class.clone(),
                     min_policy: PolicyVersion(work.saved.course.trained()),
-                    heard: work.saved.heard,
+                    heard,
                 }
             })
             .collect()

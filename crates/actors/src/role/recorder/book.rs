@@ -66,6 +66,9 @@ pub(super) struct Book {
     steps: BTreeMap<u64, Sum>,
     lines_written: HashSet<u64>,
     cells: HashSet<TechniqueSet>,
+    /// May further tasks come once all outcomes of a training step are here?
+    draws_again: bool,
+    trained: HashSet<u64>,
     pub(super) progress: Progress,
 }
 
@@ -90,6 +93,27 @@ impl Book {
         };
         book.progress.last = lines.last().cloned();
         book
+    }
+
+    /// The same for a run that may draw groups of a step again: a step is then over once it was trained, or a later one has begun.
+    pub(super) fn drawing_again(self, draws_again: bool) -> Self {
+        Self {
+            draws_again,
+            ..self
+        }
+    }
+
+    /// A step was trained, so nothing more comes of it.
+    pub(super) fn trained(&mut self, step: u64) {
+        self.trained.insert(step);
+    }
+
+    fn is_over(&self, step: u64, sum: &Sum) -> bool {
+        let open = self.draws_again
+            && sum.line.purpose == Some(Purpose::Train)
+            && !self.trained.contains(&step)
+            && self.progress.step <= step;
+        sum.arrived >= sum.expected && !open
     }
 
     /// Adds an outcome. Whoever calls makes sure that each comes once.
@@ -134,7 +158,7 @@ impl Book {
         let done: Vec<u64> = self
             .steps
             .iter()
-            .filter(|(_, s)| s.arrived >= s.expected)
+            .filter(|(step, sum)| self.is_over(**step, sum))
             .map(|(step, _)| *step)
             .collect();
         let mut lines = Vec::new();
@@ -155,7 +179,8 @@ impl Book {
 impl Sum {
     fn add(&mut self, outcome: &Outcome) {
         let candidate = &outcome.candidate;
-        self.expected = candidate.tasks_in_step * candidate.group_size;
+        let expected = candidate.tasks_in_step * candidate.group_size;
+        self.expected = self.expected.max(expected);
         self.arrived += 1;
         self.line.step = candidate.step;
         self.line.purpose = Some(candidate.purpose);
@@ -284,6 +309,32 @@ mod tests {
         assert_eq!(best(&book), Some(60.0));
         book.note(&of(Measured::at(70.0), again(2)));
         assert_eq!(best(&book), Some(70.0));
+    }
+
+    #[test]
+    fn a_step_that_may_be_drawn_again_is_over_once_it_was_trained_or_another_began() {
+        let of = |step, group, tasks_in_step| {
+            Measured::at(10.0).outcome(CandidateRef {
+                tasks_in_step,
+                group_size: 1,
+                ..candidate(step, group, 0)
+            })
+        };
+        let mut book = Book::default().drawing_again(true);
+        book.note(&of(1, 0, 1));
+        assert!(book.complete().is_empty());
+        book.note(&of(1, 1, 2));
+        assert!(book.complete().is_empty());
+        book.trained(1);
+        assert_eq!(book.complete().remove(0).samples, 2);
+        book.note(&of(2, 0, 1));
+        assert!(book.complete().is_empty());
+        book.note(&of(3, 0, 2));
+        let over: Vec<u64> = book.complete().iter().map(|line| line.step).collect();
+        assert_eq!(over, [2]);
+        let mut plain = Book::default();
+        plain.note(&of(1, 0, 1));
+        assert_eq!(plain.complete().len(), 1);
     }
 
     #[test]

@@ -84,7 +84,8 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn open(folder: &Path, run: RunId) -> Result<Self, Error> {
+    /// `draws_again` as in [`Book::drawing_again`].
+    pub(super) fn open(folder: &Path, run: RunId, draws_again: bool) -> Result<Self, Error> {
         let at = |name: &str| folder.join(name);
         let (outcomes, earlier) = Journal::open::<Outcome>(at(files::OUTCOMES))?;
         let (metrics, lines) = Journal::open::<StepLine>(at(files::METRICS))?;
@@ -92,7 +93,10 @@ impl Files {
         let (stages, changes) = Journal::open::<StageChanged>(at(files::STAGES))?;
         let (dead, buried) = Journal::open::<DeadLine>(at(files::DEAD))?;
         let mut written: HashSet<CandidateId> = HashSet::new();
-        let mut book = Book::behind(&lines);
+        let mut book = Book::behind(&lines).drawing_again(draws_again);
+        for published in trained.iter().filter(|p| p.metrics.is_some()) {
+            book.trained(published.step);
+        }
         for outcome in &earlier {
             if written.insert(outcome.candidate.id.clone()) {
                 book.note(outcome);
@@ -140,8 +144,11 @@ impl Files {
     pub(super) fn version(&mut self, published: &PolicyPublished) -> Result<(), Error> {
         if self.versions.insert(published.version.0) {
             self.training.write(published)?;
+            if published.metrics.is_some() {
+                self.book.trained(published.step);
+            }
         }
-        Ok(())
+        self.complete()
     }
 
     pub(super) fn change(&mut self, change: &StageChanged) -> Result<(), Error> {
@@ -213,7 +220,7 @@ mod tests {
     fn a_letter_that_cannot_be_read_is_of_the_run_whose_queue_it_was_in() {
         let folder = tempfile::tempdir().unwrap();
         let run = flopsmith_test_support::run_id();
-        let mut files = Files::open(folder.path(), run.clone()).unwrap();
+        let mut files = Files::open(folder.path(), run.clone(), false).unwrap();
         let ours = subjects::outcome(&run);
         for (sequence, subject) in [
             (1, "fs.v1.work.time.local.other"),

@@ -1,0 +1,147 @@
+//! What to lower where memory is short: words for people, made of the numbers at hand. Pure.
+
+use crate::settings::Settings;
+
+/// What was to be trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Samples.
+    pub samples: usize,
+    /// Positions of the longest one, prompt and answer.
+    pub longest: usize,
+    /// `learner.micro_batch_tokens`.
+    pub micro_batch_tokens: usize,
+}
+
+/// What `words`, libtorch's own, mean for a gradient step.
+///
+/// Activations are what grows with the settings: they are held for a micro-batch at a time, which has one sample at least. Where
+/// one alone is too much, or the optimizer's moments are, only less of the model can be trained.
+pub fn training(words: &str, step: Step, settings: &Settings) -> String {
+    let Step {
+        samples,
+        longest,
+        micro_batch_tokens,
+    } = step;
+    let first = if micro_batch_tokens > longest {
+        format!(
+            "lower `learner.micro_batch_tokens` first ({micro_batch_tokens} positions at once; {longest} suffice for the longest sample)"
+        )
+    } else {
+        format!(
+            "`learner.micro_batch_tokens` ({micro_batch_tokens}) holds one sample at a time already"
+        )
+    };
+    let copy = if learner_number(settings, "kl_beta") > 0.0 {
+        "; `learner.kl_beta` above 0 keeps a second copy of the model"
+    } else {
+        ""
+    };
+    format!(
+        "{words}\n  the step has {samples} samples of up to {longest} positions: {first}, then `generator.max_tokens` ({}), then \
+         `group_size` ({}) or `tasks` ({}){copy}; fewer `learner.workers` hold fewer micro-batches side by side; a large model takes \
+         an adapter (LoRA), weights of half the size (bfloat16) or activation checkpointing",
+        settings.generator.max_tokens, settings.group_size, settings.tasks
+    )
+}
+
+/// Answers that were to be sampled side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answers {
+    /// Tasks they are answers to.
+    pub tasks: usize,
+    /// How many there are in all.
+    pub answers: usize,
+    /// Tokens of the longest prompt.
+    pub longest_prompt: usize,
+    /// `generator.max_tokens`.
+    pub max_tokens: usize,
+}
+
+/// The same for answers: what grows are keys and values of all positions of all of them.
+pub fn sampling(words: &str, batch: Answers) -> String {
+    let Answers {
+        tasks,
+        answers,
+        longest_prompt,
+        max_tokens,
+    } = batch;
+    let most = longest_prompt + max_tokens;
+    format!(
+        "{words}\n  {answers} answers to {tasks} tasks, of up to {most} positions each, were sampled side by side: lower `group_size` \
+         ({} for each task), `tasks` or `generator.max_tokens` ({max_tokens}), or take weights of half the size (bfloat16)",
+        answers / tasks.max(1)
+    )
+}
+
+fn learner_number(settings: &Settings, key: &str) -> f64 {
+    let value = settings.learner.0.get(key);
+    value.and_then(serde_json::Value::as_f64).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        let mut settings = Settings {
+            group_size: 16,
+            tasks: 4,
+            ..Settings::default()
+        };
+        settings.generator.max_tokens = 777;
+        settings
+    }
+
+    #[test]
+    fn what_is_said_names_what_can_be_lowered_and_how_large_it_is() {
+        let step = Step {
+            samples: 64,
+            longest: 900,
+            micro_batch_tokens: 4096,
+        };
+        let said = training("no memory", step, &settings());
+        assert!(said.starts_with("no memory\n"), "{said}");
+        let named = [
+            "64 samples",
+            "4096",
+            "900 suffice",
+            "`generator.max_tokens` (777)",
+            "`group_size` (16)",
+        ];
+        for part in named {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(!said.contains("kl_beta"), "{said}");
+        let batch = Answers {
+            tasks: 4,
+            answers: 64,
+            longest_prompt: 100,
+            max_tokens: 777,
+        };
+        let said = sampling("no memory", batch);
+        for part in [
+            "64 answers to 4 tasks",
+            "877 positions",
+            "(16 for each",
+            "(777)",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_is_as_low_as_it_goes_is_not_to_be_lowered() {
+        let step = Step {
+            samples: 8,
+            longest: 900,
+            micro_batch_tokens: 512,
+        };
+        let mut settings = settings();
+        let beta = serde_json::json!({ "kl_beta": 0.1 });
+        settings.learner.0 = beta.as_object().expect("a table").clone();
+        let said = training("no memory", step, &settings);
+        assert!(said.contains("one sample at a time already"), "{said}");
+        assert!(said.contains("second copy"), "{said}");
+    }
+}

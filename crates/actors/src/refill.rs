@@ -1,0 +1,224 @@
+//! Dynamic sampling (Yu et al., 2025): groups whose rewards are all equal teach nothing, so others are drawn in their place, to other
+//! prompts, until enough have a spread or it was tried often enough. Pure.
+//!
+//! Who gives out tasks and who trains decide by themselves which tasks a step has, and have to agree: so it follows from nothing but
+//! the outcomes of the step, in whatever order they are read, and from the best speeds before it. Tasks are numbered round
+//! by round; a round is decided once every outcome of it is there, and has as many tasks as the one before had groups without a
+//! spread.
+
+use std::collections::BTreeMap;
+
+use flopsmith_protocol::{Outcome, Purpose};
+use flopsmith_reward::Context;
+use flopsmith_reward::advantage::is_flat;
+
+use crate::credit::StageBests;
+use crate::settings::Settings;
+
+/// How many tasks a step has, by what is known of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// Tasks in all, those of the rounds so far.
+    pub tasks: u32,
+    /// The round they end with; the first is 0.
+    pub round: u32,
+    /// Is every outcome of them there, and nothing drawn in the place of any more?
+    pub settled: bool,
+}
+
+/// The tasks of a step that began with so many, where at most `rounds` follow. `flat` says of a task's group whether its rewards are all
+/// equal; none where not all of its outcomes are there.
+pub fn asked(first: u32, rounds: u32, flat: impl Fn(u32) -> Option<bool>) -> Asked {
+    let mut from = 0;
+    let mut asked = Asked {
+        tasks: first,
+        round: 0,
+        settled: false,
+    };
+    loop {
+        let found: Option<Vec<bool>> = (from..asked.tasks).map(&flat).collect();
+        let Some(found) = found else { return asked };
+        let again = found.into_iter().filter(|flat| *flat).count() as u32;
+        if again == 0 || asked.round == rounds {
+            asked.settled = true;
+            return asked;
+        }
+        from = asked.tasks;
+        asked.tasks += again;
+        asked.round += 1;
+    }
+}
+
+/// What decides of the steps of a run.
+#[derive(Debug, Clone)]
+pub struct Refill<'a> {
+    /// The run's settings.
+    pub settings: &'a Settings,
+    /// The machine's peak, GFLOPS.
+    pub peak_gflops: Option<f64>,
+    /// The best speeds before the step.
+    pub bests: &'a StageBests,
+}
+
+impl Refill<'_> {
+    /// The tasks of the step that these outcomes are of. Only training draws again: an evaluation measures the policy as it is.
+    pub fn asked<'a>(&self, outcomes: impl Iterator<Item = &'a Outcome>) -> Asked {
+        let mut groups: BTreeMap<u32, Vec<&Outcome>> = BTreeMap::new();
+        let (mut first, mut trains) = (u32::MAX, false);
+        for outcome in outcomes {
+            let candidate = &outcome.candidate;
+            trains |= candidate.purpose == Purpose::Train;
+            // Those of the first round say how many there were then.
+            first = first.min(candidate.tasks_in_step);
+            if let Some(group) = candidate.task.group() {
+                groups.entry(group).or_default().push(outcome);
+            }
+        }
+        let rounds = match trains {
+            true => self.settings.advantage.dynamic_sampling,
+            false => 0,
+        };
+        asked(first, rounds, |number| {
+            let group = groups.get(&number)?;
+            let size = group.first()?.candidate.group_size as usize;
+            (group.len() >= size).then(|| self.is_flat(group))
+        })
+    }
+
+    /// Are the rewards of a group all equal, or is there none? By what each program is worth alone, as whether others found it, too, is
+    /// not known before all of the step are there. Explorers are of no group.
+    fn is_flat(&self, group: &[&Outcome]) -> bool {
+        let of_group = group.iter().filter(|outcome| !outcome.candidate.explorer);
+        let rewards: Vec<Option<f64>> = of_group
+            .map(|outcome| {
+                let context = Context {
+                    peak_gflops: self.peak_gflops,
+                    stage_best_gflops: self.bests.get(outcome.candidate.stage),
+                };
+                self.settings.reward.reward(&outcome.verdict, &context)
+            })
+            .collect();
+        is_flat(&rewards)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use flopsmith_protocol::{CandidateRef, InfrastructureCause, Verdict};
+    use flopsmith_test_support::{candidate, infrastructure, measured, outcome, task, wrong};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn settings(rounds: u32) -> Settings {
+        let mut settings = Settings::default();
+        settings.advantage.dynamic_sampling = rounds;
+        settings
+    }
+
+    fn of(settings: &Settings, outcomes: &[Outcome]) -> Asked {
+        let refill = Refill {
+            settings,
+            peak_gflops: Some(50.0),
+            bests: &StageBests::default(),
+        };
+        refill.asked(outcomes.iter())
+    }
+
+    /// A group of two of a step that has so many tasks.
+    fn group(number: u32, tasks: u32, verdicts: [Verdict; 2]) -> Vec<Outcome> {
+        let of = |(sample, verdict)| {
+            let candidate = CandidateRef {
+                tasks_in_step: tasks,
+                task: task(1, number).id,
+                ..candidate(1, number, sample)
+            };
+            outcome(candidate, verdict)
+        };
+        (0..).zip(verdicts).map(of).collect()
+    }
+
+    #[test]
+    fn groups_without_a_spread_are_drawn_again_until_there_are_none_or_it_is_enough() {
+        let spread = || [measured(10.0), wrong()];
+        let flat = || [wrong(), wrong()];
+        let lost = || [wrong(), infrastructure(InfrastructureCause::Jail)];
+        let mut outcomes = group(0, 3, spread());
+        outcomes.extend(group(1, 3, flat()));
+        let one = settings(1);
+        // Nothing is decided before all outcomes of a round are there.
+        let open = Asked {
+            tasks: 3,
+            round: 0,
+            settled: false,
+        };
+        assert_eq!(of(&one, &outcomes), open);
+        // One reward alone has nothing to be compared with.
+        outcomes.extend(group(2, 3, lost()));
+        let again = Asked {
+            tasks: 5,
+            round: 1,
+            settled: false,
+        };
+        assert_eq!(of(&one, &outcomes), again);
+        let plain = Asked {
+            settled: true,
+            tasks: 3,
+            round: 0,
+        };
+        assert_eq!(of(&settings(0), &outcomes), plain);
+        outcomes.extend(group(3, 5, spread()));
+        outcomes.extend(group(4, 5, flat()));
+        assert!(of(&one, &outcomes).settled);
+        let further = Asked {
+            tasks: 6,
+            round: 2,
+            settled: false,
+        };
+        assert_eq!(of(&settings(9), &outcomes), further);
+        // The last of them decides that it is enough.
+        outcomes.extend(group(5, 6, spread()));
+        let done = Asked {
+            settled: true,
+            ..further
+        };
+        assert_eq!(of(&settings(9), &outcomes), done);
+    }
+
+    #[test]
+    fn an_evaluation_is_drawn_once() {
+        let mut outcomes = group(0, 1, [wrong(), wrong()]);
+        for outcome in &mut outcomes {
+            outcome.candidate.purpose = Purpose::EvaluateEnd;
+        }
+        assert!(of(&settings(3), &outcomes).settled);
+    }
+
+    #[test]
+    fn an_explorer_gives_no_group_a_spread() {
+        let mut outcomes = group(0, 1, [wrong(), measured(10.0)]);
+        assert!(of(&settings(1), &outcomes).settled);
+        outcomes[1].candidate.explorer = true;
+        assert_eq!(of(&settings(1), &outcomes).tasks, 2);
+    }
+
+    proptest! {
+        /// Whatever of a step is known at a moment, who knows more comes to the same tasks and perhaps to further ones.
+        #[test]
+        fn what_is_asked_for_only_grows(
+            first in 1u32..6, rounds in 0u32..4, flats in proptest::collection::vec(any::<bool>(), 40),
+            hidden in proptest::collection::btree_set(0u32..40, 0..20)
+        ) {
+            let all: BTreeMap<u32, bool> = (0..).zip(flats).collect();
+            let known = |number: u32| all.get(&number).copied().or(Some(false));
+            let whole = asked(first, rounds, known);
+            let part = asked(first, rounds, |n| known(n).filter(|_| !hidden.contains(&n)));
+            prop_assert!(whole.settled);
+            prop_assert!(part.tasks <= whole.tasks && part.round <= whole.round);
+            prop_assert!(!part.settled || part == whole);
+            prop_assert!(whole.tasks <= first * (rounds + 1));
+        }
+    }
+}

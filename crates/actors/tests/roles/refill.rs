@@ -1,0 +1,100 @@
+//! Groups without a spread are drawn again, whoever dies meanwhile.
+
+use std::time::Duration;
+
+use flopsmith_actors::Settings;
+use flopsmith_actors::batches::{Batch, Batches, SILENCE};
+use flopsmith_actors::course::Job;
+use flopsmith_actors::credit::{StageBests, credit};
+use flopsmith_actors::hall::Hall;
+use flopsmith_actors::role::archive::Archive;
+use flopsmith_bus::{Delivery, Worker, WorkerOptions};
+use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{Outcome, Purpose, Rollout, Task, Verdict, subjects};
+use flopsmith_test_support::{measured, outcome, rollout, run_id, sample_of, wrong};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Working, World, settings, soon, start};
+
+/// One step of two tasks, of which each may be drawn once more.
+fn drawing_again() -> Settings {
+    let mut settings = Settings {
+        evaluate_tasks: 1,
+        ..settings()
+    };
+    settings.advantage.dynamic_sampling = 1;
+    settings
+}
+
+fn archive(world: &World) -> Working {
+    let context = world.context(drawing_again());
+    start(Archive::new(context, Job::Train, CancellationToken::new()))
+}
+
+async fn tasks(queue: &mut Worker<Task>, count: usize) -> Vec<Delivery<Task>> {
+    let mut found = Vec::new();
+    while found.len() < count {
+        found.push(soon(queue.next()).await.unwrap());
+    }
+    found
+}
+
+async fn answer(world: &World, task: &Task, verdicts: [Verdict; 2]) {
+    let of = |(sample, verdict)| outcome(sample_of(task, sample), verdict);
+    let outcomes: Vec<Outcome> = (0..).zip(verdicts).map(of).collect();
+    let rollouts: Vec<Rollout> = outcomes.iter().map(rollout).collect();
+    let subject = subjects::rollout(&run_id());
+    world.bus.publish_many(&subject, &rollouts).await.unwrap();
+    let subject = subjects::outcome(&run_id());
+    world.bus.publish_many(&subject, &outcomes).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_without_a_spread_is_drawn_again_once_and_the_learner_waits_for_it() {
+    let world = World::new().await;
+    let first = archive(&world);
+    let options = WorkerOptions::new(Queue::generate("schedule").all(), 8);
+    let mut queue = world.bus.worker::<Task>(options).await.unwrap();
+    // An evaluation is as it is.
+    let evaluation = tasks(&mut queue, 1).await;
+    answer(&world, evaluation[0].message(), [wrong(), wrong()]).await;
+    let begun = tasks(&mut queue, 2).await;
+    let step: Vec<&Task> = begun.iter().map(Delivery::message).collect();
+    assert!(
+        step.iter()
+            .all(|t| t.purpose == Purpose::Train && t.step == 1)
+    );
+    answer(&world, step[0], [measured(10.0), wrong()]).await;
+    answer(&world, step[1], [wrong(), wrong()]).await;
+    let again = tasks(&mut queue, 1).await;
+    let task = again[0].message();
+    assert_eq!((task.id.as_str(), task.step), ("r-s1-g2", 1));
+    assert_eq!((task.tasks_in_step, task.heard), (3, step[0].heard));
+    assert!(step.iter().all(|t| t.seed != task.seed));
+
+    // Who trains waits for it, and who gives out tasks may die meanwhile.
+    let context = world.context(drawing_again());
+    let mut batches = Batches::open(&context, 0, SILENCE).await.unwrap();
+    let waits = tokio::time::timeout(Duration::from_millis(300), batches.next()).await;
+    assert!(waits.is_err(), "the step is not over");
+    first.ended.abort();
+    let second = archive(&world);
+    answer(&world, task, [wrong(), wrong()]).await;
+    // It is flat as well, and that was the last time.
+    let last = tasks(&mut queue, 1).await;
+    let end = last[0].message();
+    assert_eq!((end.purpose, end.step), (Purpose::EvaluateEnd, 2));
+
+    let Batch { step, groups, .. } = soon(batches.next()).await.unwrap();
+    assert_eq!((step, groups.len()), (1, 3));
+    let (mut bests, mut hall) = (StageBests::default(), Hall::default());
+    let (credited, metrics) = credit(groups, &context.settings, None, &mut bests, &mut hall);
+    assert_eq!((credited.len(), metrics.samples), (2, 2));
+    assert_eq!(metrics.refilled_groups, 1);
+    assert!((metrics.flat_groups - 2.0 / 3.0).abs() < 1e-12);
+    for delivery in evaluation.into_iter().chain(begun).chain(again).chain(last) {
+        delivery.done().await.unwrap();
+    }
+    queue.close();
+    second.end().await.unwrap();
+}

@@ -1,0 +1,152 @@
+//! The learner as a role: updates that give no number.
+
+use std::path::Path;
+
+use flopsmith_actors::Error;
+use flopsmith_actors::role::learner::Learner;
+use flopsmith_actors::role::recorder::{Progress, Recorder};
+use flopsmith_actors::settings::GeneratorKind;
+use flopsmith_actors::skipped::{self, Skipped};
+use flopsmith_actors::{Settings, skipped::Sample};
+use flopsmith_protocol::{Outcome, PolicyPublished, Purpose, Rollout, subjects};
+use flopsmith_test_support::{Measured, outcome, rollout, run_id, wrong};
+use tokio::sync::watch;
+
+use crate::{World, candidate, settings, soon, start};
+
+/// A log-probability that is a number, and whose ratio to what the policy says now is none: e to the power of 2000.
+const UNHEARD_OF: f32 = -2000.0;
+
+fn training(limit: u32) -> Settings {
+    let mut settings = Settings {
+        skipped_steps_limit: limit,
+        ..settings()
+    };
+    settings.generator.kind = GeneratorKind::Policy;
+    settings.generator.model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter");
+    settings
+}
+
+/// A step with a right and a wrong program in each group; the wrong ones were drawn from a policy that gave them next to nothing.
+fn step(number: u64, logprob: f32) -> (Vec<Outcome>, Vec<Rollout>) {
+    let mut outcomes = Vec::new();
+    for group in 0..2 {
+        let of = |sample| candidate(number, group, sample, Purpose::Train);
+        outcomes.push(Measured::at(10.0).outcome(of(0)));
+        outcomes.push(outcome(of(1), wrong()));
+    }
+    let rollouts = outcomes.iter().map(|outcome| {
+        let logprob = match outcome.verdict.measurement() {
+            Some(_) => -1.0,
+            None => logprob,
+        };
+        Rollout {
+            logprobs: vec![logprob; 2],
+            ..rollout(outcome)
+        }
+    });
+    let rollouts = rollouts.collect();
+    (outcomes, rollouts)
+}
+
+async fn publish(world: &World, number: u64, logprob: f32) {
+    let (outcomes, rollouts) = step(number, logprob);
+    let of = subjects::rollout(&run_id());
+    world.bus.publish_many(&of, &rollouts).await.unwrap();
+    let of = subjects::outcome(&run_id());
+    world.bus.publish_many(&of, &outcomes).await.unwrap();
+}
+
+/// The policy versions up to this one, once it is there.
+async fn versions(world: &World, last: u64) -> Vec<PolicyPublished> {
+    let subject = subjects::policy(&run_id());
+    let mut log = soon(world.bus.log::<PolicyPublished>(&subject, 0))
+        .await
+        .unwrap();
+    let mut found: Vec<PolicyPublished> = Vec::new();
+    while found.last().is_none_or(|p| p.version.0 < last) {
+        found.push(soon(log.next()).await.unwrap().1);
+    }
+    found
+}
+
+fn kept(published: &PolicyPublished) -> Option<&flopsmith_protocol::ArtifactRef> {
+    published.metrics.as_ref()?.skipped_batch.as_ref()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_without_a_finite_gradient_is_kept_and_too_many_in_a_row_end_the_run() {
+    let world = World::new().await;
+    let context = world.context(training(2));
+    publish(&world, 1, UNHEARD_OF).await;
+    publish(&world, 2, -1.0).await;
+    publish(&world, 3, UNHEARD_OF).await;
+    publish(&world, 4, UNHEARD_OF).await;
+    let ended = soon(start(Learner::new(context.clone())).ended)
+        .await
+        .unwrap();
+    // One with an update lies between the first two.
+    let error = ended.unwrap_err();
+    assert!(matches!(error, Error::Hopeless(_)), "{error}");
+    assert!(error.is_final());
+    let said = error.to_string();
+    assert!(said.contains("2 updates in a row"), "{said}");
+    assert!(said.contains("skipped/step-000004.msgpack"), "{said}");
+
+    let published = versions(&world, 4).await;
+    let skipped: Vec<bool> = published.iter().map(|p| kept(p).is_some()).collect();
+    assert_eq!(skipped, [false, true, false, true, true]);
+    let weights = |version: usize| &published[version].weights.digest;
+    assert_eq!(weights(0), weights(1));
+    assert_ne!(weights(1), weights(2));
+    assert_eq!(weights(2), weights(4));
+    let artifact = kept(&published[4]).unwrap();
+    assert!(said.contains(artifact.digest.as_str()), "{said}");
+    let bytes = world.store.get(artifact).await.unwrap();
+    let batch = Skipped::parse(&bytes).unwrap();
+    assert_eq!((batch.step, batch.version.0), (4, 3));
+    assert_eq!(batch.settings, skipped::digest(&context.settings));
+    assert!(batch.error.contains("not finite"), "{}", batch.error);
+    let (_, rollouts) = step(4, UNHEARD_OF);
+    let same = |sample: &Sample, rollout: &Rollout| {
+        sample.candidate == rollout.candidate.id
+            && sample.prompt_tokens == rollout.prompt_tokens
+            && sample.tokens == rollout.tokens
+            && sample.logprobs == rollout.logprobs
+            && (sample.advantage > 0.0) == (rollout.logprobs[0] == -1.0)
+    };
+    assert_eq!(batch.samples.len(), rollouts.len());
+    for (sample, rollout) in batch.samples.iter().zip(&rollouts) {
+        assert!(same(sample, rollout), "{sample:?} {rollout:?}");
+    }
+
+    // They are in the run's folder as well, whoever learned.
+    let recorder = Recorder::new(context.clone(), watch::Sender::new(Progress::default()));
+    let recorder = start(recorder);
+    recorder.end().await.unwrap();
+    let files = skipped::files(&context.folder);
+    assert_eq!(files.len(), 3);
+    assert_eq!(std::fs::read(&files[2]).unwrap(), bytes);
+
+    // Whoever goes on with the run does so behind that step, and with another chance.
+    let learner = start(Learner::new(context.clone()));
+    publish(&world, 5, UNHEARD_OF).await;
+    publish(&world, 6, -1.0).await;
+    let published = versions(&world, 6).await;
+    let last = published.last().unwrap();
+    assert_eq!((last.version.0, last.step, kept(last)), (6, 6, None));
+    learner.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_begins_no_new_count_of_skipped_updates() {
+    let world = World::new().await;
+    let context = world.context(training(2));
+    let learner = start(Learner::new(context.clone()));
+    publish(&world, 1, UNHEARD_OF).await;
+    versions(&world, 1).await;
+    learner.end().await.unwrap();
+    publish(&world, 2, UNHEARD_OF).await;
+    let ended = soon(start(Learner::new(context)).ended).await.unwrap();
+    assert!(matches!(ended, Err(Error::Hopeless(_))), "{ended:?}");
+}

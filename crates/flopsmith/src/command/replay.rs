@@ -1,0 +1,162 @@
+//! `flopsmith replay`: a training run once more, on the outcomes it had.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use flopsmith_actors::course::Job;
+use flopsmith_actors::recorded::Recorded;
+use flopsmith_actors::settings::Settings;
+use flopsmith_protocol::{MachineClass, PolicyVersion};
+
+use super::train;
+use crate::args::{Format, Replay};
+use crate::exit::{data, say, usage};
+use crate::folder::{self, Folder};
+use crate::view::{self, Log};
+use crate::{config, shell};
+
+/// No step of the run took so long that it would not fit: its number of steps decides, not the clock.
+const ENDLESS: f64 = 1e12;
+
+/// Repeats a run and holds each of its policy versions against what it was.
+pub fn run(args: &Replay, log: &Log) -> Result<ExitCode> {
+    let name = args.run.as_deref().unwrap_or_default();
+    let found = folder::find(args.place.folder(), name, |path| {
+        can_be_repeated(path).is_ok()
+    })?;
+    can_be_repeated(&found)?;
+    let found = found
+        .canonicalize()
+        .with_context(|| format!("cannot find {}", found.display()))?;
+    let recorded = Recorded::read(&found)?;
+    let settings = config::load(&found.join("config.toml"), &[])?;
+    let settings = repeating(settings, &found, &recorded)?;
+    train::check(&settings)?;
+    crate::run::check_services(&settings)?;
+    let name = format!("replay-{}", view::stamp());
+    let text = toml::to_string(&settings)?;
+    let folder = Folder::create(args.place.folder(), &name, &text, Job::Train)?;
+    let path = folder.path.clone();
+    let resume = shell::resume_train(&path.join("config.toml"), &path);
+    let ended = train::finish(Job::Train, settings, folder, log, &resume, Duration::ZERO)?;
+    let equal = compare(&recorded, &Recorded::read(&path)?, ended.interrupted)?;
+    say(&format!(
+        "{equal} policy versions are equal, bit by bit, to those of {}",
+        found.display()
+    ));
+    if args.format == Format::Json {
+        let summary = serde_json::to_value(&ended.summary)?;
+        let object = serde_json::json!({
+            "recorded": found, "run": path, "equal_versions": equal, "summary": summary,
+        });
+        data(&object.to_string());
+    }
+    Ok(ExitCode::from(train::code(&ended)))
+}
+
+/// Why a run cannot be repeated.
+fn can_be_repeated(folder: &Path) -> Result<()> {
+    let facts = folder::read_facts(folder)?;
+    if facts.job != folder::job_name(Job::Train) {
+        return Err(usage(format!(
+            "{} is no training run: only those have policy versions that could be compared",
+            folder.display()
+        )));
+    }
+    if !facts.finished {
+        return Err(usage(format!(
+            "{} has not come to its end, which has to be known to repeat it",
+            folder.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The settings of the run, but for what is taken from its record and where it was worked on.
+fn repeating(mut settings: Settings, folder: &Path, recorded: &Recorded) -> Result<Settings> {
+    if let Some(version) = recorded.silent() {
+        return Err(usage(format!(
+            "{} does not say how much of its budget was spent when policy version {} was trained: an earlier version of Flopsmith made it, and step sizes follow from that",
+            folder.display(),
+            version.0
+        )));
+    }
+    let trained = recorded.versions().filter(|(v, _)| v.0 > 0).count() as u64;
+    if trained == 0 {
+        return Err(usage(format!(
+            "{} has trained nothing, so there is nothing to compare",
+            folder.display()
+        )));
+    }
+    let class = MachineClass::new(&settings.machine_class)?;
+    if recorded.machine(&class).is_none() {
+        return Err(usage(format!(
+            "{} does not say what machine its programs were timed on, and rewards rest on it",
+            folder.display()
+        )));
+    }
+    settings.max_steps = trained;
+    settings.budget_seconds = ENDLESS;
+    settings.nats = String::new();
+    settings.store = String::new();
+    settings.hosted = Vec::new();
+    settings.evaluate.workers = false;
+    settings.evaluate.finalists = 0;
+    folder.clone_into(&mut settings.evaluate.recorded);
+    Ok(settings)
+}
+
+/// How many versions are equal. A run that was interrupted has some of them only.
+fn compare(recorded: &Recorded, now: &Recorded, interrupted: bool) -> Result<usize> {
+    for (version, weights) in now.versions() {
+        recorded.check(version, weights)?;
+    }
+    let count = now.versions().count();
+    let missing: Option<PolicyVersion> = recorded.versions().map(|(v, _)| v).nth(count);
+    match missing {
+        Some(version) if !interrupted => Err(anyhow::anyhow!(
+            "the run has diverged from the recorded one: it has {count} policy versions, and version {} is missing",
+            version.0
+        )),
+        _ => Ok(count),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::summary::Facts;
+
+    #[test]
+    fn what_has_no_end_or_is_no_training_cannot_be_repeated() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |job: &str, finished| {
+            let facts = Facts {
+                job: job.into(),
+                finished,
+                ..Facts::default()
+            };
+            let text = serde_json::to_vec(&facts).unwrap();
+            std::fs::write(folder.path().join("run.json"), text).unwrap();
+            can_be_repeated(folder.path()).err().map(|e| e.to_string())
+        };
+        assert!(refused("search", true).unwrap().contains("no training run"));
+        assert!(
+            refused("train", false)
+                .unwrap()
+                .contains("not come to its end")
+        );
+        assert_eq!(refused("train", true), None);
+    }
+
+    #[test]
+    fn a_run_that_trained_nothing_has_nothing_to_compare() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorded = Recorded::read(folder.path()).unwrap();
+        let refused = repeating(Settings::default(), folder.path(), &recorded);
+        assert!(refused.unwrap_err().to_string().contains("trained nothing"));
+    }
+}

@@ -1,0 +1,45 @@
+//! What a run takes from the one that it repeats.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use flopsmith_actors::recorded::Recorded;
+use flopsmith_actors::settings::Settings;
+use flopsmith_bus::Bus;
+use flopsmith_protocol::{MachineClass, MachineFacts, RunId, subjects};
+
+use crate::folder::Folder;
+use crate::summary::Facts;
+
+/// The run that is repeated, if one is.
+pub(super) fn recorded(settings: &Settings) -> Result<Option<Arc<Recorded>>> {
+    if !settings.evaluate.replays() {
+        return Ok(None);
+    }
+    let recorded = Recorded::read(&settings.evaluate.recorded)?;
+    Ok(Some(Arc::new(recorded)))
+}
+
+/// Says what its machine was: rewards rest on the peak.
+pub(super) async fn say_machine(
+    bus: &Bus,
+    run: &RunId,
+    recorded: &Recorded,
+    class: &MachineClass,
+) -> Result<()> {
+    if let Some(machine) = recorded.machine(class) {
+        let facts = MachineFacts {
+            run: run.clone(),
+            ..machine.clone()
+        };
+        bus.publish(&subjects::machine(run), &facts).await?;
+    }
+    Ok(())
+}
+
+/// Nothing is measured, so nothing is left to do behind the last step.
+pub(super) fn conclude(folder: &Folder, facts: &mut Facts) -> Result<bool> {
+    facts.concluded = true;
+    folder.write_facts(facts)?;
+    Ok(true)
+}

@@ -1,0 +1,135 @@
+//! A training run that is repeated on its recorded outcomes, bit by bit.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::{last_object, objects, only_run, run, train};
+
+/// Repeats the run in this folder, among runs of its own.
+fn replay(recorded: &Path, runs: &Path) -> Output {
+    let recorded = recorded.to_str().unwrap();
+    let runs = runs.to_str().unwrap();
+    run(&["replay", recorded, "--runs", runs, "--format", "json"])
+}
+
+/// A copy of what a replay reads.
+fn copy(recorded: &Path, to: &Path) -> PathBuf {
+    std::fs::create_dir(to).unwrap();
+    let files = [
+        "config.toml",
+        "run.json",
+        "outcomes.jsonl",
+        "training.jsonl",
+        "machines.jsonl",
+    ];
+    for file in files {
+        std::fs::copy(recorded.join(file), to.join(file)).unwrap();
+    }
+    to.to_owned()
+}
+
+/// Changes the first line of a file of JSON lines that `which` accepts, and returns it as it was.
+fn tamper(file: &Path, which: impl Fn(&Value) -> bool, change: impl Fn(&mut Value)) -> Value {
+    let mut lines = objects(file);
+    let line = lines.iter_mut().find(|line| which(line)).unwrap();
+    let before = line.clone();
+    change(line);
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(file, text).unwrap();
+    before
+}
+
+fn digests(folder: &Path) -> Vec<(u64, String)> {
+    let versions = objects(&folder.join("training.jsonl"));
+    let of = |version: &Value| {
+        let digest = version["weights"]["digest"].as_str().unwrap();
+        (version["version"].as_u64().unwrap(), digest.to_owned())
+    };
+    versions.iter().map(of).collect()
+}
+
+fn refused(output: &Output, parts: &[&str]) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    for part in parts {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    // One that changes more with every step: the rate falls with the time that is spent.
+    let settings = [
+        "tasks=3",
+        "group_size=4",
+        "evaluate_tasks=2",
+        "max_steps=3",
+        "budget_seconds=400",
+        "learner.warmup_steps=0",
+    ];
+    let output = train(&runs, &settings).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let recorded = only_run(&runs).unwrap();
+    let versions = digests(&recorded);
+    assert_eq!(versions.len(), 4);
+    assert_ne!(versions[0].1, versions[1].1);
+    assert_ne!(versions[1].1, versions[3].1);
+
+    for name in ["first", "second"] {
+        let runs = place.path().join(name);
+        let output = replay(&recorded, &runs);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let told = last_object(&output);
+        assert_eq!(told["equal_versions"], 4, "{told}");
+        assert_eq!(told["summary"]["finished"], true, "{told}");
+        assert!(said.contains("4 policy versions are equal"), "{said}");
+        assert_eq!(digests(&only_run(&runs).unwrap()), versions);
+    }
+
+    // Another program than the one that was written then.
+    let changed = copy(&recorded, &place.path().join("changed"));
+    let trained = |line: &Value| line["candidate"]["purpose"] == "train";
+    let line = tamper(&changed.join("outcomes.jsonl"), trained, |line| {
+        line["source"] = "int another;".into();
+    });
+    let id = line["candidate"]["id"].as_str().unwrap();
+    let output = replay(&changed, &place.path().join("third"));
+    refused(&output, &["has diverged", id, "another program"]);
+
+    // Other outcomes, of the same programs: there is nothing to train on.
+    let failed = copy(&recorded, &place.path().join("failed"));
+    let file = failed.join("outcomes.jsonl");
+    let mut lines = objects(&file);
+    let lost = serde_json::json!({ "type": "infrastructure", "cause": "jail", "detail": "" });
+    for line in lines.iter_mut().filter(|line| trained(line)) {
+        line["verdict"] = lost.clone();
+    }
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&file, text).unwrap();
+    let output = replay(&failed, &place.path().join("fourth"));
+    refused(&output, &["has diverged", "policy version 1"]);
+
+    // A record that has other weights than those that its outcomes lead to.
+    let other = copy(&recorded, &place.path().join("other"));
+    let second = |line: &Value| line["version"] == 2;
+    tamper(&other.join("training.jsonl"), second, |line| {
+        line["weights"]["digest"] = "0".repeat(64).into();
+    });
+    let output = replay(&other, &place.path().join("fifth"));
+    refused(&output, &["has diverged", "policy version 2"]);
+
+    // One that is not at its end.
+    let facts = other.join("run.json");
+    let mut value: Value = serde_json::from_slice(&std::fs::read(&facts).unwrap()).unwrap();
+    value["finished"] = false.into();
+    std::fs::write(&facts, value.to_string()).unwrap();
+    let output = replay(&other, &place.path().join("sixth"));
+    refused(&output, &["not come to its end"]);
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -45,7 +45,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let requests: Vec<Request> = (0..samples)
             .map(|n| Request {
                 prompt: (0..prompt)
-                    .map(|i| (step as usize * 31 + n / group * 7919 + i * 104_729) as u32 % vocabulary)
+                    .map(|i| {
+                        (step as usize * 31 + n / group * 7919 + i * 104_729) as u32 % vocabulary
+                    })
                     .collect(),
                 seed: u64::from(step) << 32 | n as u64,
                 sampling: Sampling {
@@ -67,9 +69,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .chunks(group)
             .map(|members| {
                 let mean = members.iter().map(|n| reward(*n)).sum::<f64>() / members.len() as f64;
-                let squares = members.iter().map(|n| (reward(*n) - mean).powi(2)).sum::<f64>();
+                let squares = members
+                    .iter()
+                    .map(|n| (reward(*n) - mean).powi(2))
+                    .sum::<f64>();
                 let std = (squares / (members.len().max(2) - 1) as f64).sqrt();
-                members.iter().map(|n| (reward(*n) - mean) / (std + 1e-4)).collect()
+                members
+                    .iter()
+                    .map(|n| (reward(*n) - mean) / (std + 1e-4))
+                    .collect()
             })
             .collect();
         let batch: Vec<GrpoSample> = requests

@@ -95,7 +95,7 @@ impl Checkpoints {
 
     /// Removes all others, and what was begun and never finished.
     fn clear_but(&self, kept: Option<&Path>) -> Result<()> {
-        for (_, path) in self.named(|name| name.strip_suffix(PART).or(Some(name)))? {
+        for (_, path) in self.named(true)? {
             if kept != Some(&path) {
                 fs::remove_dir_all(&path)
                     .with_context(|| format!("cannot remove {}", path.display()))?;
@@ -106,11 +106,11 @@ impl Checkpoints {
 
     /// Whole checkpoints with their numbers, oldest first.
     fn all(&self) -> Result<Vec<(u64, PathBuf)>> {
-        self.named(Some)
+        self.named(false)
     }
 
-    /// What lies there under a checkpoint's name and what `number` makes a number of, by number.
-    fn named(&self, number: impl Fn(&str) -> Option<&str>) -> Result<Vec<(u64, PathBuf)>> {
+    /// What lies there under a checkpoint's name, by number; `begun` says whether with those that were never finished.
+    fn named(&self, begun: bool) -> Result<Vec<(u64, PathBuf)>> {
         let entries = fs::read_dir(&self.folder)
             .with_context(|| format!("cannot read {}", self.folder.display()))?;
         let mut all: Vec<(u64, PathBuf)> = entries
@@ -118,7 +118,11 @@ impl Checkpoints {
                 let entry = entry.ok()?;
                 let name = entry.file_name();
                 let rest = name.to_str()?.strip_prefix(PREFIX)?;
-                Some((number(rest)?.parse().ok()?, entry.path()))
+                let number = match rest.strip_suffix(PART) {
+                    Some(rest) if begun => rest,
+                    _ => rest,
+                };
+                Some((number.parse().ok()?, entry.path()))
             })
             .collect();
         all.sort();

@@ -191,7 +191,7 @@ fn an_interrupted_training_goes_on_where_it_stopped() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     pairs(&place.join("pairs.jsonl"), 40);
-    let recipe = "model = \"models/starter\"\npairs = \"pairs.jsonl\"\ncheckpoint_every = 1\n[reward_model]\nlearning_rate = 1e-4\nsteps = 60\nbatch = 8\n";
+    let recipe = "model = \"models/starter\"\npairs = \"pairs.jsonl\"\ncheckpoint_every = 1\n[reward_model]\nlearning_rate = 3e-4\nsteps = 60\nbatch = 8\n";
     let (mut begun, folder) = by_recipe(place, "reward-model", "rewards", recipe);
     let mut child = begun
         .stdout(Stdio::null())
@@ -224,7 +224,7 @@ fn an_interrupted_training_goes_on_where_it_stopped() {
     let refused = again.output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--resume"));
-    let other = recipe.replace("1e-4", "2e-4");
+    let other = recipe.replace("3e-4", "2e-4");
     let (mut again, _) = by_recipe(place, "reward-model", "rewards", &other);
     let refused = again.arg("--resume").output().unwrap();
     assert_eq!(refused.status.code(), Some(2));

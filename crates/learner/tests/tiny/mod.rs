@@ -60,6 +60,19 @@ pub fn weights(model: &Model) -> Vec<f64> {
     Vec::try_from(&model.base().flat().to_kind(Kind::Double)).unwrap()
 }
 
+/// What a training would go on from, in a form that can be compared: an adapter's file has its settings in any order.
+pub fn comparable(
+    model: &Model,
+    files: Vec<(String, Vec<u8>)>,
+) -> (Vec<f64>, Vec<(String, Vec<u8>)>) {
+    let trained = Vec::try_from(&model.trained().flat().to_kind(Kind::Double)).unwrap();
+    let weights = ["model.safetensors", "adapter.safetensors"];
+    let others = files
+        .into_iter()
+        .filter(|(name, _)| !weights.contains(&name.as_str()));
+    (trained, others.collect())
+}
+
 /// Settings whose first moment after one update is a tenth of the gradient.
 pub fn plain() -> GrpoConfig {
     GrpoConfig {

@@ -15,6 +15,8 @@ use crate::exit::usage;
 const RECIPE: &str = "recipe.toml";
 /// A checkpoint's name, before its number.
 const PREFIX: &str = "checkpoint-";
+/// What stands behind it while it is written.
+const PART: &str = ".part";
 
 /// A file of a checkpoint: name and content.
 pub type Files = Vec<(String, Vec<u8>)>;
@@ -64,7 +66,7 @@ impl Checkpoints {
     /// Writes a checkpoint and removes those before it.
     pub fn write(&self, number: u64, files: &Files) -> Result<()> {
         let path = self.folder.join(format!("{PREFIX}{number:09}"));
-        let part = self.folder.join(format!("{PREFIX}{number:09}.part"));
+        let part = self.folder.join(format!("{PREFIX}{number:09}{PART}"));
         let write = || -> std::io::Result<()> {
             if part.exists() {
                 fs::remove_dir_all(&part)?;
@@ -91,8 +93,9 @@ impl Checkpoints {
         self.clear_but(None)
     }
 
+    /// Removes all others, and what was begun and never finished.
     fn clear_but(&self, kept: Option<&Path>) -> Result<()> {
-        for (_, path) in self.all()? {
+        for (_, path) in self.named(true)? {
             if kept != Some(&path) {
                 fs::remove_dir_all(&path)
                     .with_context(|| format!("cannot remove {}", path.display()))?;
@@ -103,14 +106,23 @@ impl Checkpoints {
 
     /// Whole checkpoints with their numbers, oldest first.
     fn all(&self) -> Result<Vec<(u64, PathBuf)>> {
+        self.named(false)
+    }
+
+    /// What lies there under a checkpoint's name, by number; `begun` says whether with those that were never finished.
+    fn named(&self, begun: bool) -> Result<Vec<(u64, PathBuf)>> {
         let entries = fs::read_dir(&self.folder)
             .with_context(|| format!("cannot read {}", self.folder.display()))?;
         let mut all: Vec<(u64, PathBuf)> = entries
             .filter_map(|entry| {
                 let entry = entry.ok()?;
                 let name = entry.file_name();
-                let number = name.to_str()?.strip_prefix(PREFIX)?.parse().ok()?;
-                Some((number, entry.path()))
+                let rest = name.to_str()?.strip_prefix(PREFIX)?;
+                let number = match rest.strip_suffix(PART) {
+                    Some(rest) if begun => rest,
+                    _ => rest,
+                };
+                Some((number.parse().ok()?, entry.path()))
             })
             .collect();
         all.sort();
@@ -151,6 +163,8 @@ mod tests {
         // One that was never finished.
         fs::create_dir(place.path().join("checkpoint-000000011.part")).unwrap();
         assert_eq!(own.all().unwrap().len(), 1);
+        own.write(10, &files("ten again")).unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
         let (_, found) = Checkpoints::open(place.path(), "recipe", true).unwrap();
         let found = found.unwrap();
         assert!(found.contains(&("a.json".into(), b"ten again".to_vec())));

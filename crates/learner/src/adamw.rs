@@ -136,11 +136,14 @@ impl AdamW {
         let _guard = tch::no_grad_guard();
         let part = |flat: &Tensor| flat.f_narrow(0, slot.offset, slot.len());
         let scaled = match &self.master {
-            None => part(model.trained().flat()).and_then(|mut weights| weights.f_mul_scalar_(factor)),
+            None => {
+                part(model.trained().flat()).and_then(|mut weights| weights.f_mul_scalar_(factor))
+            }
             Some(master) => part(master)
                 .and_then(|mut weights| weights.f_mul_scalar_(factor))
                 .and_then(|wide| {
-                    part(model.trained().flat()).and_then(|mut narrow| narrow.f_copy_(&wide).map(|()| narrow))
+                    part(model.trained().flat())
+                        .and_then(|mut narrow| narrow.f_copy_(&wide).map(|()| narrow))
                 }),
         };
         scaled.doing("multiply a parameter").map(drop)

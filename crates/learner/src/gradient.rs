@@ -228,7 +228,13 @@ impl Hand {
                 .pass(&given.ids, &given.wanted, &given.temperatures, plan)
                 .doing("score tokens")?;
             let (slopes, part) = self.slopes(batch, pass.scores(), objective, plan);
-            let numbers = || slopes.logprobs.iter().chain(&slopes.values).chain(&slopes.entropy);
+            let numbers = || {
+                slopes
+                    .logprobs
+                    .iter()
+                    .chain(&slopes.values)
+                    .chain(&slopes.entropy)
+            };
             if !part.loss.is_finite() || numbers().any(|s| !s.is_finite()) {
                 return Err(Error::NotFinite {
                     what: "the loss",
@@ -356,10 +362,7 @@ fn first_mut<'a>(list: &mut &'a mut [f64], n: usize) -> &'a mut [f64] {
 }
 
 /// The first `n` of two lists of the same length.
-fn take<'a>(
-    lists: &mut (&'a [f64], &'a mut [f64]),
-    n: usize,
-) -> (&'a [f64], &'a mut [f64]) {
+fn take<'a>(lists: &mut (&'a [f64], &'a mut [f64]), n: usize) -> (&'a [f64], &'a mut [f64]) {
     (first(&mut lists.0, n), first_mut(&mut lists.1, n))
 }
 

@@ -224,9 +224,9 @@ impl<'a> Training<'a> {
         });
         let done = self.optimizer.updates();
         let units: Vec<Vec<usize>> = picked.iter().map(|row| vec![*row]).collect();
-        let (gradient, tally) =
-            self.engine
-                .gradient(self.model, &self.rows, &units, &objective, done)?;
+        let (gradient, tally) = self
+            .engine
+            .gradient(self.model, &self.rows, &units, &objective, done)?;
         let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
         if !norm.is_finite() {
             return Err(Error::NotFinite {

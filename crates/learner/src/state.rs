@@ -60,10 +60,7 @@ pub(crate) fn fingerprint(model: &Model) -> Result<String> {
     let sum = |t: &Tensor| t.f_sum(Kind::Double)?.f_double_value(&[]);
     let sums = sum(flat).and_then(|s| Ok((s, flat.f_norm()?.f_double_value(&[])?)));
     let (sum, norm) = sums.doing("look at the weights below an adapter")?;
-    Ok(format!(
-        "{} {sum:.4e} {norm:.4e}",
-        model.parameter_count()
-    ))
+    Ok(format!("{} {sum:.4e} {norm:.4e}", model.parameter_count()))
 }
 
 fn one() -> f64 {

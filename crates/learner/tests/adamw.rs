@@ -103,7 +103,8 @@ fn masters_keep_updates_too_small_for_half_precision() {
     let mut optimizer = AdamW::new(&model, constants).unwrap();
     let before = tiny::weights(&model);
     let norm = model
-        .base().slots()
+        .base()
+        .slots()
         .iter()
         .find(|s| s.name == "model.norm.weight")
         .unwrap()

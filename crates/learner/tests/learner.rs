@@ -75,8 +75,8 @@ fn autograd(
             }
         };
         let gap = reference - &now;
-        let term = term + config.kl_beta * (gap.exp() - &gap - 1.0)
-            - config.entropy_bonus * entropy;
+        let term =
+            term + config.kl_beta * (gap.exp() - &gap - 1.0) - config.entropy_bonus * entropy;
         let divisor = match config.loss {
             Loss::Grpo | Loss::Gspo => samples.len() * s.tokens.len(),
             Loss::DrGrpo => samples.len() * config.max_completion_tokens.unwrap_or(longest),
@@ -86,7 +86,8 @@ fn autograd(
     }
     total.backward();
     let gradients = model
-        .base().leaves()
+        .base()
+        .leaves()
         .iter()
         .map(|(name, p)| (name.clone(), p.grad()))
         .collect();

@@ -39,7 +39,12 @@ fn a_restored_learner_goes_on_bit_by_bit() {
             .unwrap();
         {
             let _guard = tch::no_grad_guard();
-            let _same = model.base().flat().shallow_clone().f_mul_scalar_(0.5).unwrap();
+            let _same = model
+                .base()
+                .flat()
+                .shallow_clone()
+                .f_mul_scalar_(0.5)
+                .unwrap();
         }
         let mut resumed = Learner::new(model, config, 99).unwrap();
         resumed.restore(&files).unwrap();

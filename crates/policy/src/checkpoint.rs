@@ -150,7 +150,10 @@ pub(crate) fn bytes_of(
             .iter()
             .map(|n| usize::try_from(*n).unwrap_or_default())
             .collect();
-        tensors.push((format!("{prefix}{}", part.name), Owned { dtype, shape, data }));
+        tensors.push((
+            format!("{prefix}{}", part.name),
+            Owned { dtype, shape, data },
+        ));
     }
     safetensors::serialize(tensors, Some(metadata)).map_err(|source| Error::Safetensors {
         origin: "the model's weights".into(),

@@ -359,11 +359,17 @@ const CLASSIFIER: &str = "ForSequenceClassification";
 /// Which scalar head the file's class has.
 fn scalar_of(file: &Value) -> Result<Scalar> {
     let class = file.get("architectures").and_then(|a| a.get(0));
-    if !class.and_then(Value::as_str).is_some_and(|c| c.ends_with(CLASSIFIER)) {
+    if !class
+        .and_then(Value::as_str)
+        .is_some_and(|c| c.ends_with(CLASSIFIER))
+    {
         return Ok(Scalar::None);
     }
     // Two labels are what transformers takes where nothing is said.
-    let labels = file.get("id2label").and_then(Value::as_object).map(Map::len);
+    let labels = file
+        .get("id2label")
+        .and_then(Value::as_object)
+        .map(Map::len);
     let labels = labels.or_else(|| {
         let number = file.get("num_labels").and_then(Value::as_u64)?;
         usize::try_from(number).ok()

@@ -103,7 +103,12 @@ impl Model {
     }
 }
 
-pub(crate) fn check(rows: usize, length: usize, wanted: &[Range<usize>], temperature: &[f64]) -> Result<()> {
+pub(crate) fn check(
+    rows: usize,
+    length: usize,
+    wanted: &[Range<usize>],
+    temperature: &[f64],
+) -> Result<()> {
     if wanted.len() != rows {
         return Err(Error::Input(format!(
             "{} ranges of positions for {rows} rows",

@@ -103,12 +103,7 @@ pub(crate) enum Product {
 }
 
 impl Product {
-    pub const ALL: [Product; 4] = [
-        Product::Qkv,
-        Product::Out,
-        Product::GateUp,
-        Product::Down,
-    ];
+    pub const ALL: [Product; 4] = [Product::Qkv, Product::Out, Product::GateUp, Product::Down];
 
     /// What its names begin with in a block.
     pub fn stem(self, block: i64) -> String {

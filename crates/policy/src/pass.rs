@@ -181,7 +181,12 @@ impl Model {
             .size2()
             .doing("read the shape of token ids")
             .map(|(r, l)| (r as usize, l as usize))?;
-        check(rows, length + usize::from(!plan.logprobs), wanted, temperature)?;
+        check(
+            rows,
+            length + usize::from(!plan.logprobs),
+            wanted,
+            temperature,
+        )?;
         if plan.values && self.scalar().is_none() {
             return Err(Error::Input("the model has no head for values".into()));
         }
@@ -232,7 +237,10 @@ impl Model {
         if let (true, Some(head)) = (plan.values, self.scalar()) {
             let values = hidden
                 .f_to_kind(self.wide())
-                .and_then(|h| h.f_matmul(&head.f_to_kind(self.wide())?.f_tr()?)?.f_squeeze_dim(1))
+                .and_then(|h| {
+                    h.f_matmul(&head.f_to_kind(self.wide())?.f_tr()?)?
+                        .f_squeeze_dim(1)
+                })
                 .doing("read values")?;
             scores.values = numbers(&values)?;
         }

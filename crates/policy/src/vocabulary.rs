@@ -104,7 +104,10 @@ impl Vocabulary {
                 let entropy = all
                     .f_exp()
                     .and_then(|p| p.f_mul(&all))
-                    .and_then(|t| t.f_sum_dim_intlist([-1i64].as_slice(), false, None)?.f_neg())
+                    .and_then(|t| {
+                        t.f_sum_dim_intlist([-1i64].as_slice(), false, None)?
+                            .f_neg()
+                    })
                     .doing("compute entropies")?;
                 entropies.extend(numbers(&entropy)?);
             }
@@ -222,9 +225,7 @@ impl Vocabulary {
         if !early {
             logits = self.sharpen.apply(logits, from)?;
         }
-        logits
-            .f_log_softmax(-1, None)
-            .doing("score the vocabulary")
+        logits.f_log_softmax(-1, None).doing("score the vocabulary")
     }
 }
 
@@ -242,7 +243,9 @@ mod tests {
         config.initializer_range = 0.5;
         let model = Model::random(config, 2, Device::Cpu, Kind::Double).unwrap();
         let n = 7;
-        let hidden = Tensor::arange(n * 16, (Kind::Double, Device::Cpu)).sin().view([n, 16]);
+        let hidden = Tensor::arange(n * 16, (Kind::Double, Device::Cpu))
+            .sin()
+            .view([n, 16]);
         let targets = Tensor::from_slice(&[3i64, 0, 22, 8, 8, 1, 19]);
         let slopes = Slopes {
             logprobs: (0..n).map(|i| (i as f64).cos()).collect(),
@@ -261,12 +264,22 @@ mod tests {
             let by = vocabulary
                 .back(&model, &hidden, &entropy, &slopes, Some(&mut weights))
                 .unwrap();
-            (Tensor::from_slice(&logprobs), Tensor::from_slice(&entropy), by, weights)
+            (
+                Tensor::from_slice(&logprobs),
+                Tensor::from_slice(&entropy),
+                by,
+                weights,
+            )
         };
         let whole = at(100);
         for piece in [1, 3, 6] {
             let cut = at(piece);
-            for (a, b) in [(&cut.0, &whole.0), (&cut.1, &whole.1), (&cut.2, &whole.2), (&cut.3, &whole.3)] {
+            for (a, b) in [
+                (&cut.0, &whole.0),
+                (&cut.1, &whole.1),
+                (&cut.2, &whole.2),
+                (&cut.3, &whole.3),
+            ] {
                 assert!((a - b).abs().max().double_value(&[]) < 1e-12, "{piece}");
             }
         }

@@ -14,7 +14,11 @@ use serde::Deserialize;
 fn root(kind: &str, committed: &str) -> PathBuf {
     // `make parity` names a folder that was written anew.
     std::env::var_os("FLOPSMITH_PARITY").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(committed),
+        || {
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("tests")
+                .join(committed)
+        },
         |anew| Path::new(&anew).join(kind),
     )
 }
@@ -42,7 +46,12 @@ struct Adapted {
 }
 
 fn base(name: &str) -> Model {
-    Model::load(&root("models", "fixtures").join(name), Device::Cpu, Kind::Float).unwrap()
+    Model::load(
+        &root("models", "fixtures").join(name),
+        Device::Cpu,
+        Kind::Float,
+    )
+    .unwrap()
 }
 
 fn open(folder: &Path) -> (Model, Adapted) {
@@ -65,7 +74,12 @@ fn near(ours: &[f64], theirs: &[f64], relative: f64, what: &str) {
     assert_eq!(ours.len(), theirs.len(), "{what}");
     let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
     let apart: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
-    assert!(norm(&apart) <= relative * norm(theirs), "{what}: {} of {}", norm(&apart), norm(theirs));
+    assert!(
+        norm(&apart) <= relative * norm(theirs),
+        "{what}: {} of {}",
+        norm(&apart),
+        norm(theirs)
+    );
 }
 
 #[test]
@@ -75,7 +89,12 @@ fn adapters_compute_what_pefts_do_forwards_and_backwards() {
         model.set_trainable(true);
         let length = wanted.ids[0].len();
         let pass = model
-            .pass(&batch(&wanted.ids), &vec![1..length; wanted.ids.len()], &[1.0], Plan::LOGPROBS)
+            .pass(
+                &batch(&wanted.ids),
+                &vec![1..length; wanted.ids.len()],
+                &[1.0],
+                Plan::LOGPROBS,
+            )
             .unwrap();
         let theirs = wanted.token_logprobs.concat();
         for (a, b) in pass.scores().logprobs.iter().zip(&theirs) {
@@ -101,7 +120,12 @@ fn adapters_compute_what_pefts_do_forwards_and_backwards() {
                 .chunks_exact(4)
                 .map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap())))
                 .collect();
-            near(&ours, theirs, 1e-5, &format!("{}: {name}", folder.display()));
+            near(
+                &ours,
+                theirs,
+                1e-5,
+                &format!("{}: {name}", folder.display()),
+            );
         }
     }
 }
@@ -128,7 +152,10 @@ fn both_decoders_sample_with_the_adapter() {
                 detour: None,
                 extras: Extras::default(),
             };
-            sample(model, &[request], &[], |_| {}).unwrap().remove(0).tokens
+            sample(model, &[request], &[], |_| {})
+                .unwrap()
+                .remove(0)
+                .tokens
         };
         // Decoded step by step, and by whole passes.
         let mut ids = prompt.clone();
@@ -159,14 +186,19 @@ fn adapters_are_saved_as_they_were_and_travel_alone() {
         let (model, wanted) = open(folder);
         let adapter = model.adapter().unwrap();
         let target = tempfile::tempdir().unwrap();
-        adapter.save(target.path(), &wanted.base, model.config()).unwrap();
+        adapter
+            .save(target.path(), &wanted.base, model.config())
+            .unwrap();
         let read = |folder: &Path| {
             let bytes = std::fs::read(folder.join("adapter_model.safetensors")).unwrap();
             let file = SafeTensors::deserialize(&bytes).unwrap();
             let own = |(name, view): (String, safetensors::tensor::TensorView<'_>)| {
                 (name, (view.shape().to_vec(), view.data().to_vec()))
             };
-            file.tensors().into_iter().map(own).collect::<BTreeMap<_, _>>()
+            file.tensors()
+                .into_iter()
+                .map(own)
+                .collect::<BTreeMap<_, _>>()
         };
         assert!(read(folder) == read(target.path()), "{}", folder.display());
         let again = Adapter::load(target.path(), model.config(), Device::Cpu, Kind::Float).unwrap();
@@ -178,7 +210,10 @@ fn adapters_are_saved_as_they_were_and_travel_alone() {
         assert!(bytes.len() < before.len());
         generator.set_weights(&bytes).unwrap();
         let ids: Vec<u32> = wanted.ids[0].iter().map(|id| *id as u32).collect();
-        assert_eq!(generator.logits_all(&ids).unwrap(), model.logits_all(&ids).unwrap());
+        assert_eq!(
+            generator.logits_all(&ids).unwrap(),
+            model.logits_all(&ids).unwrap()
+        );
         assert!(generator.weights_bytes().unwrap() == before);
         // One of the same shape is taken over in place: replicas see it.
         let replica = generator.replica().unwrap();
@@ -189,7 +224,9 @@ fn adapters_are_saved_as_they_were_and_travel_alone() {
             Device::Cpu,
             Kind::Float,
         );
-        generator.set_weights(&fresh.unwrap().bytes().unwrap()).unwrap();
+        generator
+            .set_weights(&fresh.unwrap().bytes().unwrap())
+            .unwrap();
         let plain = base(&wanted.base).logits_all(&ids).unwrap();
         assert_eq!(replica.logits_all(&ids).unwrap(), plain);
     }
@@ -220,16 +257,38 @@ fn adapters_that_are_not_known_are_refused_by_name() {
         ("r", json!(2.5), "`r`"),
         ("target_modules", json!(["q_proj", "router"]), "`router`"),
         ("target_modules", json!("q_.*"), "`target_modules`"),
-        ("target_modules", json!(["model.layers.0.self_attn.q_proj"]), "some blocks"),
+        (
+            "target_modules",
+            json!(["model.layers.0.self_attn.q_proj"]),
+            "some blocks",
+        ),
         // What is missing and what is too much, all of it.
-        ("target_modules", json!(["q_proj", "k_proj"]), "model.layers.1.self_attn.k_proj.lora_B.weight is missing"),
-        ("target_modules", json!(["q_proj", "k_proj"]), "model.layers.0.self_attn.v_proj.lora_A.weight is not part"),
+        (
+            "target_modules",
+            json!(["q_proj", "k_proj"]),
+            "model.layers.1.self_attn.k_proj.lora_B.weight is missing",
+        ),
+        (
+            "target_modules",
+            json!(["q_proj", "k_proj"]),
+            "model.layers.0.self_attn.v_proj.lora_A.weight is not part",
+        ),
     ] {
         let error = with(field, value);
         assert!(error.contains(said), "{error}");
     }
-    let error = Adapter::from_bytes(&model.weights_bytes().unwrap(), model.config(), Device::Cpu, Kind::Float);
-    assert!(error.unwrap_err().to_string().contains("weights of a model"));
+    let error = Adapter::from_bytes(
+        &model.weights_bytes().unwrap(),
+        model.config(),
+        Device::Cpu,
+        Kind::Float,
+    );
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("weights of a model")
+    );
 }
 
 #[derive(Deserialize)]
@@ -254,7 +313,9 @@ fn reward_models_score_as_those_of_transformers() {
             ..Plan::LOGPROBS
         };
         let ends = vec![length..length + 1; wanted.ids.len()];
-        let pass = model.pass(&batch(&wanted.ids), &ends, &[1.0], whole).unwrap();
+        let pass = model
+            .pass(&batch(&wanted.ids), &ends, &[1.0], whole)
+            .unwrap();
         near(&pass.scores().values, &wanted.scores, 1e-5, "scores");
         let slopes = Slopes {
             values: sines(wanted.scores.len()),
@@ -264,11 +325,26 @@ fn reward_models_score_as_those_of_transformers() {
         let mut views = model.trained().views_of(&gradient).unwrap();
         pass.back(&slopes, &mut views).unwrap();
         let of = |name: &str| {
-            let at = model.trained().slots().iter().position(|s| s.name == name).unwrap();
+            let at = model
+                .trained()
+                .slots()
+                .iter()
+                .position(|s| s.name == name)
+                .unwrap();
             Vec::<f64>::try_from(&views[at].reshape([-1]).to_kind(Kind::Double)).unwrap()
         };
-        near(&of("score.weight"), &wanted.gradient_of_score, 1e-5, "score");
-        near(&of("model.norm.weight"), &wanted.gradient_of_last_norm, 1e-5, "norm");
+        near(
+            &of("score.weight"),
+            &wanted.gradient_of_score,
+            1e-5,
+            "score",
+        );
+        near(
+            &of("model.norm.weight"),
+            &wanted.gradient_of_last_norm,
+            1e-5,
+            "norm",
+        );
         // Saved and opened again it is the same, with what transformers needs to know.
         let target = tempfile::tempdir().unwrap();
         model.save(target.path()).unwrap();
@@ -293,7 +369,9 @@ fn a_language_model_becomes_a_reward_model_or_a_policy_with_values() {
     assert_eq!(plain.config().scalar, Scalar::None);
     assert_eq!(plain.logits_all(&ids).unwrap(), said);
     let mut generator = base("gqa_untied");
-    generator.set_weights(&valued.weights_bytes().unwrap()).unwrap();
+    generator
+        .set_weights(&valued.weights_bytes().unwrap())
+        .unwrap();
     let reward = valued.with_scalar(Scalar::Score, 1).unwrap();
     reward.save(target.path()).unwrap();
     let file = std::fs::read_to_string(target.path().join("config.json")).unwrap();

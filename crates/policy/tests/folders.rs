@@ -100,7 +100,10 @@ fn harmless_surplus_is_passed_over_and_half_precision_is_widened() {
     let model = Model::load(folder.path(), Device::Cpu, Kind::Float).unwrap();
     assert_eq!(model.kind(), Kind::Float);
     let exact = Model::random(config(), 1, Device::Cpu, Kind::Float).unwrap();
-    let difference = (model.base().flat() - exact.base().flat()).abs().max().double_value(&[]);
+    let difference = (model.base().flat() - exact.base().flat())
+        .abs()
+        .max()
+        .double_value(&[]);
     assert!(difference > 0.0 && difference < 0.001, "{difference}");
 }
 

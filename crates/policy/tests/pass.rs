@@ -105,7 +105,8 @@ impl Case {
     fn check(&self, model: &Model) {
         let (_, gradient) = self.gradient(model);
         let trained = model.trained();
-        for ((slot, (name, _)), gradient) in trained.slots().iter().zip(trained.leaves()).zip(&gradient)
+        for ((slot, (name, _)), gradient) in
+            trained.slots().iter().zip(trained.leaves()).zip(&gradient)
         {
             let gradient = gradient.reshape([-1]);
             for i in [0, slot.len() / 3, slot.len() - 1] {
@@ -293,11 +294,7 @@ fn only_wanted_positions_count_and_padding_does_not() {
     let ours = Case::tokens(Entropy::Report).scores(&model);
     assert_eq!((ours.logprobs.len(), ours.entropy.len()), (6, 6));
     let all = model.logits_all(&[3, 7, 1, 18, 2, 5]).unwrap();
-    for (ours, (position, token)) in ours
-        .logprobs
-        .iter()
-        .zip([(1, 1), (2, 18), (3, 2), (4, 5)])
-    {
+    for (ours, (position, token)) in ours.logprobs.iter().zip([(1, 1), (2, 18), (3, 2), (4, 5)]) {
         assert!((*ours as f32 - all[position][token]).abs() < 1e-5);
     }
     // The second row has other padding and another temperature, and the same answer where it is wanted.

@@ -61,10 +61,7 @@ pub(super) fn run(
         logits.push(
             hidden
                 .f_select(1, length as i64 - 1)
-                .and_then(|h| {
-                    h.f_linear(head, None::<&Tensor>)?
-                        .f_index_select(0, &from)
-                })
+                .and_then(|h| h.f_linear(head, None::<&Tensor>)?.f_index_select(0, &from))
                 .doing("score the vocabulary")?,
         );
         first = end;

@@ -241,7 +241,9 @@ impl Model {
                 .gate_up
                 .apply(&self.norm(&x, w.norm2)?, None)
                 .and_then(|t| {
-                    let halves = t.f_narrow(1, 0, i).and_then(|gate| Ok((gate, t.f_narrow(1, i, i)?)));
+                    let halves = t
+                        .f_narrow(1, 0, i)
+                        .and_then(|gate| Ok((gate, t.f_narrow(1, i, i)?)));
                     let (mut gate, up) = halves.doing("run a feed-forward layer")?;
                     gate.f_silu_()
                         .and_then(|mut gate| gate.f_mul_(&up))

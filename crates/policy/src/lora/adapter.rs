@@ -77,7 +77,8 @@ impl Adapter {
             .map(|block| {
                 Product::ALL.map(|product| {
                     let stem = product.stem(block);
-                    let a = layout.slot_named(&format!("{stem}{}.lora_A.weight", product.name()))?;
+                    let a =
+                        layout.slot_named(&format!("{stem}{}.lora_A.weight", product.name()))?;
                     let parts = product
                         .parts(model)
                         .into_iter()

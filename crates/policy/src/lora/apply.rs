@@ -71,7 +71,9 @@ impl LowRank<'_> {
                     at += self.rank;
                     piece
                 }
-                None => Tensor::f_zeros([n, *outputs], (wide, x.device())).doing("run an adapter")?,
+                None => {
+                    Tensor::f_zeros([n, *outputs], (wide, x.device())).doing("run an adapter")?
+                }
             });
         }
         match pieces.len() {

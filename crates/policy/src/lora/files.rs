@@ -37,10 +37,11 @@ impl Adapter {
             path: path.clone(),
             source,
         })?;
-        let file: Map<String, Value> = serde_json::from_str(&text).map_err(|source| Error::Json {
-            path: path.clone(),
-            source,
-        })?;
+        let file: Map<String, Value> =
+            serde_json::from_str(&text).map_err(|source| Error::Json {
+                path: path.clone(),
+                source,
+            })?;
         let adapter = Self::zeros(model, parse(&file, model)?, device, kind)?;
         let path = folder.join(WEIGHTS);
         let bytes = std::fs::read(&path).map_err(|source| Error::Read {
@@ -171,7 +172,10 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
         ));
     }
     if !matches!(text("bias"), "" | "none") {
-        return Err(fail("bias", format!("is `{}`; only `none` is known here", text("bias"))));
+        return Err(fail(
+            "bias",
+            format!("is `{}`; only `none` is known here", text("bias")),
+        ));
     }
     for field in NEUTRAL {
         let value = file.get(field).unwrap_or(&Value::Null);
@@ -213,7 +217,8 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
         rank: rank as u32,
         alpha: number("lora_alpha", 8.0)?,
         dropout: number("lora_dropout", 0.0)?,
-        targets: targets(file.get("target_modules"), model.num_hidden_layers).map_err(|why| fail("target_modules", why))?,
+        targets: targets(file.get("target_modules"), model.num_hidden_layers)
+            .map_err(|why| fail("target_modules", why))?,
         rank_stabilized: file.get("use_rslora") == Some(&Value::Bool(true)),
     };
     config.check()?;

@@ -39,8 +39,8 @@ pub fn training(words: &str, step: Step, settings: &Settings) -> String {
     };
     format!(
         "{words}\n  the step has {samples} samples of up to {longest} positions: {first}, then `generator.max_tokens` ({}), then \
-         `group_size` ({}) or `tasks` ({}){copy}; fewer `learner.workers` hold fewer micro-batches side by side; a large model takes \
-         an adapter (LoRA), weights of half the size (bfloat16) or activation checkpointing",
+         `group_size` ({}) or `tasks` ({}){copy}; fewer `learner.workers` hold fewer micro-batches side by side; \
+         `learner.activation_checkpointing` keeps less of each, and with `learner.lora` only an adapter has a gradient and moments",
         settings.generator.max_tokens, settings.group_size, settings.tasks
     )
 }

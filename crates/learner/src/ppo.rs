@@ -353,6 +353,7 @@ impl Ppo {
         moments.copy_into(&mut self.optimizer)?;
         self.optimizer.set_updates(counters.updates);
         self.seed = counters.seed;
+        self.engine.set_seed(counters.seed);
         self.steps = counters.steps;
         self.tried = counters.tried;
         self.kl_weight = f64::from_bits(counters.kl_weight_bits);

@@ -190,7 +190,8 @@ fn a_state_rests_on_the_one_before(_: &Judge, view: &View<'_>, fact: &Fact) -> V
     };
     let parent = match single {
         Single::Archive => view.book(head).map(|(book, parent)| {
-            let first = book.step == Some(0);
+            // The same step is saved once more where tasks of it are drawn again.
+            let first = book.step == Some(0) && book.tasks == view.config().tasks;
             (parent, first)
         }),
         Single::Learner => view

@@ -62,11 +62,12 @@ fn refused(output: &Output, parts: &[&str]) {
 fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    // One that changes more with every step: the rate falls with the time that is spent.
+    // The rate falls with the time that is spent. With everything permitted programs differ, and so do their rewards.
     let settings = [
-        "tasks=3",
-        "group_size=4",
-        "evaluate_tasks=2",
+        "tasks=4",
+        "group_size=6",
+        "evaluate_tasks=1",
+        "sqd.enabled=false",
         "max_steps=3",
         "budget_seconds=400",
         "learner.warmup_steps=0",
@@ -77,8 +78,8 @@ fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
     let recorded = only_run(&runs).unwrap();
     let versions = digests(&recorded);
     assert_eq!(versions.len(), 4);
-    assert_ne!(versions[0].1, versions[1].1);
-    assert_ne!(versions[1].1, versions[3].1);
+    let mut pairs = versions.windows(2);
+    let (changed, _) = &pairs.find(|two| two[0].1 != two[1].1).unwrap()[1];
 
     for name in ["first", "second"] {
         let runs = place.path().join(name);
@@ -93,13 +94,13 @@ fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
     }
 
     // Another program than the one that was written then.
-    let changed = copy(&recorded, &place.path().join("changed"));
+    let tampered = copy(&recorded, &place.path().join("tampered"));
     let trained = |line: &Value| line["candidate"]["purpose"] == "train";
-    let line = tamper(&changed.join("outcomes.jsonl"), trained, |line| {
+    let line = tamper(&tampered.join("outcomes.jsonl"), trained, |line| {
         line["source"] = "int another;".into();
     });
     let id = line["candidate"]["id"].as_str().unwrap();
-    let output = replay(&changed, &place.path().join("third"));
+    let output = replay(&tampered, &place.path().join("third"));
     refused(&output, &["has diverged", id, "another program"]);
 
     // Other outcomes, of the same programs: there is nothing to train on.
@@ -113,7 +114,8 @@ fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     std::fs::write(&file, text).unwrap();
     let output = replay(&failed, &place.path().join("fourth"));
-    refused(&output, &["has diverged", "policy version 1"]);
+    let first = format!("policy version {changed} ");
+    refused(&output, &["has diverged", &first]);
 
     // A record that has other weights than those that its outcomes lead to.
     let other = copy(&recorded, &place.path().join("other"));

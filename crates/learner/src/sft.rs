@@ -315,15 +315,9 @@ impl SftTraining {
         });
         let number = self.report.steps;
         let units: Vec<Vec<usize>> = picked.iter().map(|row| vec![*row]).collect();
-<<<<<<< HEAD
         let (gradient, tally) =
             self.engine
                 .gradient(&self.model, &self.rows, &units, &objective, number)?;
-=======
-        let (gradient, tally) = self
-            .engine
-            .gradient(self.model, &self.rows, &units, &objective, done)?;
->>>>>>> wt-d
         let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
         if !norm.is_finite() {
             return Err(Error::NotFinite {

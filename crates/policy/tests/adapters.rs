@@ -186,13 +186,7 @@ fn adapters_are_saved_as_they_were_and_travel_alone() {
         let (model, wanted) = open(folder);
         let adapter = model.adapter().unwrap();
         let target = tempfile::tempdir().unwrap();
-<<<<<<< HEAD
         adapter.save(target.path(), &wanted.base).unwrap();
-=======
-        adapter
-            .save(target.path(), &wanted.base, model.config())
-            .unwrap();
->>>>>>> wt-d
         let read = |folder: &Path| {
             let bytes = std::fs::read(folder.join("adapter_model.safetensors")).unwrap();
             let file = SafeTensors::deserialize(&bytes).unwrap();
@@ -293,7 +287,6 @@ fn adapters_that_are_not_known_are_refused_by_name() {
             .to_string()
             .contains("weights of a model")
     );
-<<<<<<< HEAD
 }
 
 #[test]
@@ -324,8 +317,6 @@ fn a_folder_with_an_adapter_is_a_model() {
     );
     model.save(&both).unwrap();
     assert_eq!(load(&both).unwrap().logits_all(&ids).unwrap(), said);
-=======
->>>>>>> wt-d
 }
 
 #[derive(Deserialize)]

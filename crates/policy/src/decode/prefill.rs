@@ -66,19 +66,6 @@ pub(super) fn run(
         let _hidden = model.run(&ids, |block, keys, values| {
             put(block, &stretch, keys, values)
         })?;
-<<<<<<< HEAD
-=======
-        let from = Tensor::f_from_slice(&from)
-            .and_then(|t| t.f_to_device(model.device()))
-            .doing("hand over prompts")?;
-        logits.push(
-            hidden
-                .f_select(1, length as i64 - 1)
-                .and_then(|h| h.f_linear(head, None::<&Tensor>)?.f_index_select(0, &from))
-                .doing("score the vocabulary")?,
-        );
-        first = end;
->>>>>>> wt-d
     }
     Ok(())
 }

@@ -19,7 +19,11 @@ fn ways() -> [(bool, Kind); 4] {
 /// The same weights in single precision.
 fn widened(model: &Model) -> Model {
     let exact = Model::random(model.config().clone(), 0, Device::Cpu, Kind::Float).unwrap();
-    exact.base().flat().shallow_clone().copy_(model.base().flat());
+    exact
+        .base()
+        .flat()
+        .shallow_clone()
+        .copy_(model.base().flat());
     exact
 }
 

@@ -426,7 +426,7 @@ pub enum Problem {
 /// Precisions of a model's weights.
 #[cfg(feature = "torch")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Dtype {
+pub enum Precision {
     /// Single precision.
     Float32,
     /// Eight bits of fraction and the range of single precision.
@@ -458,7 +458,7 @@ pub enum Model {
         output: PathBuf,
         /// Keep the weights in this precision; that of the model's file when left out.
         #[arg(long, value_enum)]
-        dtype: Option<Dtype>,
+        dtype: Option<Precision>,
     },
     /// Show what a model writes
     Sample {

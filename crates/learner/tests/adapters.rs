@@ -64,7 +64,11 @@ fn a_saved_learner_goes_on_bit_by_bit_and_only_on_the_same_weights() {
     assert!(adapter(&second) == adapter(&first));
 
     let mut other = tiny::model(Kind::Float);
-    let _same = tch::no_grad(|| other.base().flat().shallow_clone().f_mul_scalar_(1.01)).unwrap();
+    {
+        let _guard = tch::no_grad_guard();
+        let mut flat = other.base().flat().shallow_clone();
+        let _same = flat.f_mul_scalar_(1.01).unwrap();
+    }
     other.set_trainable(false);
     let mut third = Learner::new(other, config, 5).unwrap();
     let error = third.restore(&files).unwrap_err().to_string();

@@ -13,7 +13,7 @@ use flopsmith_policy::{
 use flopsmith_problem::prompt;
 use flopsmith_protocol::Sampling;
 
-use crate::args::{Dtype, Format, Model};
+use crate::args::{Dtype, Format, Model, Precision};
 use crate::exit::{self, data, piece, say, usage};
 use crate::paths;
 
@@ -149,7 +149,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
 }
 
 /// Writes the model of an adapter with the adapter in its weights.
-fn merge(adapter: &Path, output: &Path, dtype: Option<Dtype>) -> Result<ExitCode> {
+fn merge(adapter: &Path, output: &Path, dtype: Option<Precision>) -> Result<ExitCode> {
     let folder = paths::model(adapter);
     if !Adapter::is_in(&folder) {
         return Err(usage(format!(
@@ -170,9 +170,9 @@ fn merge(adapter: &Path, output: &Path, dtype: Option<Dtype>) -> Result<ExitCode
         .filter_map(|key| config.other.get(key)?.as_str())
         .next();
     let kind = match (dtype, stored) {
-        (Some(Dtype::Float32), _) => Kind::Float,
-        (Some(Dtype::Bfloat16), _) | (None, Some("bfloat16")) => Kind::BFloat16,
-        (Some(Dtype::Float16), _) | (None, Some("float16")) => Kind::Half,
+        (Some(Precision::Float32), _) => Kind::Float,
+        (Some(Precision::Bfloat16), _) | (None, Some("bfloat16")) => Kind::BFloat16,
+        (Some(Precision::Float16), _) | (None, Some("float16")) => Kind::Half,
         (None, _) => Kind::Float,
     };
     let mut model = Loaded::load(&folder, Device::Cpu, kind).map_err(|e| wrong(&e))?;

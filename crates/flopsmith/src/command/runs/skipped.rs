@@ -106,7 +106,6 @@ fn number(number: f64) -> Value {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
     use flopsmith_protocol::{Digest, PolicyVersion};

@@ -149,8 +149,13 @@ fn adapter_config(weights: &[u8]) -> std::io::Result<serde_json::Value> {
     let header = rest.get(..length).ok_or_else(broken)?;
     let header: serde_json::Value =
         serde_json::from_slice(header).map_err(std::io::Error::other)?;
-    let text = header["__metadata__"][ADAPTER_CONFIG].as_str();
-    serde_json::from_str(text.ok_or_else(broken)?).map_err(std::io::Error::other)
+    let text = header["__metadata__"]["flopsmith.lora"].as_str();
+    let shape: serde_json::Value =
+        serde_json::from_str(text.ok_or_else(broken)?).map_err(std::io::Error::other)?;
+    match shape["peft"].clone() {
+        config @ serde_json::Value::Object(_) => Ok(config),
+        _ => Err(broken()),
+    }
 }
 
 /// The weights are renamed into their place last: a folder that has them is whole.
@@ -224,6 +229,61 @@ mod tests {
                 refused.to_string().contains("no name"),
                 "{name}: {refused:#}"
             );
+        }
+    }
+
+    /// A safetensors file without tensors, which says that it is an adapter.
+    fn adapter() -> Vec<u8> {
+        let peft =
+            serde_json::json!({ "peft_type": "LORA", "r": 4, "base_model_name_or_path": "" });
+        let shape = serde_json::json!({ "lora": { "rank": 4 }, "peft": peft }).to_string();
+        let header = serde_json::json!({ "__metadata__": { "flopsmith.lora": shape } }).to_string();
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        bytes
+    }
+
+    #[tokio::test]
+    async fn an_adapter_gets_a_folder_of_its_own_that_names_its_model() {
+        let place = tempfile::tempdir().unwrap();
+        let [origin, target] = ["origin", "model"].map(|name| place.path().join(name));
+        std::fs::create_dir(&origin).unwrap();
+        for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+            std::fs::write(origin.join(name), name).unwrap();
+        }
+        write_adapter(&origin, &target, &adapter()).unwrap();
+        let text = std::fs::read_to_string(target.join(ADAPTER_CONFIG)).unwrap();
+        let config: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let named = Path::new(config["base_model_name_or_path"].as_str().unwrap());
+        assert_eq!(named, origin.canonicalize().unwrap());
+        assert_eq!(config["r"], 4);
+        assert!(is_whole(&target));
+        assert!(target.join("tokenizer.json").exists());
+        assert!(!target.join("config.json").exists());
+        assert!(!target.join("model.safetensors").exists());
+        // Trained further, it goes on naming the model and not the adapter before.
+        let later = place.path().join("later");
+        write_adapter(&target, &later, &adapter()).unwrap();
+        let text = std::fs::read_to_string(later.join(ADAPTER_CONFIG)).unwrap();
+        let config: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let named = Path::new(config["base_model_name_or_path"].as_str().unwrap());
+        assert_eq!(named, origin.canonicalize().unwrap());
+        // A node of a cluster gets both in one folder.
+        let store = Store::open(place.path().join("store").to_str().unwrap()).unwrap();
+        let files = bundle(&target, &store).await.unwrap();
+        let names: Vec<&str> = files.iter().map(|f| f.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "adapter_config.json",
+                "adapter_model.safetensors",
+                "config.json",
+                "model.safetensors",
+                "tokenizer.json"
+            ]
+        );
+        for broken in [&b"short"[..], &[255; 40], b"\x02\0\0\0\0\0\0\0{}"] {
+            assert!(write_adapter(&origin, &target, broken).is_err());
         }
     }
 

@@ -213,6 +213,10 @@ fn adapters_are_saved_as_they_were_and_travel_alone() {
             model.logits_all(&ids).unwrap()
         );
         assert!(generator.weights_bytes().unwrap() == before);
+        assert!(
+            generator.trained_bytes().unwrap() == bytes,
+            "equal adapters have equal digests"
+        );
         // One of the same shape is taken over in place: replicas see it.
         let replica = generator.replica().unwrap();
         let fresh = Adapter::fresh(

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use safetensors::SafeTensors;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind};
 
@@ -20,6 +21,14 @@ const PREFIX: &str = "base_model.model.";
 
 /// The entry of a safetensors file's metadata that tells an adapter on its way, and its shape.
 const SHAPE: &str = "flopsmith.lora";
+
+/// What that entry holds, as JSON.
+#[derive(Serialize, Deserialize)]
+struct Shape {
+    lora: LoraConfig,
+    /// The same in PEFT's words, for whoever writes a folder without this crate.
+    peft: Value,
+}
 
 impl Adapter {
     /// Is there an adapter in this folder?
@@ -72,27 +81,19 @@ impl Adapter {
         checkpoint::replace(folder, CONFIG, (text + "\n").as_bytes())
     }
 
-    /// All of it in one safetensors file, whose metadata say what shape it has, and under `adapter_config.json` say it in PEFT's words, but for
-    /// the name of the model.
+    /// All of it in one safetensors file, whose metadata say what shape it has, also in PEFT's words, but for the name of the model. Equal
+    /// adapters have equal bytes.
     pub fn bytes(&self) -> Result<Vec<u8>> {
-        let text = |value: serde_json::Result<String>, what: &str| {
-            value.map_err(|source| Error::Json {
-                path: what.into(),
-                source,
-            })
+        let shape = Shape {
+            lora: self.config().clone(),
+            peft: describe(self.config(), "", self.scores()),
         };
-        let described = describe(self.config(), "", self.scores());
-        let metadata = HashMap::from([
-            ("format".to_owned(), "pt".to_owned()),
-            (
-                SHAPE.to_owned(),
-                text(serde_json::to_string(self.config()), SHAPE)?,
-            ),
-            (
-                CONFIG.to_owned(),
-                text(serde_json::to_string(&described), CONFIG)?,
-            ),
-        ]);
+        let text = serde_json::to_string(&shape).map_err(|source| Error::Json {
+            path: SHAPE.into(),
+            source,
+        })?;
+        // One entry only: several would stand in another order each time, and equal adapters have equal digests.
+        let metadata = HashMap::from([(SHAPE.to_owned(), text)]);
         checkpoint::bytes_of(self.parameters(), PREFIX, metadata, |_| true)
     }
 
@@ -108,7 +109,7 @@ impl Adapter {
             return Ok(None);
         };
         serde_json::from_str(text)
-            .map(Some)
+            .map(|shape: Shape| Some(shape.lora))
             .map_err(|source| Error::Json {
                 path: SHAPE.into(),
                 source,

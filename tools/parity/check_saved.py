@@ -1,26 +1,46 @@
 #!/usr/bin/env python3
-"""Opens with transformers what `cargo run --release -p flopsmith-policy --example parity_write FOLDER` wrote, and compares.
+"""Opens with transformers and PEFT what `cargo run --release -p flopsmith-policy --example parity_write FOLDER` wrote, and compares.
 
     python3 tools/parity/check_saved.py FOLDER
 
-Checks log-probabilities, or the reward of a reward model (to 1e-4), token ids and texts. Exit code 1 when something differs. Needs torch and transformers 5.
+Checks log-probabilities, or the reward of a reward model (to 1e-4), token ids and texts. Exit code 1 when something differs. Needs torch, transformers 5 and peft.
 """
 import json
 import pathlib
 import sys
+import warnings
 
+import peft
+import safetensors.numpy
 import torch
 import transformers
 
 
+def opened_by_peft(kind, folder):
+    """The adapter in `folder` on the model that it names; nothing of it may be left over or missing."""
+    name = json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"]
+    base = kind.from_pretrained(name, num_labels=1) if "SequenceClassification" in kind.__name__ else kind.from_pretrained(name)
+    with warnings.catch_warnings():
+        # PEFT warns where keys of the file do not fit.
+        warnings.simplefilter("error")
+        model = peft.PeftModel.from_pretrained(base, folder)
+    saved = set(safetensors.numpy.load_file(folder / "adapter_model.safetensors"))
+    wanted = set(peft.get_peft_model_state_dict(model))
+    assert saved == wanted, (saved ^ wanted)
+    return model
+
+
 def main():
     worst = 0.0
-    for folder in sorted(p for p in pathlib.Path(sys.argv[1]).iterdir() if p.is_dir()):
+    for folder in sorted(p.parent for p in pathlib.Path(sys.argv[1]).glob("*/expected.json")):
         expected = json.loads((folder / "expected.json").read_text())
         judges = expected["reward"] is not None
         kind = transformers.AutoModelForSequenceClassification if judges else transformers.AutoModelForCausalLM
-        model, info = kind.from_pretrained(folder, output_loading_info=True)
-        assert not any(info[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
+        if expected["adapter"]:
+            model = opened_by_peft(kind, folder)
+        else:
+            model, info = kind.from_pretrained(folder, output_loading_info=True)
+            assert not any(info[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
         with torch.no_grad():
             logits = model.eval()(torch.tensor([expected["ids"]])).logits[0].double()
         got = logits if judges else torch.log_softmax(logits, -1)
@@ -30,7 +50,7 @@ def main():
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         assert len(tokenizer) == expected["tokens"], (len(tokenizer), expected["tokens"])
         assert [tokenizer.eos_token_id] == expected["eos"], tokenizer.eos_token_id
-        assert judges or model.generation_config.eos_token_id in (expected["eos"], expected["eos"][0])
+        assert judges or expected["adapter"] or model.generation_config.eos_token_id in (expected["eos"], expected["eos"][0])
         for text, ids in expected["texts"]:
             assert tokenizer(text)["input_ids"] == ids, (text, ids, tokenizer(text)["input_ids"])
             assert tokenizer.decode(ids) == text, (text, tokenizer.decode(ids))

@@ -32,15 +32,29 @@ pub fn training(words: &str, step: Step, settings: &Settings) -> String {
             "`learner.micro_batch_tokens` ({micro_batch_tokens}) holds one sample at a time already"
         )
     };
-    let copy = if learner_number(settings, "kl_beta") > 0.0 {
+    let set = |key: &str| {
+        settings
+            .learner
+            .0
+            .get(key)
+            .is_some_and(|v| *v != serde_json::json!(false))
+    };
+    let adapter = set("lora");
+    let copy = if learner_number(settings, "kl_beta") > 0.0 && !adapter {
         "; `learner.kl_beta` above 0 keeps a second copy of the model"
     } else {
         ""
     };
+    let mut less = String::new();
+    if !set("activation_checkpointing") {
+        less.push_str("; `learner.activation_checkpointing` keeps less of each");
+    }
+    if !adapter {
+        less.push_str("; with `learner.lora` only an adapter has a gradient and moments");
+    }
     format!(
         "{words}\n  the step has {samples} samples of up to {longest} positions: {first}, then `generator.max_tokens` ({}), then \
-         `group_size` ({}) or `tasks` ({}){copy}; fewer `learner.workers` hold fewer micro-batches side by side; \
-         `learner.activation_checkpointing` keeps less of each, and with `learner.lora` only an adapter has a gradient and moments",
+         `group_size` ({}) or `tasks` ({}){copy}; fewer `learner.workers` hold fewer micro-batches side by side{less}",
         settings.generator.max_tokens, settings.group_size, settings.tasks
     )
 }
@@ -143,5 +157,13 @@ mod tests {
         let said = training("no memory", step, &settings);
         assert!(said.contains("one sample at a time already"), "{said}");
         assert!(said.contains("second copy"), "{said}");
+        assert!(said.contains("learner.lora"), "{said}");
+        // With an adapter there is no second copy, and what is on already is not advised.
+        let all = serde_json::json!({ "kl_beta": 0.1, "lora": { "rank": 8 }, "activation_checkpointing": true });
+        settings.learner.0 = all.as_object().expect("a table").clone();
+        let said = training("no memory", step, &settings);
+        for part in ["second copy", "learner.lora", "activation_checkpointing"] {
+            assert!(!said.contains(part), "{part}: {said}");
+        }
     }
 }

@@ -140,15 +140,19 @@ fn write_adapter(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Resul
     place(target, ADAPTER, weights)
 }
 
-/// What the metadata of an adapter's safetensors file say it is, in PEFT's words. The file begins with the length of its header in eight bytes, and
-/// the header is JSON.
-fn adapter_config(weights: &[u8]) -> std::io::Result<serde_json::Value> {
-    let broken = || std::io::Error::other("the checkpoint's adapter does not say what it is");
+/// The header of a safetensors file: it begins with the header's length in eight bytes, and the header is JSON.
+fn header_of(weights: &[u8]) -> std::io::Result<serde_json::Value> {
+    let broken = || std::io::Error::other("the checkpoint's weights are no safetensors file");
     let (length, rest) = weights.split_first_chunk().ok_or_else(broken)?;
     let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| broken())?;
     let header = rest.get(..length).ok_or_else(broken)?;
-    let header: serde_json::Value =
-        serde_json::from_slice(header).map_err(std::io::Error::other)?;
+    serde_json::from_slice(header).map_err(std::io::Error::other)
+}
+
+/// What the metadata of an adapter's file say it is, in PEFT's words.
+fn adapter_config(weights: &[u8]) -> std::io::Result<serde_json::Value> {
+    let broken = || std::io::Error::other("the checkpoint's adapter does not say what it is");
+    let header = header_of(weights)?;
     let text = header["__metadata__"]["flopsmith.lora"].as_str();
     let shape: serde_json::Value =
         serde_json::from_str(text.ok_or_else(broken)?).map_err(std::io::Error::other)?;
@@ -170,7 +174,42 @@ fn write(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
             std::fs::copy(entry.path(), target.join(&name))?;
         }
     }
+    if let Some(dtype) = dtype_of(weights) {
+        say_dtype(&target.join("config.json"), dtype)?;
+    }
     place(target, WEIGHTS, weights)
+}
+
+/// What the weights are held in, by transformers' name; a safetensors file's header says it of each tensor.
+fn dtype_of(weights: &[u8]) -> Option<&'static str> {
+    let header = header_of(weights).ok()?;
+    let mut tensors = header.as_object()?.iter();
+    let (_, first) = tensors.find(|(name, _)| *name != "__metadata__")?;
+    match first["dtype"].as_str()? {
+        "F32" => Some("float32"),
+        "BF16" => Some("bfloat16"),
+        "F16" => Some("float16"),
+        "F64" => Some("float64"),
+        _ => None,
+    }
+}
+
+/// The model that training began with may have been held in less: whoever goes by its word would round what was learned.
+fn say_dtype(config: &Path, dtype: &str) -> std::io::Result<()> {
+    let Ok(text) = std::fs::read_to_string(config) else {
+        return Ok(());
+    };
+    let Ok(serde_json::Value::Object(mut fields)) = serde_json::from_str(&text) else {
+        return Ok(());
+    };
+    // The older and the newer name of the same field.
+    for name in ["torch_dtype", "dtype"] {
+        if fields.contains_key(name) {
+            fields.insert(name.into(), dtype.into());
+        }
+    }
+    let text = serde_json::to_string_pretty(&fields).map_err(std::io::Error::other)?;
+    std::fs::write(config, text + "\n")
 }
 
 fn place(target: &Path, name: &str, weights: &[u8]) -> std::io::Result<()> {
@@ -241,6 +280,24 @@ mod tests {
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
         bytes.extend(header.as_bytes());
         bytes
+    }
+
+    #[test]
+    fn the_configuration_says_what_the_new_weights_are_held_in() {
+        let place = tempfile::tempdir().unwrap();
+        let [origin, target] = ["origin", "model"].map(|name| place.path().join(name));
+        std::fs::create_dir(&origin).unwrap();
+        let config = r#"{ "model_type": "qwen2", "torch_dtype": "bfloat16" }"#;
+        std::fs::write(origin.join("config.json"), config).unwrap();
+        let header = r#"{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}"#;
+        let mut weights = (header.len() as u64).to_le_bytes().to_vec();
+        weights.extend(header.as_bytes());
+        write(&origin, &target, &weights).unwrap();
+        let text = std::fs::read_to_string(target.join("config.json")).unwrap();
+        let written: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(written["torch_dtype"], "float32");
+        assert_eq!(written["model_type"], "qwen2");
+        assert!(written.get("dtype").is_none());
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flopsmith_policy::{Adapter, Entropy, LoraConfig, Model, Plan};
+use flopsmith_policy::{Entropy, LoraConfig, Model, Plan};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -138,7 +138,7 @@ impl Learner {
         if samples.is_empty() {
             return Ok(report);
         }
-        check(&self.model, samples)?;
+        check(&self.model, samples, self.optimizer.updates())?;
         let twins = Twins::of(samples);
         let rows: Arc<Vec<Row>> = Arc::new(
             twins
@@ -413,17 +413,7 @@ pub(crate) fn adapt(model: &mut Model, lora: Option<&LoraConfig>, seed: u64) -> 
                 own.config().alpha
             ),
         }),
-        None => {
-            let adapter = Adapter::fresh(
-                model.config(),
-                lora.clone(),
-                seed,
-                model.device(),
-                model.kind(),
-            )
-            .doing("make an adapter")?;
-            model.attach(adapter).doing("put on an adapter")
-        }
+        None => model.adapt(lora.clone(), seed).doing("put on an adapter"),
     }
 }
 
@@ -538,7 +528,7 @@ pub(crate) fn shuffle(order: &mut [usize], random: &mut ChaCha8Rng) {
     }
 }
 
-fn check(model: &Model, samples: &[GrpoSample]) -> Result<()> {
+fn check(model: &Model, samples: &[GrpoSample], update: u64) -> Result<()> {
     for (i, s) in samples.iter().enumerate() {
         if s.prompt.is_empty() || s.tokens.is_empty() {
             return Err(Error::Input(format!(
@@ -553,9 +543,10 @@ fn check(model: &Model, samples: &[GrpoSample]) -> Result<()> {
             )));
         }
         if !s.advantage.is_finite() || s.old_logprobs.iter().any(|lp| !lp.is_finite()) {
-            return Err(Error::Input(format!(
-                "sample {i} has an advantage or a log-probability that is not finite"
-            )));
+            return Err(Error::NotFinite {
+                what: "an advantage or a log-probability of a sample",
+                update,
+            });
         }
         if !(s.temperature > 0.0 && s.temperature.is_finite()) {
             return Err(Error::Input(format!(

@@ -314,7 +314,9 @@ impl PairTraining {
         let moments = state::OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
         moments.fits(&self.optimizer)?;
         let trained = state::find(files, state::trained(&self.model))?;
-        if self.aim != Aim::Rewards && files.iter().any(|(n, _)| n == pair_state::REFERENCES) {
+        // Once a weight has changed the reference cannot be asked any more.
+        let asked = files.iter().any(|(n, _)| n == pair_state::REFERENCES);
+        if self.aim != Aim::Rewards && (asked || saved.updates > 0) {
             let bytes = state::find(files, pair_state::REFERENCES)?;
             let lengths = [self.train.rows.len(), self.held_out.rows.len()];
             let [train, held_out] = pair_state::parse_references(bytes, lengths)?;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use flopsmith_policy::config::TokenIds;
-use flopsmith_policy::{Config, Device, Kind, Model, Plan, Rope, Scalar, Tensor, Yarn, train_bpe};
+use flopsmith_policy::{
+    Adapter, Config, Device, Kind, LoraConfig, Model, Plan, Rope, Scalar, Tensor, Yarn, train_bpe,
+};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,6 +47,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             false,
             Kind::Float,
         ),
+        ("adapter", "qwen2", Rope::Default, 2, true, Kind::Float),
+        (
+            "adapter_stabilized",
+            "llama",
+            Rope::Default,
+            4,
+            false,
+            Kind::Float,
+        ),
+        (
+            "reward_adapter",
+            "qwen2",
+            Rope::Default,
+            2,
+            true,
+            Kind::Float,
+        ),
         ("gqa_tied", "qwen2", Rope::Default, 2, true, Kind::Float),
         ("gqa_untied", "qwen2", Rope::Default, 1, false, Kind::Float),
         ("mha_tied", "qwen2", Rope::Default, 4, true, Kind::Float),
@@ -74,7 +93,38 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let noise = Tensor::randn(model.base().flat().size(), (kind, Device::Cpu)) * 0.2;
             let _same = model.base().flat().shallow_clone().f_add_(&noise)?;
         }
-        model.save(&folder)?;
+        // An adapter on each model, and one on a reward model, whose head it has for itself.
+        let adapted = name.starts_with("adapter") || name == "reward_adapter";
+        if adapted {
+            let lora = LoraConfig {
+                rank: 5,
+                alpha: 7.0,
+                rank_stabilized: name.ends_with("stabilized"),
+                ..LoraConfig::default()
+            };
+            let base = out.join(format!("base_of_{name}"));
+            model.save(&base)?;
+            tokenizer.save(&base)?;
+            let adapter = Adapter::fresh(model.config(), lora, 3, Device::Cpu, kind)?;
+            {
+                let _guard = tch::no_grad_guard();
+                tch::manual_seed(2);
+                let noise = Tensor::randn(
+                    adapter.parameters().flat().size(),
+                    (Kind::Float, Device::Cpu),
+                );
+                let _same = adapter
+                    .parameters()
+                    .flat()
+                    .shallow_clone()
+                    .f_add_(&(noise * 0.1))?;
+            }
+            let base = std::fs::canonicalize(base)?;
+            adapter.save(&folder, &base.display().to_string())?;
+            model.attach(adapter)?;
+        } else {
+            model.save(&folder)?;
+        }
         tokenizer.save(&folder)?;
         let ids = tokenizer.encode(&texts[3])?;
         let probes = [
@@ -94,6 +144,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "ids": ids,
             "logprobs": logprobs,
             "reward": reward,
+            "adapter": adapted,
             "tokens": tokenizer.vocab_size(),
             "eos": tokenizer.eos(),
             "texts": pairs,

@@ -61,7 +61,15 @@ impl Model {
     /// Writes `config.json` and `model.safetensors` so that transformers opens the folder.
     ///
     /// Each file is written beside its place, flushed to the disk and renamed: a reader never sees half a file.
+    ///
+    /// # Errors
+    /// Where an adapter is on: it would be lost. [`Model::merge`] it, or save it by itself.
     pub fn save(&self, folder: &Path) -> Result<()> {
+        if self.adapter().is_some() {
+            return Err(Error::Input(
+                "a model with an adapter is not saved as a whole: merge the adapter first, or save it by itself".into(),
+            ));
+        }
         std::fs::create_dir_all(folder).map_err(|source| Error::Write {
             path: folder.to_owned(),
             source,

@@ -7,7 +7,7 @@ use tch::{Device, Kind, Tensor};
 use crate::config::{Config, Scalar};
 use crate::error::{Doing, Error, Result};
 use crate::layout::{Layout, Product, SCORE, VALUE, block, bytes_of};
-use crate::lora::{Adapter, LowRank};
+use crate::lora::{Adapter, LoraConfig, LowRank};
 use crate::parameters::Parameters;
 use crate::rotary::Rotary;
 
@@ -188,6 +188,17 @@ impl Model {
         self.adapter = Some(adapter);
         self.set_trainable(self.trainable);
         Ok(())
+    }
+
+    /// Puts on a fresh adapter, which changes nothing yet; a scalar head goes on from the model's own.
+    pub fn adapt(&mut self, lora: LoraConfig, seed: u64) -> Result<()> {
+        let adapter = Adapter::fresh(&self.config, lora, seed, self.device(), self.kind())?;
+        if let (Some(own), Some(new)) = (self.own_scalar(), adapter.scalar(self.config.scalar)) {
+            let _guard = tch::no_grad_guard();
+            let copied = new.shallow_clone().f_copy_(own);
+            copied.doing("take over a head")?;
+        }
+        self.attach(adapter)
     }
 
     /// Takes the adapter off.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flopsmith_policy::{
-    Adapter, Config, Device, Extras, Kind, Model, Plan, Request, Scalar, Slopes, Tensor, sample,
+    Adapter, Config, Device, Extras, Kind, LoraConfig, Model, Plan, Request, Scalar, Slopes,
+    Tensor, sample,
 };
 use flopsmith_protocol::Sampling;
 use safetensors::SafeTensors;
@@ -253,6 +254,7 @@ fn adapters_that_are_not_known_are_refused_by_name() {
     for (field, value, said) in [
         ("peft_type", json!("IA3"), "`IA3`"),
         ("use_dora", json!(true), "`use_dora`"),
+        ("init_lora_weights", json!("pissa"), "`init_lora_weights`"),
         ("rank_pattern", json!({ "q_proj": 2 }), "`rank_pattern`"),
         ("bias", json!("all"), "`bias`"),
         ("modules_to_save", json!(["lm_head"]), "`lm_head`"),
@@ -319,7 +321,9 @@ fn a_folder_with_an_adapter_is_a_model() {
         error.contains("`somewhere/else`, which is no folder here"),
         "{error}"
     );
-    model.save(&both).unwrap();
+    let error = model.save(&both).unwrap_err().to_string();
+    assert!(error.contains("merge the adapter first"), "{error}");
+    model.bare().unwrap().save(&both).unwrap();
     assert_eq!(load(&both).unwrap().logits_all(&ids).unwrap(), said);
 }
 
@@ -405,6 +409,11 @@ fn a_language_model_becomes_a_reward_model_or_a_policy_with_values() {
         .set_weights(&valued.weights_bytes().unwrap())
         .unwrap();
     let reward = valued.with_scalar(Scalar::Score, 1).unwrap();
+    // An adapter trains the head, too, and goes on from it.
+    let mut adapted = reward.replica().unwrap();
+    adapted.adapt(LoraConfig::default(), 3).unwrap();
+    assert_eq!(adapted.reward(&ids).unwrap(), reward.reward(&ids).unwrap());
+    assert_ne!(reward.reward(&ids).unwrap(), 0.0);
     reward.save(target.path()).unwrap();
     let file = std::fs::read_to_string(target.path().join("config.json")).unwrap();
     assert!(file.contains("Qwen2ForSequenceClassification"), "{file}");

@@ -1,9 +1,7 @@
 //! Sampling with weights in bfloat16.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_policy::{
-    Config, Device, Dtype, Entropy, Extras, Kind, Model, Request, Tensor, sample,
-};
+use flopsmith_policy::{Config, Device, Dtype, Extras, Kind, Model, Plan, Request, Tensor, sample};
 use flopsmith_protocol::Sampling;
 
 fn requests(vocabulary: u32) -> Vec<Request> {
@@ -32,10 +30,10 @@ fn log_probabilities_are_near_those_of_the_same_weights_in_single_precision() {
     config.max_position_embeddings = 64;
     let half = Model::random(config.clone(), 7, Device::Cpu, Kind::BFloat16).unwrap();
     let single = Model::random(config, 0, Device::Cpu, Kind::Float).unwrap();
-    let mut flat = single.flat().shallow_clone();
+    let mut flat = single.base().flat().shallow_clone();
     {
         let _guard = tch::no_grad_guard();
-        flat.copy_(half.flat());
+        flat.copy_(half.base().flat());
     }
     let requests = requests(60);
     let answers = sample(&half, &requests, &[], |_| {}).unwrap();
@@ -51,9 +49,9 @@ fn log_probabilities_are_near_those_of_the_same_weights_in_single_precision() {
         let wanted = request.prompt.len()..ids.len();
         let ids = Tensor::from_slice(&ids).unsqueeze(0);
         let scored = single
-            .token_logprobs(&ids, &[wanted], &[1.0], Entropy::Skip)
+            .scores(&ids, &[wanted], &[1.0], Plan::LOGPROBS)
             .unwrap();
-        let scored = Vec::<f32>::try_from(&scored.logprobs).unwrap();
+        let scored: Vec<f32> = scored.logprobs.iter().map(|x| *x as f32).collect();
         let off = answer.logprobs.iter().zip(&scored);
         let worst = off.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         // Only the keys and values of prompts are rounded, to eight bits: a prompt of one token has none.

@@ -170,3 +170,32 @@ fn the_cache_bounds_the_rows() {
         }
     }
 }
+
+/// A row that has used all positions stays beside the others until enough of them are done: what it would have gone on with is beyond the model.
+#[test]
+fn rows_at_their_last_position_harm_no_other() {
+    let positions = 60;
+    let mut config = Config::new(40, 32, 48, 2, 4, 2);
+    config.initializer_range = 0.3;
+    config.max_position_embeddings = positions;
+    let requests: Vec<Request> = (0..40u32)
+        .map(|i| {
+            // Every third one goes to the end of the model, the others stop at odd places.
+            let prompt: Vec<u32> = (0..1 + i * 7 % 20).map(|t| (t * 3 + i) % 40).collect();
+            let rest = positions as u32 - prompt.len() as u32;
+            let most = if i % 3 == 0 { rest } else { 1 + i * 11 % rest };
+            plain(prompt, u64::from(i), most)
+        })
+        .collect();
+    for kind in [Kind::Float, Kind::Double] {
+        let model = Model::random(config.clone(), 11, Device::Cpu, kind).unwrap();
+        let whole = sample(&model, &requests, &[], |_| {}).unwrap();
+        let bounds = Bounds {
+            rows: 20,
+            ..Bounds::default()
+        };
+        let go_on = |_: &[(usize, u32)]| ControlFlow::Continue(());
+        let waited = sample_stream(&model, &requests, &[], bounds, go_on).unwrap();
+        assert_same(&waited, &whole, &format!("{kind:?}"));
+    }
+}

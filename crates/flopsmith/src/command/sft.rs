@@ -189,6 +189,8 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
     let validation = pairs.split_off(recipe.corpus.examples);
     let mut model = model;
     let training = train(&mut model, &pairs, &validation, &recipe.sft)?;
+    // What is looked at below and what is saved are one model.
+    model.merge()?;
     // What lies there from an earlier time is of other weights.
     for name in [EVALUATION, CORPUS_BEST] {
         forget(&output.join(name))?;

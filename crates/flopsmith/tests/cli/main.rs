@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use flopsmith_protocol::Digest;
 use serde_json::Value;
 
+#[cfg(feature = "torch")]
+mod adapter;
 mod answers;
 mod bench;
 mod dead;

@@ -242,7 +242,10 @@ impl Model {
         let rotations = match cache.mask {
             None => self.rotary.range(column, 1)?,
             Some(_) => {
-                let positions: Vec<i64> = cache.starts.iter().map(|s| column - s).collect();
+                // A row that has ended goes on beside the others until it is taken out, perhaps beyond the last position; nobody reads it.
+                let last = c.max_position_embeddings - 1;
+                let positions = cache.starts.iter().map(|s| (column - s).min(last));
+                let positions: Vec<i64> = positions.collect();
                 let positions = Tensor::f_from_slice(&positions)
                     .and_then(|t| t.f_to_device(self.device()))
                     .doing("look up rotations")?;

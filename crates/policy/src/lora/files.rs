@@ -208,6 +208,20 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
             return Err(fail(field, format!("is {value}, which is not known here")));
         }
     }
+    // Some ways to begin an adapter change the weights below it when PEFT opens it.
+    let begun = file.get("init_lora_weights").unwrap_or(&Value::Null);
+    let harmless = match begun {
+        Value::Null | Value::Bool(_) => true,
+        other => ["gaussian", "eva", "orthogonal"]
+            .iter()
+            .any(|known| other == known),
+    };
+    if !harmless {
+        return Err(fail(
+            "init_lora_weights",
+            format!("is {begun}, which changes the model's own weights and is not known here"),
+        ));
+    }
     let saved: Vec<&str> = match file.get("modules_to_save") {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),

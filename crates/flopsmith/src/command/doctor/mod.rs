@@ -181,7 +181,7 @@ fn tools(findings: &mut Findings) {
     #[cfg(feature = "torch")]
     {
         let device = match flopsmith_policy::Device::cuda_if_available() {
-            flopsmith_policy::Device::Cpu => "CPU only".to_owned(),
+            flopsmith_policy::Device::Cpu => format!("CPU only: {}", no_cuda(Path::new("/dev"))),
             found => format!("{found:?}"),
         };
         findings.add("libtorch", State::Good, device, None);
@@ -193,6 +193,25 @@ fn tools(findings: &mut Findings) {
         "not in this build: no training, everything else works",
         None,
     );
+}
+
+/// Why nothing is computed on a GPU here, where libtorch found none.
+#[cfg(feature = "torch")]
+fn no_cuda(devices: &Path) -> String {
+    let hidden = std::env::var_os("CUDA_VISIBLE_DEVICES");
+    if !devices.join("nvidia0").exists() {
+        return "this machine has no NVIDIA GPU, or no driver for it".into();
+    }
+    if hidden.is_some_and(|list| list.is_empty() || list == "-1") {
+        return "CUDA_VISIBLE_DEVICES hides the GPUs".into();
+    }
+    // Linked or loaded, it is mapped into this process.
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    if maps.contains("libtorch_cuda") {
+        "libtorch can use CUDA and does not get along with the driver: it is too old, or the GPUs are not permitted here (nvidia-smi says more)".into()
+    } else {
+        "there is a GPU, and this libtorch is the one for machines without: scripts/setup.sh fetches the other one".into()
+    }
 }
 
 /// What looks at programs that are about to become elites. Without it runs go on, and miss what shows in no result.

@@ -322,15 +322,13 @@ fn samples_that_contradict_themselves_or_the_model_are_refused() {
     let mut learner = learner(Kind::Float, tiny::plain());
     let good = tiny::samples(&learner.model, 1, 0.0, 1.0).remove(0);
     let before = tiny::weights(&learner.model);
-    let breaks: [fn(&mut GrpoSample); 8] = [
+    let breaks: [fn(&mut GrpoSample); 6] = [
         |s| s.prompt.clear(),
         |s| {
             s.tokens.clear();
             s.old_logprobs.clear();
         },
         |s| s.old_logprobs.truncate(1),
-        |s| s.advantage = f32::NAN,
-        |s| s.old_logprobs[0] = f32::NEG_INFINITY,
         |s| s.temperature = 0.0,
         |s| s.tokens[0] = tiny::VOCABULARY,
         |s| s.prompt = vec![1; 64],
@@ -343,6 +341,17 @@ fn samples_that_contradict_themselves_or_the_model_are_refused() {
             matches!(&error, Error::Input(text) if text.contains("sample 1")),
             "{i}: {error}"
         );
+    }
+    // What is no number is no contradiction: the step is left out like one whose loss is none.
+    let numbers: [fn(&mut GrpoSample); 2] = [
+        |s| s.advantage = f32::NAN,
+        |s| s.old_logprobs[0] = f32::NEG_INFINITY,
+    ];
+    for break_it in numbers {
+        let mut bad = good.clone();
+        break_it(&mut bad);
+        let error = learner.step(&[good.clone(), bad]).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { .. }), "{error}");
     }
     assert_eq!(before, tiny::weights(&learner.model));
     assert_eq!(learner.step(&[]).unwrap().updates, 0);

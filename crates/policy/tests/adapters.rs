@@ -109,8 +109,11 @@ fn adapters_compute_what_pefts_do_forwards_and_backwards() {
         let mut views = model.trained().views_of(&gradient).unwrap();
         pass.back(&slopes, &mut views).unwrap();
         // Written into an adapter, gradients have the names and the order of a file.
-        let mut carrier = Adapter::load(&folder, model.config(), Device::Cpu, Kind::Float).unwrap();
-        let _same = tch::no_grad(|| carrier_flat(&mut carrier).copy_(&gradient));
+        let carrier = Adapter::load(&folder, model.config(), Device::Cpu, Kind::Float).unwrap();
+        {
+            let _guard = tch::no_grad_guard();
+            carrier.parameters().flat().shallow_clone().copy_(&gradient);
+        }
         let bytes = carrier.bytes().unwrap();
         let file = SafeTensors::deserialize(&bytes).unwrap();
         assert_eq!(file.len(), wanted.gradients.len());
@@ -129,10 +132,6 @@ fn adapters_compute_what_pefts_do_forwards_and_backwards() {
             );
         }
     }
-}
-
-fn carrier_flat(adapter: &mut Adapter) -> Tensor {
-    adapter.parameters().flat().shallow_clone()
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn present(turns: &[Option<f64>]) -> Vec<f64> {
 #[test]
 fn a_failure_that_leads_to_a_fast_program_is_worth_something() {
     let returns = discounted(&[Some(0.0), None, Some(-1.0), Some(10.0)], DISCOUNT);
-    let expected = [Some(0.4 * -1.0 + 0.16 * 10.0), None, Some(3.0), Some(10.0)];
+    let expected = [Some(-0.4 + 0.16 * 10.0), None, Some(3.0), Some(10.0)];
     for (found, expected) in returns.iter().zip(expected) {
         assert_eq!(found.is_some(), expected.is_some());
         if let (Some(found), Some(expected)) = (found, expected) {

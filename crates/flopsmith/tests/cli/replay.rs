@@ -68,7 +68,7 @@ fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
         "group_size=6",
         "evaluate_tasks=1",
         "sqd.enabled=false",
-        "max_steps=3",
+        "max_steps=2",
         "budget_seconds=400",
         "learner.warmup_steps=0",
     ];
@@ -77,21 +77,19 @@ fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
     assert!(output.status.success(), "{said}");
     let recorded = only_run(&runs).unwrap();
     let versions = digests(&recorded);
-    assert_eq!(versions.len(), 4);
+    assert_eq!(versions.len(), 3);
     let mut pairs = versions.windows(2);
     let (changed, _) = &pairs.find(|two| two[0].1 != two[1].1).unwrap()[1];
 
-    for name in ["first", "second"] {
-        let runs = place.path().join(name);
-        let output = replay(&recorded, &runs);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
-        let told = last_object(&output);
-        assert_eq!(told["equal_versions"], 4, "{told}");
-        assert_eq!(told["summary"]["finished"], true, "{told}");
-        assert!(said.contains("4 policy versions are equal"), "{said}");
-        assert_eq!(digests(&only_run(&runs).unwrap()), versions);
-    }
+    let once_more = place.path().join("first");
+    let output = replay(&recorded, &once_more);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let told = last_object(&output);
+    assert_eq!(told["equal_versions"], 3, "{told}");
+    assert_eq!(told["summary"]["finished"], true, "{told}");
+    assert!(said.contains("3 policy versions are equal"), "{said}");
+    assert_eq!(digests(&only_run(&once_more).unwrap()), versions);
 
     // Another program than the one that was written then.
     let tampered = copy(&recorded, &place.path().join("tampered"));

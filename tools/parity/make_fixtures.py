@@ -5,12 +5,15 @@
 
 crates/policy/tests/parity.rs holds the Rust model against them. Needs torch and transformers 5.
 """
+import copy
 import json
 import pathlib
 import sys
 
 import torch
 import transformers
+
+import chacha
 
 SHAPES = {
     "gqa_tied": dict(num_key_value_heads=2, tie_word_embeddings=True, rope_theta=10000.0),
@@ -35,6 +38,10 @@ SHAPES = {
     "llama_wide_heads": dict(family="Llama", num_key_value_heads=2, tie_word_embeddings=True, rope_theta=10000.0, head_dim=12),
 }
 
+# Temperature, top-k, top-p, min-p.
+SETTINGS = [(1.0, 0, 1.0, 0.0), (0.7, 0, 1.0, 0.0), (1.6, 9, 1.0, 0.0), (1.0, 0, 0.8, 0.0), (1.0, 0, 1.0, 0.1),
+            (0.9, 20, 0.9, 0.0), (1.2, 0, 0.95, 0.05), (1.3, 12, 0.7, 0.2)]
+
 
 def main():
     out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "crates/policy/tests/fixtures")
@@ -55,6 +62,8 @@ def main():
             model.load_state_dict(stored)
             ids = torch.randint(0, 40, (3, 24))
             logprobs = torch.log_softmax(model(ids).logits.double(), -1)
+        # What `to` does to the rotary frequencies as well is not undone by `float`.
+        exact = copy.deepcopy(model)
         folder = out / name
         model.to(dtype).save_pretrained(folder, max_shard_size="12KB" if "sharded" in name else "1GB")
         token = logprobs[:, :-1].gather(2, ids[:, 1:, None])[..., 0]
@@ -66,10 +75,45 @@ def main():
             token_logprobs=[[round(x, 7) for x in row] for row in token.tolist()],
             greedy=[cut(row) for row in greedy[:, 8:].tolist()],
             every_fifth_position_of_row_0=[[round(x, 7) for x in row] for row in first.tolist()],
+            token_logprobs_in_bfloat16=[[round(x, 7) for x in row] for row in in_bfloat16(exact, ids).tolist()],
+            seeded=[seeded(exact, ids[n % 3, :8].tolist(), 1000 * seed + n, *how) for n, how in enumerate(SETTINGS)],
         )
         (folder / "expected.json").write_text(json.dumps(expected) + "\n")
         print(folder)
     (out / "cuts.json").write_text(json.dumps(cuts()) + "\n")
+
+
+def in_bfloat16(model, ids):
+    """Log-probabilities of given tokens where weights and arithmetic are in bfloat16, as the library does it."""
+    half = copy.deepcopy(model).to(torch.bfloat16)
+    # Frequencies stay in single precision where a folder is opened.
+    half.model.rotary_emb = copy.deepcopy(model.model.rotary_emb)
+    with torch.no_grad():
+        logits = half(ids).logits
+    return torch.log_softmax(logits.double(), -1)[:, :-1].gather(2, ids[:, 1:, None])[..., 0]
+
+
+def seeded(model, prompt, seed, temperature, top_k, top_p, min_p):
+    """An answer of 12 tokens that is drawn by numbers of ChaCha from what transformers leaves to be drawn from: the token at which the sum of the
+    probabilities, in the order of the ids, exceeds the number. A seed with a draw so near to a boundary that rounding decides is passed over."""
+    while True:
+        tokens, logprobs, raw = [], [], []
+        near = False
+        while len(tokens) < 12 and 0 not in tokens:
+            ids = torch.tensor([prompt + tokens])
+            with torch.no_grad():
+                scores = model(ids).logits[:, -1]
+            kept = torch.softmax(warpers(temperature, top_k, top_p, min_p)(ids, scores).double(), -1)[0]
+            sums = torch.cumsum(kept, 0)
+            u = chacha.uniform(seed, len(tokens)) * sums[-1]
+            near = near or (sums - u).abs().min() < 1e-4
+            token = int((sums > u).nonzero()[0])
+            tokens.append(token)
+            logprobs.append(round(float(kept[token].log()), 7))
+            raw.append(round(float(torch.log_softmax(scores.double(), -1)[0, token]), 7))
+        if not near:
+            return dict(prompt=prompt, seed=seed, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, tokens=tokens, logprobs=logprobs, raw=raw)
+        seed += 100
 
 
 def cut(row):
@@ -77,18 +121,21 @@ def cut(row):
     return row[:row.index(0) + 1] if 0 in row else row
 
 
+def warpers(temperature, top_k, top_p, min_p):
+    steps = [transformers.TemperatureLogitsWarper(temperature)] if temperature != 1.0 else []
+    steps += [transformers.TopKLogitsWarper(top_k)] if top_k else []
+    steps += [transformers.TopPLogitsWarper(top_p)] if top_p < 1.0 else []
+    steps += [transformers.MinPLogitsWarper(min_p)] if min_p else []
+    return transformers.LogitsProcessorList(steps)
+
+
 def cuts():
     """What transformers draws from after temperature and cuts: probabilities, from random scores."""
     torch.manual_seed(77)
     cases = []
-    for temperature, top_k, top_p, min_p in [(1.0, 0, 1.0, 0.0), (0.7, 0, 1.0, 0.0), (1.6, 9, 1.0, 0.0), (1.0, 0, 0.8, 0.0), (1.0, 0, 1.0, 0.1),
-                                             (0.9, 20, 0.9, 0.0), (1.2, 0, 0.95, 0.05), (1.3, 12, 0.7, 0.2)]:
+    for temperature, top_k, top_p, min_p in SETTINGS:
         scores = torch.randn(1, 48) * 3
-        steps = [transformers.TemperatureLogitsWarper(temperature)] if temperature != 1.0 else []
-        steps += [transformers.TopKLogitsWarper(top_k)] if top_k else []
-        steps += [transformers.TopPLogitsWarper(top_p)] if top_p < 1.0 else []
-        steps += [transformers.MinPLogitsWarper(min_p)] if min_p else []
-        kept = transformers.LogitsProcessorList(steps)(torch.zeros(1, 1, dtype=torch.long), scores)
+        kept = warpers(temperature, top_k, top_p, min_p)(torch.zeros(1, 1, dtype=torch.long), scores)
         cases.append(dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, scores=scores[0].tolist(),
                           probabilities=torch.softmax(kept.double(), -1)[0].tolist()))
     return cases

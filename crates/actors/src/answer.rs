@@ -37,6 +37,9 @@ pub trait Source: Send + Sync + 'static {
     /// Takes new weights.
     async fn update(&mut self, version: PolicyVersion, weights: &ArtifactRef) -> Result<(), Error>;
 
+    /// Says how many cores answers may take from now on.
+    fn set_cores(&mut self, _cores: u32) {}
+
     /// `group_size` answers to each task, in the order of the tasks.
     async fn answer(
         &mut self,

@@ -96,6 +96,11 @@ impl Cores {
         self.take(role, 1).await
     }
 
+    /// So many cores for `role`: at least one, and no more than there are.
+    pub async fn some(&self, role: &'static str, count: u32) -> Lease {
+        self.take(role, count.clamp(1, self.total)).await
+    }
+
     /// Every core for `role`.
     pub async fn all(&self, role: &'static str) -> Lease {
         self.take(role, self.total).await

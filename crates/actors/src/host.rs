@@ -18,6 +18,7 @@ use crate::metrics::Metrics;
 use crate::mishap::Mishap;
 use crate::node::unix_ms;
 use crate::results::Results;
+use crate::settings::Settings;
 use crate::standing::Standing;
 use crate::supervisor::Excuse;
 
@@ -89,6 +90,15 @@ impl Host {
             store,
             cores,
             attempts: 3,
+        }
+    }
+
+    /// Cores that sampling and training each take of a run with these settings: all of them, one after the other, but where they are to go on side by side in
+    /// this process. On a bus that nodes share they are meant to be on nodes of their own.
+    pub fn policy_cores(&self, settings: &Settings) -> u32 {
+        match settings.generator.steps_ahead > 0 && self.bus.is_private() {
+            true => (self.cores.total() / 2).max(1),
+            false => self.cores.total(),
         }
     }
 

@@ -59,6 +59,29 @@ pub fn training(words: &str, step: Step, settings: &Settings) -> String {
     )
 }
 
+/// The same for a model that is read, with what belongs to its training: gradient, moments and masters, and a reference.
+pub fn loading(words: &str, settings: &Settings) -> String {
+    let set = |key: &str| {
+        settings
+            .learner
+            .0
+            .get(key)
+            .is_some_and(|v| *v != serde_json::json!(false))
+    };
+    let mut less = vec!["`learner.dtype = \"bfloat16\"` takes half for the weights"];
+    if !set("lora") {
+        less.insert(0, "with `learner.lora` only an adapter has a gradient and moments, which are three times the weights otherwise");
+        if learner_number(settings, "kl_beta") > 0.0 {
+            less.push("`learner.kl_beta` above 0 keeps a second copy");
+        }
+    }
+    format!(
+        "{words}\n  the model in {} and what its training needs do not fit: {}; or take a smaller model",
+        settings.generator.model.display(),
+        less.join("; ")
+    )
+}
+
 /// Answers that were to be sampled side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answers {
@@ -141,6 +164,24 @@ mod tests {
             "(777)",
         ] {
             assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_does_not_fit_is_told_of_by_name() {
+        let mut settings = settings();
+        settings.generator.model = "models/huge".into();
+        let beta = serde_json::json!({ "kl_beta": 0.1 });
+        settings.learner.0 = beta.as_object().expect("a table").clone();
+        let said = loading("no memory", &settings);
+        for part in ["models/huge", "learner.lora", "learner.dtype", "kl_beta"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let adapter = serde_json::json!({ "kl_beta": 0.1, "lora": { "rank": 8 } });
+        settings.learner.0 = adapter.as_object().expect("a table").clone();
+        let said = loading("no memory", &settings);
+        for part in ["learner.lora", "kl_beta"] {
+            assert!(!said.contains(part), "{part}: {said}");
         }
     }
 

@@ -181,6 +181,11 @@ pub struct Generator {
     /// together are found so. At least two samples of a group are none. They are not trained on as samples of the group; where one is the best answer to its prompt,
     /// `advantage.self_imitation` takes it up.
     pub explorers: u32,
+    /// Steps that sampling may be ahead of the learner. 0: a step's tasks wait for the policy that the step before left, so a run on recorded
+    /// outcomes repeats bit by bit. From 1 on (asynchronous) they are answered with the newest policy there is, at most so many versions
+    /// before: sampling and evaluation go on while the learner steps. In one process each of the two has half of the cores then. See
+    /// `learner.correction` and `advantage.max_staleness`.
+    pub steps_ahead: u32,
 }
 
 impl Default for Generator {
@@ -196,6 +201,7 @@ impl Default for Generator {
             max_tokens: 320,
             prompt: Prompt::Compact,
             explorers: 0,
+            steps_ahead: 0,
         }
     }
 }

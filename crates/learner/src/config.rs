@@ -1,6 +1,6 @@
 //! Settings of the training loops. Every field has a default, unknown fields are refused.
 
-use flopsmith_policy::LoraConfig;
+use flopsmith_policy::{Dtype, LoraConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +98,13 @@ pub struct GrpoConfig {
     pub activation_checkpointing: bool,
     /// Threads that compute gradients of different rows side by side. Default: one for each core for small models, one in all (which then uses all cores) for large ones.
     pub workers: Option<usize>,
+    /// Numbers the weights are in while they are trained: `float32`, `bfloat16` (masters and moments stay in single precision; half the memory for weights and
+    /// activations), or `auto`: bfloat16 where the folder's weights are in it and the device computes in it. Whoever loads the model goes by it. Default `float32`.
+    pub dtype: Dtype,
+    /// Processor cores that the learner computes on. Default: all, or half of them where the same process samples meanwhile
+    /// (`generator.steps_ahead`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<usize>,
 }
 
 impl Default for GrpoConfig {
@@ -128,6 +135,8 @@ impl Default for GrpoConfig {
             lora: None,
             activation_checkpointing: false,
             workers: None,
+            dtype: Dtype::default(),
+            cores: None,
         }
     }
 }

@@ -70,8 +70,18 @@ struct Hand {
 
 impl Engine {
     pub fn new(model: &Model, workers: Option<usize>, thrift: Thrift) -> Result<Self> {
+        Self::on_cores(model, workers, None, thrift)
+    }
+
+    /// The same on so many of the machine's cores; on all of them where nothing is said.
+    pub fn on_cores(
+        model: &Model,
+        workers: Option<usize>,
+        cores: Option<usize>,
+        thrift: Thrift,
+    ) -> Result<Self> {
         Ok(Engine {
-            pool: Pool::new(model.parameter_count(), model.device(), workers)?,
+            pool: Pool::new(model.parameter_count(), model.device(), workers, cores)?,
             thrift,
         })
     }

@@ -83,7 +83,7 @@ impl Learner {
             recompute: config.activation_checkpointing,
             seed,
         };
-        let engine = Engine::new(&model, config.workers, thrift)?;
+        let engine = Engine::on_cores(&model, config.workers, config.cores, thrift)?;
         model.set_trainable(true);
         let base = match model.adapter() {
             Some(_) => Some(state::fingerprint(&model)?),

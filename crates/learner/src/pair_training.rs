@@ -21,6 +21,9 @@ use crate::preference_config::{DpaConfig, RewardModelConfig};
 use crate::skips::Skips;
 use crate::state;
 
+/// Answers that a reference is asked of between two words of how far it is.
+const ASKED_AT_ONCE: usize = 512;
+
 /// What an update did.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairProgress {
@@ -250,6 +253,12 @@ impl PairTraining {
 
     /// Asks the model as it was before the first update what it thinks of all answers. So no copy of it is kept.
     fn ask_reference(&mut self) -> Result<()> {
+        self.prepare(|_, _| {})
+    }
+
+    /// Does what comes before the first update, which [`PairTraining::step`] would do as well, and says of how many answers it is done, and of how many it will be:
+    /// an alignment asks the model as it is then what it thinks of all of them. Nothing is left to do where that was done, or restored.
+    pub fn prepare(&mut self, mut tell: impl FnMut(usize, usize)) -> Result<()> {
         if self.aim == Aim::Rewards {
             return Ok(());
         }
@@ -258,10 +267,13 @@ impl PairTraining {
                 continue;
             }
             let everything: Vec<usize> = (0..dealt.rows.len()).collect();
-            let scores =
-                self.engine
-                    .scores(&self.model, &dealt.rows, &everything, Plan::LOGPROBS)?;
-            let sums: Vec<f64> = scores.iter().map(|s| s.logprobs.iter().sum()).collect();
+            let mut sums: Vec<f64> = Vec::with_capacity(everything.len());
+            for asked in everything.chunks(ASKED_AT_ONCE) {
+                let (model, rows) = (&self.model, &dealt.rows);
+                let scores = self.engine.scores(model, rows, asked, Plan::LOGPROBS)?;
+                sums.extend(scores.iter().map(|s| s.logprobs.iter().sum::<f64>()));
+                tell(sums.len(), everything.len());
+            }
             if let Some(row) = sums.iter().position(|sum| !sum.is_finite()) {
                 return Err(Error::Input(format!(
                     "the model gives an answer of pair {} no finite log-probability before any training: its weights cannot be used",

@@ -30,9 +30,15 @@ struct Worker {
 }
 
 impl Pool {
-    /// Threads for a model of `parameters` weights on `device`; `workers` overrides their number.
-    pub fn new(parameters: i64, device: Device, workers: Option<usize>) -> Result<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    /// Threads for a model of `parameters` weights on `device`; `workers` overrides their number, `cores` how many cores they share.
+    pub fn new(
+        parameters: i64,
+        device: Device,
+        workers: Option<usize>,
+        cores: Option<usize>,
+    ) -> Result<Self> {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = cores.unwrap_or_else(all).max(1);
         let fitting = if device.is_cuda() || parameters > SMALL_MODEL {
             1
         } else {

@@ -29,13 +29,23 @@ impl Model {
     ///
     /// Weights become `kind` on `device`, whatever the file holds. Every missing, misshapen, unreadable and surplus tensor is listed in one error.
     pub fn load(folder: &Path, device: Device, kind: Kind) -> Result<Self> {
+        Self::load_telling(folder, device, kind, |_| {})
+    }
+
+    /// The same, and says after each tensor how much is read.
+    pub fn load_telling(
+        folder: &Path,
+        device: Device,
+        kind: Kind,
+        tell: impl FnMut(Reading),
+    ) -> Result<Self> {
         let origin = Origin::of(folder)?;
         let config = Config::load(&origin.base)?;
         let maps = map_weights(&origin.base)?;
         // What does not fit is said before memory for it is asked for.
         let found = fitting(&origin.base, &config, &maps)?;
         let mut model = Model::zeros(config, device, kind)?;
-        fill(model.base(), &found)?;
+        fill_telling(model.base(), &found, tell)?;
         if let Some(adapter) = &origin.adapter {
             model.attach(Adapter::load(adapter, model.config(), device, kind)?)?;
         }
@@ -180,13 +190,39 @@ pub(crate) fn bytes_of(
     })
 }
 
+/// How far the reading of a model is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Bytes of weights that were read, as the files have them.
+    pub bytes: u64,
+    /// Bytes that there are.
+    pub of: u64,
+}
+
 /// Copies what was found into its place, converted to the kind that is there.
 pub(crate) fn fill(
     parameters: &Parameters,
     found: &BTreeMap<String, TensorView<'_>>,
 ) -> Result<()> {
+    fill_telling(parameters, found, |_| {})
+}
+
+fn fill_telling(
+    parameters: &Parameters,
+    found: &BTreeMap<String, TensorView<'_>>,
+    mut tell: impl FnMut(Reading),
+) -> Result<()> {
     let _guard = tch::no_grad_guard();
     let (device, kind) = (parameters.flat().device(), parameters.flat().kind());
+    let length = |view: &TensorView<'_>| view.data().len() as u64;
+    let parts = parameters.layout.parts.iter();
+    let mut reading = Reading {
+        bytes: 0,
+        of: parts
+            .filter_map(|part| found.get(&part.name))
+            .map(length)
+            .sum(),
+    };
     for part in &parameters.layout.parts {
         let Some(view) = found.get(&part.name) else {
             continue;
@@ -199,6 +235,8 @@ pub(crate) fn fill(
             .place(part)?
             .f_copy_(&part.to_memory(&tensor)?)
             .doing("store a weight")?;
+        reading.bytes += length(view);
+        tell(reading);
     }
     Ok(())
 }

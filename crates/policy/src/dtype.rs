@@ -1,16 +1,20 @@
-//! In which numbers weights are held while a model samples.
+//! In which numbers weights are held while a model samples or is trained.
 
 use std::path::Path;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tch::{Device, Kind};
 
 use crate::config::Config;
 use crate::error::Result;
 
 /// Numbers that weights are held in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Dtype {
     /// Single precision.
+    #[default]
     Float32,
     /// bfloat16: half the memory. Of weights that were trained in it nothing is lost.
     Bfloat16,

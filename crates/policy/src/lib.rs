@@ -46,6 +46,7 @@ mod tokenizer;
 mod vocabulary;
 
 pub use bpe::train_bpe;
+pub use checkpoint::Reading;
 pub use config::{Config, Scalar};
 pub use dtype::Dtype;
 pub use ending::{End, Stops};

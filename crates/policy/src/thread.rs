@@ -56,6 +56,7 @@ impl<T> Future for Reply<T> {
 enum Command {
     Sample(Vec<Request>, oneshot::Sender<Result<Sampled>>),
     SetWeights(PolicyVersion, Vec<u8>, oneshot::Sender<Result<()>>),
+    SetThreads(usize),
     Version(oneshot::Sender<Result<PolicyVersion>>),
     Weights(oneshot::Sender<Result<Vec<u8>>>),
 }
@@ -124,6 +125,11 @@ impl Handle {
         self.send(|reply| Command::SetWeights(version, bytes, reply))
     }
 
+    /// Lets what is asked for from now on compute on so many threads, at least one. At first they are as many as libtorch takes by itself.
+    pub fn set_threads(&self, threads: usize) {
+        self.tell(Command::SetThreads(threads));
+    }
+
     /// The version of the weights, once all commands sent before are done.
     pub fn version(&self) -> Reply<PolicyVersion> {
         self.send(Command::Version)
@@ -146,11 +152,15 @@ impl Handle {
 
     fn send<T>(&self, command: impl FnOnce(oneshot::Sender<Result<T>>) -> Command) -> Reply<T> {
         let (reply, answer) = oneshot::channel();
+        self.tell(command(reply));
+        Reply(answer)
+    }
+
+    fn tell(&self, command: Command) {
         if let Some(commands) = &self.shared.commands {
             // If the thread is gone, the command is dropped with its reply, and whoever waits is told.
-            let _thread_ended = commands.send(command(reply));
+            let _thread_ended = commands.send(command);
         }
-        Reply(answer)
     }
 }
 
@@ -192,6 +202,10 @@ fn serve(mut model: Model, eos: &[u32], inbox: &mpsc::Receiver<Command>, ending:
                     version = new;
                 }
                 let _gone = reply.send(result);
+            }
+            Command::SetThreads(threads) => {
+                // libtorch keeps the number for each thread.
+                tch::set_num_threads(i32::try_from(threads.max(1)).unwrap_or(i32::MAX));
             }
             Command::Version(reply) => {
                 let _gone = reply.send(Ok(version));

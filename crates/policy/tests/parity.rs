@@ -15,6 +15,22 @@ struct Expected {
     token_logprobs: Vec<Vec<f32>>,
     greedy: Vec<Vec<u32>>,
     every_fifth_position_of_row_0: Vec<Vec<f32>>,
+    token_logprobs_in_bfloat16: Vec<Vec<f32>>,
+    seeded: Vec<Seeded>,
+}
+
+/// An answer that was drawn from transformers' probabilities by numbers of the sampler's generator, which a script made once more.
+#[derive(Deserialize)]
+struct Seeded {
+    prompt: Vec<u32>,
+    seed: u64,
+    temperature: f32,
+    top_k: u32,
+    top_p: f32,
+    min_p: f32,
+    tokens: Vec<u32>,
+    logprobs: Vec<f32>,
+    raw: Vec<f32>,
 }
 
 fn fixtures() -> Vec<(PathBuf, Expected)> {
@@ -105,6 +121,40 @@ fn greedy_answers_are_those_of_transformers() {
         let answers = sample(&model, &requests, &model.config().eos(), |_| {}).unwrap();
         let tokens: Vec<_> = answers.into_iter().map(|a| a.tokens).collect();
         assert_eq!(tokens, expected.greedy, "{}", folder.display());
+    }
+}
+
+/// All answers of a model at once, so that neither what is beside a sample nor its settings make a difference to another one.
+#[test]
+fn seeded_answers_are_those_drawn_from_transformers_probabilities() {
+    for (folder, expected) in fixtures() {
+        let model = open(&folder);
+        assert!(expected.seeded.len() >= 8);
+        let request = |s: &Seeded| Request {
+            prompt: s.prompt.clone(),
+            seed: s.seed,
+            sampling: Sampling {
+                temperature: s.temperature,
+                top_p: s.top_p,
+                top_k: s.top_k,
+                max_tokens: s.tokens.len() as u32,
+            },
+            detour: None,
+            extras: Extras {
+                min_p: s.min_p,
+                raw: true,
+                ..Extras::default()
+            },
+        };
+        let requests: Vec<Request> = expected.seeded.iter().map(request).collect();
+        let answers = sample(&model, &requests, &model.config().eos(), |_| {}).unwrap();
+        for (answer, wanted) in answers.iter().zip(&expected.seeded) {
+            let case = format!("{} seed {}", folder.display(), wanted.seed);
+            assert_eq!(answer.tokens, wanted.tokens, "{case}");
+            let drawn = largest_difference(&answer.logprobs, &wanted.logprobs);
+            let raw = largest_difference(&answer.raw, &wanted.raw);
+            assert!(drawn < 1e-4 && raw < 1e-4, "{case}: {drawn} {raw}");
+        }
     }
 }
 
@@ -201,6 +251,22 @@ fn half_precision_stays_near() {
             // bfloat16 has 8 bits: some hundredths of logits that reach about ten.
             assert!(largest_difference(a, b) < 0.5, "{}", folder.display());
         }
+        // Rounded at other places, and no farther from single precision for it.
+        let wanted = vec![1..expected.ids[0].len(); expected.ids.len()];
+        let ours = model
+            .scores(&batch(&expected.ids), &wanted, &[1.0], Plan::LOGPROBS)
+            .unwrap()
+            .logprobs;
+        let ours: Vec<f32> = ours.into_iter().map(|x| x as f32).collect();
+        let exact = expected.token_logprobs.concat();
+        let theirs = expected.token_logprobs_in_bfloat16.concat();
+        let away = |from: &[f32]| {
+            let sum: f32 = from.iter().zip(&exact).map(|(a, b)| (a - b).abs()).sum();
+            sum / exact.len() as f32
+        };
+        let (here, there) = (away(&ours), away(&theirs));
+        eprintln!("{}: {here} here, {there} there", folder.display());
+        assert!(here <= 1.5 * there, "{}: {here} {there}", folder.display());
     }
 }
 

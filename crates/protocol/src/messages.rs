@@ -276,6 +276,13 @@ pub struct StepMetrics {
     /// Groups that were drawn in the place of others whose rewards were all equal.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refilled_groups: u32,
+    /// Versions that the oldest policy of the samples was behind the one that was trained. Above 0 only where sampling goes on while the
+    /// learner steps.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub staleness: u32,
+    /// Samples that counted in their groups and were not trained on: of a policy too old, or cut off, as the settings want it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub untaught: u32,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

@@ -84,6 +84,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
                 config.group = number(&name, group)?;
             }
             "--rounds" => config.rounds = number(&name, &value)?,
+            "--ahead" => config.ahead = number(&name, &value)?,
             "--only" => {
                 let named = |told: &str| {
                     let mut kinds = Kind::ALL.iter().copied();

@@ -14,6 +14,8 @@ pub struct Config {
     pub group: u32,
     /// So many times at most, tasks of a step are given out in the place of those whose samples are all right or all wrong.
     pub rounds: u32,
+    /// Steps that generators may be ahead of the learner.
+    pub ahead: u32,
     /// Nodes that generate.
     pub generators: u32,
     /// Nodes that compile.
@@ -90,6 +92,7 @@ impl Config {
             tasks: 3,
             group: 4,
             rounds: 0,
+            ahead: 0,
             generators: 2,
             compilers: 2,
             verifiers: 2,
@@ -206,6 +209,11 @@ impl Config {
         task / self.slots()
     }
 
+    /// The policies that may answer a step's tasks: the one that the step before left, or one of so many before it.
+    pub(crate) fn versions_of_step(&self, step: u32) -> std::ops::RangeInclusive<u32> {
+        step.saturating_sub(self.ahead)..=step
+    }
+
     pub(crate) fn task_of(&self, sample: Sample) -> u32 {
         sample.0 / self.group
     }
@@ -314,6 +322,8 @@ mutations! {
     LearnsBeforeDrawnAgain,
     /// Tasks that are drawn again go out before they are saved.
     DrawsAgainBeforeSave,
+    /// The learner takes the tokens that it has of a sample for those of the program that was evaluated.
+    LearnsFromOtherTokens,
 }
 
 impl Mutation {

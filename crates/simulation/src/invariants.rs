@@ -29,6 +29,7 @@ invariants![
     tasks_rest_on_a_saved_step,
     only_what_is_over_is_learnt_from,
     each_sample_is_learnt_at_most_once,
+    lessons_are_of_their_own_tokens,
     rollouts_come_before_candidates,
     what_is_given_up_has_its_letter,
     the_dead_are_decided,
@@ -322,6 +323,32 @@ fn each_sample_is_learnt_at_most_once(judge: &Judge, view: &View<'_>, fact: &Fac
     }
 }
 
+/// What is learnt of a sample is what became of the program that its tokens say: a task that two generators answer has two.
+fn lessons_are_of_their_own_tokens(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    let Fact::Office {
+        single: Single::Learner,
+        before,
+        after,
+        ..
+    } = fact
+    else {
+        return Ok(());
+    };
+    let head = after.head.filter(|_| after.head != before.head);
+    let Some((lessons, _)) = head.and_then(|head| view.lessons(head)) else {
+        return Ok(());
+    };
+    let mut learnt = lessons.learnt.iter().map(|(sample, _)| sample);
+    match learnt.find(|sample| judge.rollouts.get(sample) != judge.written.get(sample)) {
+        Some(sample) => broken(format!(
+            "{sample:?} was evaluated as {:?}, and learnt from the tokens of {:?}",
+            judge.written.get(sample),
+            judge.rollouts.get(sample)
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Where a candidate is, its rollout is as well: the learner never waits for tokens that were lost.
 fn rollouts_come_before_candidates(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     if let Fact::Stored {
@@ -330,7 +357,7 @@ fn rollouts_come_before_candidates(judge: &Judge, _: &View<'_>, fact: &Fact) -> 
     } = fact
         && work.queue == Queue::Compile
         && let Some(sample) = work.sample()
-        && !judge.rollouts.contains(&sample)
+        && !judge.rollouts.contains_key(&sample)
     {
         return broken(format!("{sample:?} is a candidate and has no rollout"));
     }

@@ -6,7 +6,8 @@ use crate::broker::Broker;
 use crate::config::{Config, terms};
 use crate::fact::Fact;
 use crate::message::{
-    Body, Entry, Log, MessageId, Micros, Name, NodeId, Queue, Record, Sample, Single, Verdict, Work,
+    Body, Entry, Log, MessageId, Micros, Name, NodeId, Program, Queue, Record, Sample, Single,
+    Verdict, Work,
 };
 use crate::node::Node;
 use crate::store::{Book, Lessons, State, Store};
@@ -71,7 +72,10 @@ pub(crate) struct Judge {
     /// Everything that was ever in a queue.
     pub queued: BTreeSet<(Queue, u32)>,
     pub first_outcomes: BTreeMap<Sample, Verdict>,
-    pub rollouts: BTreeSet<Sample>,
+    /// What was evaluated for each of them.
+    pub written: BTreeMap<Sample, Program>,
+    /// The program of each sample's first rollout.
+    pub rollouts: BTreeMap<Sample, Program>,
     /// Dead letters by where the work had stood.
     pub letters: BTreeSet<u64>,
     /// Since when a dead letter says of a sample that nobody works on it.
@@ -158,11 +162,12 @@ impl Judge {
             Body::Work(work) => {
                 self.queued.insert((work.queue, work.number));
             }
-            Body::Entry(Entry::Outcome(sample, _, verdict)) => {
+            Body::Entry(Entry::Outcome(sample, program, verdict)) => {
                 self.first_outcomes.entry(sample).or_insert(verdict);
+                self.written.entry(sample).or_insert(program);
             }
-            Body::Entry(Entry::Rollout(sample, _)) => {
-                self.rollouts.insert(sample);
+            Body::Entry(Entry::Rollout(sample, program)) => {
+                self.rollouts.entry(sample).or_insert(program);
             }
             Body::Entry(Entry::Version(version, weights)) => {
                 self.versions.insert(version, weights);

@@ -23,7 +23,7 @@
 //! One function each in `invariants.rs`, by whose name a violation is told: no sample is lost, none counts twice, and the first outcome is the
 //! one that counts; acknowledged work has its stored effect; one holder writes an office's record, and each state rests on the one before; versions
 //! are monotonic, saved before they are told, learn from steps that are over and from each sample at most once; tasks rest on a saved step, rollouts come before
-//! candidates; what is given up has a letter, and each outcome without a result its cause; what is in flight is bounded by slots; confirmed
+//! candidates, and what is learnt of a sample is of the program that its tokens say; what is given up has a letter, and each outcome without a result its cause; what is in flight is bounded by slots; confirmed
 //! writes survive, an id is stored once; work is taken from nobody who gives signs of life, and from everybody who holds it for too long; who is done
 //! with a message knows that it left. At the end: after the last fault everything ends within [`Config::patience`] and no queue keeps anything, and
 //! outcomes and cells are those of a run that nothing befell.

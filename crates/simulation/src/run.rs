@@ -37,6 +37,8 @@ pub struct Report {
     pub cells: BTreeMap<u32, u32>,
     /// Programs that were timed, each time counted.
     pub timed: u64,
+    /// Versions that the policy of a sample was behind the newest that it could have been, at most.
+    pub staleness: u32,
 }
 
 impl Report {
@@ -122,7 +124,7 @@ impl Violation {
             false => format!(" --only {}", only.join(",")),
         };
         format!(
-            "cargo run --release -p flopsmith-simulation --example explore -- --from {} --seeds 1 --steps {} --nodes {},{},{},{},{} --step {}x{} --rounds {} --seconds {} --patience {}{only}{mutation} --trace",
+            "cargo run --release -p flopsmith-simulation --example explore -- --from {} --seeds 1 --steps {} --nodes {},{},{},{},{} --step {}x{} --rounds {} --ahead {} --seconds {} --patience {}{only}{mutation} --trace",
             self.seed,
             config.steps,
             config.generators,
@@ -133,6 +135,7 @@ impl Violation {
             config.tasks,
             config.group,
             config.rounds,
+            config.ahead,
             config.faults_for / SECOND,
             config.patience / SECOND,
         )
@@ -258,7 +261,14 @@ impl Run {
             config.samples_of(step, tasks)
         });
         for sample in asked {
-            let written = program(config, seed, sample, config.step_of(sample));
+            // Each policy that may have answered writes another one.
+            let versions = config.versions_of_step(config.step_of(sample));
+            let mut programs = versions.map(|version| program(config, seed, sample, version));
+            let newest = program(config, seed, sample, config.step_of(sample));
+            let evaluated = self.judge.written.get(&sample).copied();
+            let written = programs
+                .find(|one| evaluated == Some(*one))
+                .unwrap_or(newest);
             let expected = verdict(written);
             let found = book.outcomes.get(&sample);
             match found {
@@ -279,6 +289,18 @@ impl Run {
             true => Ok(()),
             false => Err((name, format!("cells are {kept:?}, not {cells:?}"))),
         }
+    }
+
+    fn staleness(&self) -> u32 {
+        let (config, seed) = (&self.world.config, self.world.seed);
+        let behind = self.judge.written.iter().map(|(sample, written)| {
+            let newest = config.step_of(*sample);
+            let versions = config.versions_of_step(newest).rev();
+            let mut wrote = versions.filter(|v| program(config, seed, *sample, *v) == *written);
+            // What was given up has no author.
+            wrote.next().map_or(0, |version| newest - version)
+        });
+        behind.max().unwrap_or(0)
     }
 
     fn book(&self) -> Option<&crate::store::Book> {
@@ -324,6 +346,7 @@ impl Run {
                 .filter(|((queue, _), _)| *queue == crate::message::Queue::Time)
                 .map(|(_, times)| u64::from(*times))
                 .sum(),
+            staleness: self.staleness(),
         }
     }
 }

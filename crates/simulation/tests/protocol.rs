@@ -64,6 +64,33 @@ fn the_protocol_holds_where_groups_are_drawn_again() {
     }
 }
 
+/// A cluster whose generators need not wait for the learner.
+fn running_ahead() -> Config {
+    Config {
+        steps: 5,
+        ahead: 2,
+        ..Config::small()
+    }
+}
+
+#[test]
+fn the_protocol_holds_where_generators_run_ahead_of_the_learner() {
+    let mut stale = 0;
+    for seed in 0..400 {
+        let report = run(&running_ahead(), seed);
+        assert!(report.staleness <= 2, "{}", report.staleness);
+        stale += usize::from(report.staleness > 0);
+        assert_eq!(run(&Config::small(), seed).staleness, 0);
+    }
+    assert!(
+        stale > 200,
+        "{stale} runs had programs of an earlier policy"
+    );
+    for seed in 0..50 {
+        run(&running_ahead().undisturbed(), seed);
+    }
+}
+
 #[test]
 fn one_node_of_each_kind_is_enough() {
     let config = Config {
@@ -138,11 +165,12 @@ proptest! {
         step in (1u32..9, 1u32..9),
         steps in 1u32..5,
         rounds in 0u32..3,
+        ahead in 0u32..3,
         seed in any::<u64>(),
     ) {
         let (generators, compilers, verifiers, timers, singles) = counts;
         let (tasks, group) = step;
-        let config = Config { steps, tasks, group, rounds, generators, compilers, verifiers, timers, singles, ..Config::small() };
+        let config = Config { steps, tasks, group, rounds, ahead, generators, compilers, verifiers, timers, singles, ..Config::small() };
         if let Err(violation) = simulate(&config, seed) {
             prop_assert!(false, "{violation}");
         }
@@ -212,12 +240,17 @@ const FOUND_BY: &[(Mutation, &[&str])] = &[
         Mutation::DrawsAgainBeforeSave,
         &["tasks_rest_on_a_saved_step"],
     ),
+    (
+        Mutation::LearnsFromOtherTokens,
+        &["lessons_are_of_their_own_tokens"],
+    ),
 ];
 
 /// Where a mistake can be made.
 fn cluster_for(mutation: Mutation) -> Config {
     match mutation {
         Mutation::LearnsBeforeDrawnAgain | Mutation::DrawsAgainBeforeSave => drawing_again(),
+        Mutation::LearnsFromOtherTokens => running_ahead(),
         _ => Config::small(),
     }
 }

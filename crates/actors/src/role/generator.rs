@@ -69,6 +69,8 @@ impl Role for Generator {
             .log::<Outcome>(&subjects::outcome(&context.run), 0)
             .await?;
         let mut newest: Option<PolicyPublished> = None;
+        self.source
+            .set_cores(context.host.policy_cores(&context.settings));
         // What was tried and published before is known before the first task is answered.
         let past = async { Ok::<_, Error>((versions.replay().await?, outcomes.replay().await?)) };
         let (published, decided) = tokio::select! {
@@ -228,7 +230,9 @@ impl Generator {
     async fn answer_alike(&mut self, deliveries: Vec<Delivery<Task>>) -> Result<(), Error> {
         let tasks: Vec<Task> = deliveries.iter().map(|d| d.message().clone()).collect();
         let spans: Vec<Span> = deliveries.iter().map(span_of).collect();
-        let lease = self.context.host.cores.all("generate").await;
+        let host = &self.context.host;
+        let cores = host.policy_cores(&self.context.settings);
+        let lease = host.cores.some("generate", cores).await;
         let started = Instant::now();
         let answers = self.source.answer(&self.context.problem, &tasks).await?;
         // The tasks of a batch are answered together, so each took as long as all.

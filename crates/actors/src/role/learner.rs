@@ -1,12 +1,13 @@
 //! Learner: groups of outcomes → policy versions.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use flopsmith_learner::Error::NotFinite;
 use flopsmith_learner::{GrpoConfig, GrpoSample, Learner as Stage, StepReport};
-use flopsmith_policy::{Device, Kind, Model};
+use flopsmith_policy::{Device, Model};
 use flopsmith_protocol::{Digest, PolicyVersion, StepMetrics};
 use flopsmith_store::Checkpoints;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ use crate::settings::Settings;
 use crate::skipped::{self, Skipped};
 use crate::untaught::taught;
 use crate::versions::{Told, Versions};
+
+/// A model that takes long to read is told of this often.
+const TELLING: Duration = Duration::from_secs(2);
 
 /// Trains the policy on complete steps.
 pub struct Learner {
@@ -140,7 +144,10 @@ impl Learner {
         let checkpoints =
             Checkpoints::new(context.host.store.clone(), "learner").in_term(office.term());
         let folder = context.settings.generator.model.clone();
-        let config = config(&context.settings)?;
+        let mut config = config(&context.settings)?;
+        config
+            .cores
+            .get_or_insert(context.host.policy_cores(&context.settings) as usize);
         let seed = context.settings.seed;
         let latest = office.latest(&checkpoints, &context.run).await?;
         let mut files = Vec::new();
@@ -176,21 +183,16 @@ impl Learner {
                 detail: e.to_string(),
             })?;
         }
-        let stage = tokio::task::spawn_blocking(move || -> Result<Stage, String> {
-            let model = Model::load(&folder, tch_device(), Kind::Float)
-                .map_err(|e| crate::supervisor::words(&e))?;
-            let mut stage =
-                Stage::new(model, config, seed).map_err(|e| crate::supervisor::words(&e))?;
-            if !files.is_empty() {
-                stage
-                    .restore(&files)
-                    .map_err(|e| crate::supervisor::words(&e))?;
-            }
-            Ok(stage)
-        })
-        .await
-        .map_err(|_| Error::Thread("learner"))?
-        .map_err(Error::Learner)?;
+        let stage = tokio::task::spawn_blocking(move || begin(&folder, config, seed, &files))
+            .await
+            .map_err(|_| Error::Thread("learner"))?
+            .map_err(|unfit| match unfit.is_out_of_memory {
+                true => Error::Memory {
+                    role: "learner",
+                    detail: memory::loading(&unfit.words, &context.settings),
+                },
+                false => Error::Learner(unfit.words),
+            })?;
         let mut work = Working {
             stage: Some(Box::new(stage)),
             version,
@@ -244,9 +246,14 @@ impl Learner {
         }
         let written_by = credited
             .iter()
+            // Those of the hall were not drawn for this step.
+            .filter(|sample| !sample.rollout.logprobs.is_empty())
             .filter_map(|sample| sample.rollout.candidate.policy)
             .map(|version| version.0)
             .min();
+        let behind = work.version.0 - written_by.unwrap_or(work.version.0).min(work.version.0);
+        metrics.staleness = u32::try_from(behind).unwrap_or(u32::MAX);
+        metrics.untaught = untaught;
         let temperature = settings.generator.temperature;
         let samples: Arc<Vec<GrpoSample>> = Arc::new(
             credited
@@ -260,7 +267,8 @@ impl Learner {
                 })
                 .collect(),
         );
-        let lease = self.context.host.cores.all("learn").await;
+        let cores = self.context.host.policy_cores(settings);
+        let lease = self.context.host.cores.some("learn", cores).await;
         let progress = work.progress(settings)?;
         let mut stage = work.stage.take().ok_or(Error::Thread("learner"))?;
         let given = Arc::clone(&samples);
@@ -421,8 +429,42 @@ impl Learner {
     }
 }
 
-fn tch_device() -> Device {
-    Device::cuda_if_available()
+/// Why no learner could be made.
+struct Unfit {
+    words: String,
+    is_out_of_memory: bool,
+}
+
+/// The learner of the model in `folder`, as these files of its state left it; a fresh one where there are none.
+fn begin(
+    folder: &Path,
+    config: GrpoConfig,
+    seed: u64,
+    files: &[(String, Vec<u8>)],
+) -> Result<Stage, Unfit> {
+    let of_model = |error: flopsmith_policy::Error| Unfit {
+        words: crate::supervisor::words(&error),
+        is_out_of_memory: error.is_out_of_memory(),
+    };
+    let of_stage = |error: flopsmith_learner::Error| Unfit {
+        words: crate::supervisor::words(&error),
+        is_out_of_memory: error.is_out_of_memory(),
+    };
+    let device = Device::cuda_if_available();
+    let kind = config.dtype.kind(folder, device).map_err(of_model)?;
+    let mut told = Instant::now();
+    let model = Model::load_telling(folder, device, kind, |reading| {
+        if told.elapsed() > TELLING {
+            told = Instant::now();
+            let (read, of) = (reading.bytes >> 20, reading.of >> 20);
+            tracing::info!("the learner reads its model: {read} of {of} MiB");
+        }
+    });
+    let mut stage = Stage::new(model.map_err(of_model)?, config, seed).map_err(of_stage)?;
+    if !files.is_empty() {
+        stage.restore(files).map_err(of_stage)?;
+    }
+    Ok(stage)
 }
 
 /// The `[learner]` table.

@@ -93,6 +93,10 @@ impl Source for PolicySource {
         Ok(())
     }
 
+    fn set_cores(&mut self, cores: u32) {
+        self.handle.set_threads(cores as usize);
+    }
+
     async fn answer(
         &mut self,
         problem: &Problem,

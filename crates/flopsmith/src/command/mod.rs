@@ -17,6 +17,8 @@ mod doctor;
 #[cfg(feature = "torch")]
 mod learn;
 #[cfg(feature = "torch")]
+mod memory;
+#[cfg(feature = "torch")]
 mod model;
 mod problem;
 mod replay;
@@ -83,24 +85,33 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         #[cfg(feature = "torch")]
         Command::Sft(a) => {
             let _guard = log.start(None)?;
-            sft::run(&a)
+            let advice = memory::of_training("sft", "`batch_tokens`");
+            sft::run(&a).map_err(|error| memory::advise(error, &advice))
         }
         #[cfg(feature = "torch")]
         Command::RewardModel(a) => {
             let _guard = log.start(None)?;
+            let advice = memory::of_training("reward_model", "`batch`");
             learn::pairs::run(&a, learn::pairs::Aim::RewardModel)
+                .map_err(|error| memory::advise(error, &advice))
         }
         #[cfg(feature = "torch")]
         Command::Dpa(a) => {
             let _guard = log.start(None)?;
+            let advice = memory::of_training("dpa", "`batch`");
             learn::pairs::run(&a, learn::pairs::Aim::Dpa)
+                .map_err(|error| memory::advise(error, &advice))
         }
         #[cfg(feature = "torch")]
         Command::Rlpf(a) => {
             let _guard = log.start(None)?;
-            learn::rlpf::run(&a)
+            let advice =
+                memory::of_training("ppo", "`batch`, `prompts`, `samples` or `max_tokens`");
+            learn::rlpf::run(&a).map_err(|error| memory::advise(error, &advice))
         }
         #[cfg(feature = "torch")]
-        Command::Model(a) => model::run(&a),
+        Command::Model(a) => {
+            model::run(&a).map_err(|error| memory::advise(error, memory::OF_SAMPLES))
+        }
     }
 }

@@ -275,11 +275,10 @@ fn load(folder: &Path, dtype: Dtype) -> Result<(Loaded, Tokenizer)> {
         Dtype::Bfloat16 => flopsmith_policy::Dtype::Bfloat16,
         Dtype::Auto => flopsmith_policy::Dtype::Auto,
     };
-    let device = Device::cuda_if_available();
-    let model = dtype
-        .kind(&folder, device)
-        .and_then(|kind| Loaded::load(&folder, device, kind))
-        .map_err(|e| wrong(&e))?;
+    let model = super::learn::load(&folder, dtype).map_err(|e| match e.is_out_of_memory() {
+        true => anyhow::Error::new(e),
+        false => wrong(&e),
+    })?;
     let tokenizer = Tokenizer::load(&folder).map_err(|e| wrong(&e))?;
     Ok((model, tokenizer))
 }

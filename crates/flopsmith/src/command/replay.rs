@@ -83,6 +83,13 @@ fn repeating(mut settings: Settings, folder: &Path, recorded: &Recorded) -> Resu
             version.0
         )));
     }
+    if settings.generator.steps_ahead > 0 {
+        return Err(usage(format!(
+            "{} was asynchronous (generator.steps_ahead = {}): which policy wrote a program depended on the clock, so it cannot be repeated; a run with 0 can",
+            folder.display(),
+            settings.generator.steps_ahead
+        )));
+    }
     let trained = recorded.versions().filter(|(v, _)| v.0 > 0).count() as u64;
     if trained == 0 {
         return Err(usage(format!(

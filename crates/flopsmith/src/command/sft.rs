@@ -12,7 +12,7 @@ use flopsmith_generator::corpus::{self, CorpusConfig, Example};
 use flopsmith_generator::schedule::Space;
 use flopsmith_learner::{SftConfig, SftReport};
 use flopsmith_policy::{
-    Config, Device, Extras, Kind, Model, Request, Tokenizer, sample, train_bpe,
+    Config, Device, Dtype, Extras, Kind, Model, Request, Tokenizer, sample, train_bpe,
 };
 use flopsmith_protocol::{Digest, Sampling};
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,9 @@ struct Recipe {
     seed: u64,
     /// Where the weights begin.
     model: Start,
+    /// Numbers the weights are in while they are trained.
+    #[serde(default)]
+    dtype: Dtype,
     /// The programs.
     corpus: CorpusConfig,
     /// Examples that are held out to validate on.
@@ -292,7 +295,7 @@ fn start(recipe: &Recipe, examples: &[Example]) -> Result<(Model, Tokenizer)> {
         Start::Folder { folder } => {
             let folder = paths::model(folder);
             Ok((
-                Model::load(&folder, device, Kind::Float)?,
+                super::learn::load(&folder, recipe.dtype)?,
                 Tokenizer::load(&folder)?,
             ))
         }
@@ -327,7 +330,11 @@ fn start(recipe: &Recipe, examples: &[Example]) -> Result<(Model, Tokenizer)> {
                 .first()
                 .map(|id| flopsmith_policy::config::TokenIds::One(*id));
             let seed = i64::from_le_bytes(recipe.seed.to_le_bytes());
-            Ok((Model::random(shape, seed, device, Kind::Float)?, tokenizer))
+            let kind = match recipe.dtype {
+                Dtype::Bfloat16 => Kind::BFloat16,
+                Dtype::Float32 | Dtype::Auto => Kind::Float,
+            };
+            Ok((Model::random(shape, seed, device, kind)?, tokenizer))
         }
     }
 }

@@ -1,6 +1,8 @@
 //! How each role of a run is made: once when the run starts, and anew whenever it has failed.
 
 use std::sync::{Arc, Mutex};
+#[cfg(feature = "torch")]
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use flopsmith_actors::answer::Source;
@@ -254,13 +256,31 @@ async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsm
     let handle = tokio::task::spawn_blocking(move || {
         Handle::spawn(move || {
             let device = Device::cuda_if_available();
-            let model = Model::load(&folder, device, dtype.kind(&folder, device)?)?;
+            let kind = dtype.kind(&folder, device)?;
+            let mut told = Instant::now();
+            let model = Model::load_telling(&folder, device, kind, |reading| {
+                if told.elapsed() > Duration::from_secs(2) {
+                    told = Instant::now();
+                    let (read, of) = (reading.bytes >> 20, reading.of >> 20);
+                    tracing::info!("the generator reads its model: {read} of {of} MiB");
+                }
+            })?;
             Ok((model, Tokenizer::load(&folder)?))
         })
     })
     .await
     .map_err(|_| flopsmith_actors::Error::Thread("generator"))?
-    .map_err(|e| failed(&e))?;
+    .map_err(|error| match error.is_out_of_memory() {
+        true => flopsmith_actors::Error::Memory {
+            role: "generator",
+            detail: format!(
+                "{}\n  the model in {} does not fit: `generator.dtype = \"bfloat16\"` takes half for the weights; or take a smaller model",
+                flopsmith_actors::supervisor::words(&error),
+                context.settings.generator.model.display()
+            ),
+        },
+        false => failed(&error),
+    })?;
     let tokenizer = Arc::clone(handle.tokenizer());
     Ok(Box::new(PolicySource::new(
         handle,

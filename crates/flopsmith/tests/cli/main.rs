@@ -23,6 +23,8 @@ mod kills;
 #[cfg(feature = "torch")]
 mod learning;
 #[cfg(feature = "torch")]
+mod memory;
+#[cfg(feature = "torch")]
 mod models;
 #[cfg(feature = "torch")]
 mod replay;

@@ -101,3 +101,74 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     let last = objects(&folder.join("machines.jsonl")).pop().unwrap();
     assert_eq!(last["attestation"], record["measurement"]["attestation"]);
 }
+
+/// Sampling that need not wait for the learner: what is learnt from was written by the newest policy there was, and none is older than is
+/// permitted; both evaluations are of the policy as it is. Which policy wrote what depends on the clock, so it is not repeated. The learner's
+/// weights are in half precision here, and so is the model that the run leaves.
+#[test]
+fn sampling_goes_on_while_the_learner_steps() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let settings = [
+        "tasks=2",
+        "group_size=4",
+        "evaluate_tasks=1",
+        "max_steps=4",
+        "budget_seconds=400",
+        "sqd.enabled=false",
+        "generator.steps_ahead=1",
+        "learner.correction=token_truncate",
+        "learner.dtype=bfloat16",
+        "learner.warmup_steps=0",
+    ];
+    let output = train(&runs, &settings).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let folder = only_run(&runs).unwrap();
+    let mut lags = Vec::new();
+    for outcome in objects(&folder.join("outcomes.jsonl")) {
+        let candidate = &outcome["candidate"];
+        let policy = candidate["policy"].as_u64().unwrap();
+        match candidate["purpose"].as_str().unwrap() {
+            // Step 0 is the first evaluation, so step n could have had version n - 1.
+            "train" => lags.push(candidate["step"].as_u64().unwrap() - 1 - policy),
+            "evaluate_start" => assert_eq!(policy, 0, "{candidate}"),
+            "evaluate_end" => assert_eq!(policy, 4, "{candidate}"),
+            _ => {}
+        }
+    }
+    assert_eq!(lags.len(), 4 * 2 * 4);
+    assert_eq!(lags.iter().max(), Some(&1), "{lags:?}");
+    let versions = objects(&folder.join("training.jsonl"));
+    let staleness = versions
+        .iter()
+        .map(|version| version["metrics"]["staleness"].as_u64().unwrap_or(0));
+    assert_eq!(staleness.max(), Some(1), "{versions:?}");
+
+    let of = |folder: &Path| std::fs::metadata(folder.join("model.safetensors")).unwrap();
+    let (starter, model) = (root().join("models/starter"), folder.join("model"));
+    let (whole, half) = (of(&starter).len(), of(&model).len());
+    assert!(half < whole * 11 / 20, "{half} of {whole}");
+    let config = std::fs::read(model.join("config.json")).unwrap();
+    let config: Value = serde_json::from_slice(&config).unwrap();
+    assert_eq!(config["dtype"], "bfloat16");
+    let model = model.to_str().unwrap();
+    let sample = [
+        "model",
+        "sample",
+        model,
+        "--problem",
+        "dgemm",
+        "--max-tokens",
+        "9",
+    ];
+    assert!(run(&sample).status.success());
+
+    let again = place.path().join("again");
+    let folder = folder.to_str().unwrap();
+    let again = again.to_str().unwrap();
+    let output = run(&["replay", folder, "--runs", again]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("generator.steps_ahead"), "{said}");
+}

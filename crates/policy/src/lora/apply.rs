@@ -106,23 +106,43 @@ impl LowRank<'_> {
     }
 }
 
+/// Fewer elements than this are not worth a thread.
+const MASKED_BY_A_THREAD: usize = 1 << 16;
+
 /// 0 for a share `dropout` of `x`'s elements, 1 / (1 − dropout) for the others.
 ///
 /// The numbers are made here rather than by libtorch's generator, which all threads of a process share: which thread comes first would decide.
 fn mask(x: &Tensor, dropout: f64, noise: Noise) -> Result<Tensor> {
-    let mut random = ChaCha8Rng::seed_from_u64(noise.seed);
-    random.set_stream(noise.place);
     let limit = (dropout * 2f64.powi(32)) as u64;
     let kept = (1.0 / (1.0 - dropout)) as f32;
-    let values: Vec<f32> = (0..x.numel())
-        .map(|_| {
-            if u64::from(random.next_u32()) < limit {
-                0.0
-            } else {
-                kept
-            }
-        })
-        .collect();
+    let mut values = vec![0.0f32; x.numel()];
+    let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1);
+    let each = values
+        .len()
+        .div_ceil(threads.max(1))
+        .max(MASKED_BY_A_THREAD);
+    // Each element has its own number of the stream, whoever draws it.
+    let draw = |first: usize, part: &mut [f32]| {
+        let mut random = ChaCha8Rng::seed_from_u64(noise.seed);
+        random.set_stream(noise.place);
+        random.set_word_pos(first as u128);
+        for value in part {
+            *value = match u64::from(random.next_u32()) < limit {
+                true => 0.0,
+                false => kept,
+            };
+        }
+    };
+    std::thread::scope(|scope| {
+        let mut parts = (0..).step_by(each).zip(values.chunks_mut(each));
+        let ours = parts.next();
+        for (first, part) in parts {
+            scope.spawn(move || draw(first, part));
+        }
+        if let Some((first, part)) = ours {
+            draw(first, part);
+        }
+    });
     Tensor::f_from_slice(&values)
         .and_then(|t| t.f_view(x.size().as_slice()))
         .and_then(|t| match x.kind() {
@@ -131,4 +151,35 @@ fn mask(x: &Tensor, dropout: f64, noise: Noise) -> Result<Tensor> {
         })
         .and_then(|t| t.f_to_device(x.device()))
         .doing("draw what an adapter leaves out")
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use tch::Device;
+
+    use super::*;
+
+    #[test]
+    fn how_many_threads_draw_makes_no_difference() {
+        let noise = Noise { seed: 5, place: 7 };
+        let x = Tensor::zeros([701, 300], (Kind::Float, Device::Cpu));
+        let drawn = |threads: i32| {
+            // libtorch keeps the number for each thread.
+            let on_its_own = move || {
+                tch::set_num_threads(threads);
+                let x = Tensor::zeros([701, 300], (Kind::Float, Device::Cpu));
+                mask(&x, 0.25, noise).unwrap()
+            };
+            std::thread::spawn(on_its_own).join().unwrap()
+        };
+        let one = drawn(1);
+        for threads in [2, 3, 8] {
+            assert_eq!(drawn(threads), one);
+        }
+        let left = one.count_nonzero(None::<i64>).int64_value(&[]) as f64;
+        let share = left / x.numel() as f64;
+        assert!((share - 0.75).abs() < 0.01, "{share}");
+        assert_eq!(one.max(), Tensor::from(1.0f32 / 0.75));
+    }
 }

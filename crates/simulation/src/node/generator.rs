@@ -93,8 +93,8 @@ impl World {
                 if self.config.has(Mutation::AnswersWithOldPolicy) {
                     return generator.version.is_some();
                 }
-                let needed = self.config.step_of_task(job.work.number);
-                generator.version >= Some(needed)
+                let step = self.config.step_of_task(job.work.number);
+                generator.version >= Some(*self.config.versions_of_step(step).start())
             })
     }
 

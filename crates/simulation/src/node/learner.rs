@@ -163,7 +163,9 @@ impl World {
             .samples_of(learner.next, tasks)
             .filter_map(|sample| {
                 let (program, verdict) = learner.teaches(sample)?;
-                (learner.rollouts.get(&sample) == Some(&program)).then_some((sample, verdict))
+                let its_own = learner.rollouts.get(&sample) == Some(&program);
+                let blind = config.has(Mutation::LearnsFromOtherTokens);
+                (its_own || blind).then_some((sample, verdict))
             })
             .collect();
         learner.lessons = Lessons {

@@ -196,11 +196,20 @@ impl Archive {
                         .wrapping_mul(0x2545_f491_4f6c_dd1d)
                         .wrapping_add(u64::from(number)),
                     machine_class: self.context.host.machine_class.clone(),
-                    min_policy: PolicyVersion(work.saved.course.trained()),
+                    min_policy: self.needed_policy(work.saved.course.trained(), purpose),
                     heard,
                 }
             })
             .collect()
+    }
+
+    /// The oldest policy that may answer a step's tasks after so many trained steps. Both evaluations are of the policy as it is.
+    fn needed_policy(&self, trained: u64, purpose: Purpose) -> PolicyVersion {
+        let ahead = match purpose {
+            Purpose::Train => u64::from(self.context.settings.generator.steps_ahead),
+            _ => 0,
+        };
+        PolicyVersion(trained.saturating_sub(ahead))
     }
 
     pub(super) async fn publish_task(&self, task: &Task) -> Result<(), Error> {

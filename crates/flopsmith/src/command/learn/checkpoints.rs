@@ -1,18 +1,25 @@
 //! Checkpoints of a training in the folder of the model it makes.
 //!
 //! Each is a folder of its own, which is written under another name first: it is whole or not there, whenever the process ends.
-//! Beside the state of the training lies the recipe, since going on with other settings would be another training.
+//! Beside the state of the training lies the recipe, since going on with other settings would be another training, and a list of all files'
+//! digests: a disk that fails and a copy that was cut off are told by them, and the checkpoint before is gone on with.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use flopsmith_protocol::Digest;
 
 use crate::exit::usage;
 
 /// The recipe's file in a checkpoint.
 const RECIPE: &str = "recipe.toml";
+/// The digests of a checkpoint's other files, by name.
+const DIGESTS: &str = "digests.json";
+/// So many of the newest checkpoints are kept.
+const KEPT: usize = 2;
 /// A checkpoint's name, before its number.
 const PREFIX: &str = "checkpoint-";
 /// What stands behind it while it is written.
@@ -28,42 +35,63 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// The checkpoints in `folder`, which is made if need be, of a training by this recipe. With `resume` the newest one is read.
+    /// The checkpoints in `folder`, which is made if need be, of a training by this recipe. With `resume` the newest one that is whole is
+    /// read; of those that are not stderr tells.
     ///
     /// # Errors
-    /// Wrong usage where there is one and nobody wants to go on with it, or none and somebody does, or it is of another recipe.
+    /// Wrong usage where there is one and nobody wants to go on with it, or none (that is whole) and somebody does, or it is of another recipe.
     pub fn open(folder: &Path, recipe: &str, resume: bool) -> Result<(Self, Option<Files>)> {
         crate::output::folder(folder)?;
         let own = Self {
             folder: folder.to_owned(),
             recipe: recipe.to_owned(),
         };
-        let newest = own.all()?.pop();
-        match (newest, resume) {
-            (None, false) => Ok((own, None)),
-            (None, true) => Err(usage(format!(
+        let mut there = own.all()?;
+        if !resume {
+            return match there.pop() {
+                None => Ok((own, None)),
+                Some(_) => Err(usage(format!(
+                    "there is an unfinished training in {}: --resume goes on with it; remove its {PREFIX}… to begin anew",
+                    folder.display()
+                ))),
+            };
+        }
+        if there.is_empty() {
+            return Err(usage(format!(
                 "there is no checkpoint in {}: leave out --resume to begin",
                 folder.display()
-            ))),
-            (Some(_), false) => Err(usage(format!(
-                "there is an unfinished training in {}: --resume goes on with it; remove its {PREFIX}… to begin anew",
-                folder.display()
-            ))),
-            (Some((_, path)), true) => {
-                let files = read(&path)?;
-                let known = files.iter().find(|(name, _)| name == RECIPE);
-                if known.is_none_or(|(_, text)| text != recipe.as_bytes()) {
-                    return Err(usage(format!(
-                        "the checkpoint {} was made by another recipe, which lies in it: go on with that one, or begin anew in another folder",
-                        path.display()
-                    )));
-                }
-                Ok((own, Some(files)))
-            }
+            )));
         }
+        let mut damaged = Vec::new();
+        while let Some((_, path)) = there.pop() {
+            let files = match read(&path)? {
+                Ok(files) => files,
+                Err(why) => {
+                    let why = format!("{} is damaged: {why}", path.display());
+                    if !there.is_empty() {
+                        eprintln!("{why}; the checkpoint before it is gone on with");
+                    }
+                    damaged.push(why);
+                    continue;
+                }
+            };
+            let known = files.iter().find(|(name, _)| name == RECIPE);
+            if known.is_none_or(|(_, text)| text != recipe.as_bytes()) {
+                return Err(usage(format!(
+                    "the checkpoint {} was made by another recipe, which lies in it: go on with that one, or begin anew in another folder",
+                    path.display()
+                )));
+            }
+            return Ok((own, Some(files)));
+        }
+        Err(usage(format!(
+            "no checkpoint in {} can be gone on with: {}; put a copy of one in its place, or remove them to begin anew",
+            folder.display(),
+            damaged.join("; ")
+        )))
     }
 
-    /// Writes a checkpoint and removes those before it.
+    /// Writes a checkpoint and removes all but it and the newest one before it.
     pub fn write(&self, number: u64, files: &Files) -> Result<()> {
         let path = self.folder.join(format!("{PREFIX}{number:09}"));
         let part = self.folder.join(format!("{PREFIX}{number:09}{PART}"));
@@ -73,7 +101,12 @@ impl Checkpoints {
             }
             fs::create_dir(&part)?;
             let recipe = (RECIPE.to_owned(), self.recipe.clone().into_bytes());
+            let mut digests = BTreeMap::new();
             for (name, bytes) in files.iter().chain([&recipe]) {
+                digests.insert(name, Digest::of(bytes));
+            }
+            let digests = (DIGESTS.to_owned(), serde_json::to_vec_pretty(&digests)?);
+            for (name, bytes) in files.iter().chain([&recipe, &digests]) {
                 let mut file = File::create(part.join(name))?;
                 file.write_all(bytes)?;
                 file.sync_all()?;
@@ -85,18 +118,21 @@ impl Checkpoints {
             File::open(&self.folder)?.sync_all()
         };
         write().with_context(|| format!("cannot write the checkpoint {}", path.display()))?;
-        self.clear_but(Some(&path))
+        let mut kept = self.all()?;
+        kept.retain(|(known, _)| *known <= number);
+        let kept: Vec<PathBuf> = kept.into_iter().rev().take(KEPT).map(|c| c.1).collect();
+        self.clear_but(&kept)
     }
 
     /// Removes all checkpoints: the training is over.
     pub fn clear(&self) -> Result<()> {
-        self.clear_but(None)
+        self.clear_but(&[])
     }
 
     /// Removes all others, and what was begun and never finished.
-    fn clear_but(&self, kept: Option<&Path>) -> Result<()> {
+    fn clear_but(&self, kept: &[PathBuf]) -> Result<()> {
         for (_, path) in self.named(true)? {
-            if kept != Some(&path) {
+            if !kept.contains(&path) {
                 fs::remove_dir_all(&path)
                     .with_context(|| format!("cannot remove {}", path.display()))?;
             }
@@ -130,7 +166,8 @@ impl Checkpoints {
     }
 }
 
-fn read(folder: &Path) -> Result<Files> {
+/// The files of a checkpoint, without the digests that they have to have; or how they differ from them.
+fn read(folder: &Path) -> Result<std::result::Result<Files, String>> {
     let read = || -> std::io::Result<Files> {
         let mut files = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -140,7 +177,29 @@ fn read(folder: &Path) -> Result<Files> {
         }
         Ok(files)
     };
-    read().with_context(|| format!("cannot read the checkpoint {}", folder.display()))
+    let mut files =
+        read().with_context(|| format!("cannot read the checkpoint {}", folder.display()))?;
+    Ok(verify(&mut files).map(|()| files))
+}
+
+/// Holds files against their digests, which are taken out.
+fn verify(files: &mut Files) -> std::result::Result<(), String> {
+    let place = files.iter().position(|(name, _)| name == DIGESTS);
+    let place = place.ok_or_else(|| format!("{DIGESTS} is missing"))?;
+    let (_, digests) = files.swap_remove(place);
+    let digests: BTreeMap<String, Digest> =
+        serde_json::from_slice(&digests).map_err(|e| format!("{DIGESTS} cannot be read: {e}"))?;
+    for (name, digest) in &digests {
+        let found = files.iter().find(|(known, _)| known == name);
+        let (_, bytes) = found.ok_or_else(|| format!("{name} is missing"))?;
+        if Digest::of(bytes) != *digest {
+            return Err(format!(
+                "{name} is not what was written ({} bytes with another digest)",
+                bytes.len()
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -162,9 +221,9 @@ mod tests {
         }
         // One that was never finished.
         fs::create_dir(place.path().join("checkpoint-000000011.part")).unwrap();
-        assert_eq!(own.all().unwrap().len(), 1);
+        assert_eq!(own.all().unwrap().len(), 2);
         own.write(10, &files("ten again")).unwrap();
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
         let (_, found) = Checkpoints::open(place.path(), "recipe", true).unwrap();
         let found = found.unwrap();
         assert!(found.contains(&("a.json".into(), b"ten again".to_vec())));
@@ -195,5 +254,42 @@ mod tests {
         assert!(refused("recipe", false).contains("--resume"));
         assert!(refused("another", true).contains("another recipe"));
         assert!(open("recipe", true).unwrap().1.is_some());
+    }
+
+    /// Cut off in the middle, changed by a bit, a file lost, the list of digests lost or cut off: the one before is taken, and where that
+    /// is damaged as well nothing is.
+    #[test]
+    fn a_damaged_checkpoint_is_told_and_the_one_before_it_is_taken() {
+        let damages: [fn(&Path); 5] = [
+            |at| fs::write(at.join("a.json"), "ne").unwrap(),
+            |at| fs::write(at.join("a.json"), "nev").unwrap(),
+            |at| fs::remove_file(at.join("a.json")).unwrap(),
+            |at| fs::remove_file(at.join(DIGESTS)).unwrap(),
+            |at| fs::write(at.join(DIGESTS), "{").unwrap(),
+        ];
+        for damage in damages {
+            let place = tempfile::tempdir().unwrap();
+            let (own, _) = Checkpoints::open(place.path(), "recipe", false).unwrap();
+            own.write(1, &files("old")).unwrap();
+            own.write(2, &files("new")).unwrap();
+            let at = |number: u64| place.path().join(format!("{PREFIX}{number:09}"));
+            let text = || {
+                let files = Checkpoints::open(place.path(), "recipe", true)?.1.unwrap();
+                let file = files.into_iter().find(|(name, _)| name == "a.json");
+                anyhow::Ok(String::from_utf8(file.unwrap().1).unwrap())
+            };
+            assert_eq!(text().unwrap(), "new");
+            damage(&at(2));
+            assert_eq!(text().unwrap(), "old");
+            // What is trained anew takes its place.
+            own.write(2, &files("new again")).unwrap();
+            assert_eq!(text().unwrap(), "new again");
+            damage(&at(2));
+            damage(&at(1));
+            let error = text().unwrap_err();
+            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            let said = error.to_string();
+            assert_eq!(said.matches("is damaged").count(), 2, "{said}");
+        }
     }
 }

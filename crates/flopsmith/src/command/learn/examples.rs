@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use flopsmith_generator::measured::instructions::Instruction;
 use flopsmith_learner::{SftConfig, SftReport, SftTraining};
-use flopsmith_policy::Model;
+use flopsmith_policy::{Dtype, Model};
 use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,9 @@ struct Recipe {
     /// Are prompts messages to a chat model?
     #[serde(default)]
     chat: bool,
+    /// Numbers the weights are in while they are trained.
+    #[serde(default)]
+    dtype: Dtype,
     /// Updates between two checkpoints; 0 writes one only when interrupted.
     #[serde(default = "hundred")]
     checkpoint_every: u64,
@@ -76,7 +79,7 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
         None => args.recipe.parent().map(Path::to_owned).unwrap_or_default(),
     };
     let (checkpoints, saved) = Checkpoints::open(&output, text, args.resume)?;
-    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat)?;
+    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
     let (examples, mut left_out) = read(&beside(&args.recipe, &recipe.examples), &reader, &model)?;
     let validation = match &recipe.validation {
         Some(file) => {

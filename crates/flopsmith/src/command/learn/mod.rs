@@ -1,14 +1,16 @@
 //! Training on files of examples, pairs and exercises: what `sft` with files, `reward-model`, `dpa` and `rlpf` have in common.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
-use flopsmith_policy::{Device, Kind, Model, Tokenizer};
+use flopsmith_policy::{Device, Dtype, Model, Tokenizer};
 use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::Digest;
 
 use crate::exit::usage;
 use crate::paths;
+use crate::ticker::Ticker;
 
 mod checkpoints;
 pub mod examples;
@@ -41,18 +43,21 @@ struct Reader {
     end: u32,
 }
 
-/// Opens a model that a recipe names. An adapter of its own is merged into it: what is trained here begins from the whole of it.
-fn open(recipe: &Path, folder: &Path, chat: bool) -> Result<(Model, Reader)> {
+/// Opens a model that a recipe names, in these numbers. An adapter of its own is merged into it: what is trained here begins from the whole of it.
+fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model, Reader)> {
     let folder = paths::model(&beside(recipe, folder));
     let unusable = |e: flopsmith_policy::Error| {
-        usage(format!(
+        let words = format!(
             "the model in {} cannot be used: {}",
             folder.display(),
             flopsmith_actors::supervisor::words(&e)
-        ))
+        );
+        match e.is_out_of_memory() {
+            true => anyhow::Error::msg(words),
+            false => usage(words),
+        }
     };
-    let mut model =
-        Model::load(&folder, Device::cuda_if_available(), Kind::Float).map_err(unusable)?;
+    let mut model = load(&folder, dtype).map_err(unusable)?;
     model.merge()?;
     let tokenizer = Tokenizer::load(&folder).map_err(unusable)?;
     let end = *tokenizer
@@ -71,6 +76,29 @@ fn open(recipe: &Path, folder: &Path, chat: bool) -> Result<(Model, Reader)> {
             end,
         },
     ))
+}
+
+/// Reads a model onto the device that there is, and says how far it is where that takes long.
+pub fn load(folder: &Path, dtype: Dtype) -> flopsmith_policy::Result<Model> {
+    let device = Device::cuda_if_available();
+    let kind = dtype.kind(folder, device)?;
+    let began = Instant::now();
+    let mut ticker = Ticker::new(1);
+    let mut told = 0;
+    let model = Model::load_telling(folder, device, kind, |reading| {
+        let seconds = began.elapsed().as_secs();
+        // What is there at once needs no words.
+        if seconds > told {
+            told = seconds;
+            ticker.tick(reading.bytes, reading.of, || {
+                let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+                let (read, of) = (gib(reading.bytes), gib(reading.of));
+                format!("reading the model: {read:.1} of {of:.1} GiB")
+            });
+        }
+    });
+    ticker.end();
+    model
 }
 
 impl Reader {

@@ -9,7 +9,7 @@ use flopsmith_generator::measured::pairs::Pair;
 use flopsmith_learner::{
     DpaConfig, Evidence, PairTraining, RewardModelConfig, Standing, TokenPair,
 };
-use flopsmith_policy::Model;
+use flopsmith_policy::{Dtype, Model};
 use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,9 @@ struct Recipe {
     /// Are prompts messages to a chat model?
     #[serde(default)]
     chat: bool,
+    /// Numbers the weights are in while they are trained.
+    #[serde(default)]
+    dtype: Dtype,
     /// Updates between two checkpoints; 0 writes one only when interrupted.
     #[serde(default = "hundred")]
     checkpoint_every: u64,
@@ -107,7 +110,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
     let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
     refuse_other_tables(&recipe, aim)?;
     let (checkpoints, saved) = Checkpoints::open(&args.output, &text, args.resume)?;
-    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat)?;
+    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
     let pairs = read_pairs(&beside(&args.recipe, &recipe.pairs))?;
     let validation = match &recipe.validation {
         Some(file) => read_pairs(&beside(&args.recipe, file))?,
@@ -137,11 +140,14 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
             say(&format!("going on after update {}", training.steps_done()));
             serde_json::from_slice(bytes).context("the checkpoint's sitting.json is damaged")?
         }
-        None => Sitting {
-            validation_before: training.judge()?,
-            first: None,
-            seconds: 0.0,
-        },
+        None => {
+            prepare(&mut training)?;
+            Sitting {
+                validation_before: training.judge()?,
+                first: None,
+                seconds: 0.0,
+            }
+        }
     };
     let earlier = sitting.seconds;
     let watch = Watch::start()?;
@@ -232,6 +238,17 @@ fn begin(
         }
     };
     begun.map_err(refused)
+}
+
+/// What is asked of the model before the first update, answer by answer.
+fn prepare(training: &mut PairTraining) -> Result<()> {
+    let mut ticker = Ticker::new(1);
+    training.prepare(|done, of| {
+        ticker.tick(done as u64, of as u64, || {
+            format!("asking the model as it is: {done} of {of} answers")
+        });
+    })?;
+    Ok(())
 }
 
 fn files(training: &PairTraining, sitting: &Sitting) -> Result<Files> {

@@ -8,6 +8,7 @@ use anyhow::Result;
 use flopsmith_bench::{Purpose, Timer, Verifier};
 use flopsmith_generator::measured::exercises::{Exercise, reward};
 use flopsmith_learner::Judge;
+use flopsmith_policy::Dtype;
 use flopsmith_problem::prompt;
 use flopsmith_protocol::Verdict;
 
@@ -85,6 +86,7 @@ impl Rewards {
         recipe: &Path,
         reward_model: Option<&Path>,
         chat: bool,
+        dtype: Dtype,
         allow_weaker_jail: bool,
     ) -> Result<Self> {
         let mut benches = HashMap::new();
@@ -103,7 +105,7 @@ impl Rewards {
                 )));
             }
             (Some(folder), Some(_)) => {
-                let (model, reader) = open(recipe, folder, chat)?;
+                let (model, reader) = open(recipe, folder, chat, dtype)?;
                 let judge = Judge::new(model, None).map_err(|e| usage(e.to_string()))?;
                 Some((judge, reader))
             }

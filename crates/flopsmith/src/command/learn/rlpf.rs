@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use flopsmith_generator::measured::exercises::{Exercise, turn};
 use flopsmith_learner::{Ppo, PpoConfig, PpoReport, PpoSample};
-use flopsmith_policy::{Extras, Request, Sample, sample};
+use flopsmith_policy::{Dtype, Extras, Request, Sample, sample};
 use flopsmith_protocol::{Digest, Sampling};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,9 @@ struct Recipe {
     /// Are prompts messages to a chat model?
     #[serde(default)]
     chat: bool,
+    /// Numbers the weights are in while they are trained.
+    #[serde(default)]
+    dtype: Dtype,
     /// Seed of exercises, samples and updates.
     #[serde(default)]
     seed: u64,
@@ -147,7 +150,7 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
     let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
     check(&recipe)?;
     let (checkpoints, saved) = Checkpoints::open(&args.output, &text, args.resume)?;
-    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat)?;
+    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
     let exercises = read_exercises(&beside(&args.recipe, &recipe.exercises))?;
     let prompts = prompts(
         &exercises,
@@ -160,6 +163,7 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
         &args.recipe,
         recipe.reward_model.as_deref(),
         recipe.chat,
+        recipe.dtype,
         args.allow_weaker_jail,
     )?;
     let mut ppo = Ppo::new(model, recipe.ppo.clone(), recipe.seed).map_err(refused)?;

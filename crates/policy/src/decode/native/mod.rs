@@ -12,6 +12,7 @@
 )]
 
 mod kernels;
+mod low;
 mod plain;
 mod row;
 mod shared;
@@ -28,7 +29,7 @@ use crate::decode::{Decoder, Prompt, prefill};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use kernels::Panels;
-use plain::Plain;
+use low::Adapted;
 use row::Row;
 use shared::Buffers;
 use simd::Width;
@@ -59,7 +60,7 @@ pub(super) struct Native<'a> {
 /// How the weights are held, and the buffers of those who work with them.
 enum Held<'a> {
     Packed(Weights<'a, Panels>, Vec<Scratch>),
-    Plain(Weights<'a, Plain<'a>>, Buffers),
+    Plain(Weights<'a, Adapted<'a>>, Buffers),
 }
 
 impl Held<'_> {
@@ -71,11 +72,9 @@ impl Held<'_> {
     }
 }
 
-/// Is a model one for this engine? An adapter is packed with the weights; beside weights that stay where they are there is no place for it.
+/// Is a model one for this engine? An adapter is packed with the weights, or goes its own narrow way beside those that stay where they are ([`low`]).
 pub(super) fn serves(model: &Model) -> bool {
-    model.device() == Device::Cpu
-        && matches!(model.kind(), Kind::Float | Kind::BFloat16)
-        && (model.adapter().is_none() || is_packed(model))
+    model.device() == Device::Cpu && matches!(model.kind(), Kind::Float | Kind::BFloat16)
 }
 
 fn is_packed(model: &Model) -> bool {

@@ -65,7 +65,8 @@ impl<'a> Plain<'a> {
         }
     }
 
-    fn outputs(&self) -> usize {
+    /// Its rows: outputs of a product.
+    pub fn outputs(&self) -> usize {
         let count = match self.values {
             Values::Single(values) => values.len(),
             Values::Half(values) => values.len(),

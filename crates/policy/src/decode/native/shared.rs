@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Barrier;
 
 use super::kernels::{self, Start};
+use super::low::Adapted;
 use super::plain::{Plain, product};
 use super::row::Row;
 use super::simd::{Portable, Simd, Width};
@@ -64,6 +65,8 @@ pub(super) struct Buffers {
     z: Grid,
     /// What goes into the narrowing one, [rows, intermediate].
     gated: Grid,
+    /// What an adapter's A gives, [rows, ranks].
+    low: Grid,
     /// Each thread's own.
     own: Vec<Own>,
 }
@@ -78,7 +81,7 @@ struct Own {
 
 /// What all threads of a step have in common.
 struct Step<'a> {
-    weights: &'a Weights<'a, Plain<'a>>,
+    weights: &'a Weights<'a, Adapted<'a>>,
     rows: *mut Row,
     count: usize,
     /// Tokens of the longest row.
@@ -87,6 +90,7 @@ struct Step<'a> {
     y: Place,
     z: Place,
     gated: Place,
+    low: Place,
     logits: Place,
     barrier: Barrier,
     threads: usize,
@@ -98,7 +102,7 @@ unsafe impl Sync for Step<'_> {}
 /// Runs one step: `tokens`, one of each row, → `logits`, [rows, stride].
 pub(super) fn run(
     width: Width,
-    weights: &Weights<'_, Plain<'_>>,
+    weights: &Weights<'_, Adapted<'_>>,
     rows: &mut [Row],
     tokens: &[u32],
     logits: &mut [f32],
@@ -115,6 +119,7 @@ pub(super) fn run(
         y,
         z,
         gated,
+        low,
         own,
     } = buffers;
     own.resize_with(threads, Own::default);
@@ -127,6 +132,7 @@ pub(super) fn run(
         y: y.shape(count, pad(s.hidden.max(queries))),
         z: z.shape(count, pad(wide).max(2 * pad(s.intermediate))),
         gated: gated.shape(count, pad(s.intermediate)),
+        low: low.shape(count, pad(weights.ranks())),
         logits: Place {
             at: logits.as_mut_ptr(),
             stride: logits.len() / count.max(1),
@@ -190,6 +196,48 @@ impl Step<'_> {
         (thread * each).min(all)..((thread + 1) * each).min(all)
     }
 
+    /// What an adapter adds to a thread's outputs of a product, which it has computed; nothing where there is no adapter. All threads call it.
+    ///
+    /// # Safety
+    /// As for [`Simd`]; nobody writes to `from`, and each thread calls it with outputs of its own: ranges and where they go.
+    #[inline(always)]
+    unsafe fn adapt<S: Simd, const N: usize>(
+        &self,
+        from: Place,
+        weights: &Adapted<'_>,
+        thread: usize,
+        outputs: [(Range<usize>, Place); N],
+        wide: &mut Vec<f32>,
+    ) {
+        let Some(low) = &weights.low else { return };
+        // SAFETY: the caller's promise. What A gives is dealt out like any other outputs, and read behind the barrier; it is written anew behind the
+        // one that follows each product.
+        unsafe {
+            let ranks = self.outputs(thread, low.a.outputs());
+            self.product::<S>(from, &low.a, ranks.clone(), Start::Zero, self.low, wide);
+            for row in 0..self.count {
+                for n in ranks.clone() {
+                    *self.low.at.add(row * self.low.stride + n) *= low.scale;
+                }
+            }
+            self.barrier.wait();
+            for (outputs, to) in outputs {
+                for part in &low.parts {
+                    let narrow = Place {
+                        at: self.low.at.add(part.at),
+                        ..self.low
+                    };
+                    let to = Place {
+                        at: to.at.wrapping_add(part.outputs.start),
+                        ..to
+                    };
+                    let own = part.own(&outputs);
+                    self.product::<S>(narrow, &part.b, own, Start::Result, to, wide);
+                }
+            }
+        }
+    }
+
     /// # Safety
     /// As for [`Simd`]; nobody writes to `from`, and each thread calls it with outputs of its own.
     #[inline(always)]
@@ -251,7 +299,8 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
             step.barrier.wait();
             let start = Start::Bias(&w.qkv_bias);
             let outputs = step.outputs(thread, wide);
-            step.product::<S>(step.y, &w.qkv, outputs, start, step.z, buffer);
+            step.product::<S>(step.y, &w.qkv.plain, outputs.clone(), start, step.z, buffer);
+            step.adapt::<S, 1>(step.y, &w.qkv, thread, [(outputs, step.z)], buffer);
             step.barrier.wait();
             for row in ours.clone() {
                 attend::<S>(
@@ -266,7 +315,9 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
             }
             step.barrier.wait();
             let outputs = step.outputs(thread, h);
-            step.product::<S>(step.y, &w.out, outputs, Start::Result, step.x, buffer);
+            let (out, result) = (&w.out.plain, Start::Result);
+            step.product::<S>(step.y, out, outputs.clone(), result, step.x, buffer);
+            step.adapt::<S, 1>(step.y, &w.out, thread, [(outputs, step.x)], buffer);
             step.barrier.wait();
             for row in ours.clone() {
                 kernels::norm::<S>(step.x.row(row), &w.norm2, h, s.eps, step.y.row(row));
@@ -275,8 +326,12 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
             let outputs = step.outputs(thread, inner);
             let (start, len) = (outputs.start, outputs.len());
             let second = inner + start..inner + outputs.end;
-            step.product::<S>(step.y, &w.gate_up, outputs, Start::Zero, step.z, buffer);
-            step.product::<S>(step.y, &w.gate_up, second, Start::Zero, up, buffer);
+            let halves = [(outputs, step.z), (second, up)];
+            for (outputs, to) in halves.clone() {
+                let weights = &w.gate_up.plain;
+                step.product::<S>(step.y, weights, outputs, Start::Zero, to, buffer);
+            }
+            step.adapt::<S, 2>(step.y, &w.gate_up, thread, halves, buffer);
             for row in 0..step.count {
                 let z = step.z.at.add(row * step.z.stride + start);
                 let out = step.gated.at.add(row * step.gated.stride + start);
@@ -284,7 +339,9 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
             }
             step.barrier.wait();
             let outputs = step.outputs(thread, h);
-            step.product::<S>(step.gated, &w.down, outputs, Start::Result, step.x, buffer);
+            let (down, result) = (&w.down.plain, Start::Result);
+            step.product::<S>(step.gated, down, outputs.clone(), result, step.x, buffer);
+            step.adapt::<S, 1>(step.gated, &w.down, thread, [(outputs, step.x)], buffer);
             step.barrier.wait();
         }
         for row in ours {
@@ -294,7 +351,7 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
         let outputs = step.outputs(thread, s.vocabulary);
         step.product::<S>(
             step.y,
-            &weights.head,
+            &weights.head.plain,
             outputs,
             Start::Zero,
             step.logits,

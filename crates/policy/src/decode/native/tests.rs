@@ -1,11 +1,12 @@
 use proptest::prelude::*;
-use tch::{Device, Kind};
+use tch::{Device, Kind, Tensor};
 
 use super::simd::Width;
 use super::{Native, serves};
 use crate::decode::torch::Torch;
 use crate::decode::{Decoder, Prompt};
-use crate::{Config, Model};
+use crate::lora::Target;
+use crate::{Config, LoraConfig, Model};
 
 /// How weights are held, and of which kind they are.
 fn ways() -> [(bool, Kind); 4] {
@@ -27,6 +28,24 @@ fn widened(model: &Model) -> Model {
     exact
 }
 
+/// Puts an adapter on a model, with some targets left out, whose ways all add something; none of rank 0.
+fn adapt(model: &mut Model, rank: u32) {
+    use Target::{Down, Out, Query, Up, Value};
+    if rank == 0 {
+        return;
+    }
+    let lora = LoraConfig {
+        rank,
+        alpha: 2.0 * f64::from(rank),
+        targets: [Query, Value, Out, Up, Down].into(),
+        ..LoraConfig::default()
+    };
+    model.adapt(lora, 3).unwrap();
+    let flat = model.trained().flat();
+    let waves = Tensor::arange(flat.numel() as i64, (Kind::Float, Device::Cpu));
+    flat.shallow_clone().copy_(&(waves.sin() * 0.2));
+}
+
 /// Runs both engines over the same tokens and compares every distribution.
 fn agree(
     config: &Config,
@@ -36,12 +55,15 @@ fn agree(
     threads: usize,
     lengths: &[usize],
     steps: usize,
+    rank: u32,
 ) {
     let _guard = tch::no_grad_guard();
     let vocabulary = config.vocab_size as usize;
-    let model = Model::random(config.clone(), 5, Device::Cpu, kind).unwrap();
+    let mut model = Model::random(config.clone(), 5, Device::Cpu, kind).unwrap();
+    let mut exact = widened(&model);
+    adapt(&mut model, rank);
+    adapt(&mut exact, rank);
     assert!(serves(&model));
-    let exact = widened(&model);
     // libtorch runs prompts in half precision where the weights have it; what is compared here is what comes after.
     let mut lengths: Vec<usize> = match kind {
         Kind::Float => lengths.to_vec(),
@@ -134,6 +156,7 @@ fn the_engines_agree_on_the_starters_shape() {
                 2,
                 &[30, 30, 17, 1, 30, 90],
                 20,
+                if packed { 0 } else { 8 },
             );
         }
     }
@@ -195,13 +218,13 @@ proptest! {
     #[test]
     fn the_engines_agree(
         pairs in 1i64..14, kv in 1i64..4, share in 1i64..4, inner in 1i64..70, vocabulary in 5i64..80,
-        lengths in prop::collection::vec(0usize..20, 1..15), steps in 1usize..6, threads in 1usize..4,
+        lengths in prop::collection::vec(0usize..20, 1..15), steps in 1usize..6, threads in 1usize..4, rank in 0u32..20,
     ) {
         let hidden = 2 * pairs * kv * share;
         for width in Width::all() {
             for (packed, kind) in ways() {
                 let config = config(hidden, inner, kv * share, kv, vocabulary);
-                agree(&config, kind, packed, width, threads, &lengths, steps);
+                agree(&config, kind, packed, width, threads, &lengths, steps, rank);
             }
         }
     }

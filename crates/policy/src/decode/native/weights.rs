@@ -3,9 +3,10 @@
 use tch::Tensor;
 
 use super::kernels::Panels;
+use super::low::Adapted;
 use super::plain::Plain;
 use super::row::numbers;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Doing, Result};
 use crate::model::{Linear, Model};
 
 /// A model's widths, in numbers.
@@ -86,15 +87,18 @@ impl<'a> Weights<'a, Panels> {
     }
 }
 
-impl<'a> Weights<'a, Plain<'a>> {
-    /// Leaves the matrices where they are. There must be no adapter.
+impl<'a> Weights<'a, Adapted<'a>> {
+    /// Leaves the matrices where they are.
     pub fn look(model: &'a Model, lanes: usize, positions: usize) -> Result<Self> {
-        Self::of(model, lanes, positions, |linear| match linear.low {
-            None => Plain::of(linear.weight),
-            Some(_) => Err(Error::Input(
-                "an adapter beside weights that stay where they are".into(),
-            )),
-        })
+        Self::of(model, lanes, positions, Adapted::of)
+    }
+
+    /// Numbers of the widest narrow way of an adapter.
+    pub fn ranks(&self) -> usize {
+        let blocks = self.blocks.iter();
+        let of_block =
+            |b: &Block<Adapted<'_>>| [&b.qkv, &b.out, &b.gate_up, &b.down].map(Adapted::ranks);
+        blocks.flat_map(of_block).max().unwrap_or_default()
     }
 }
 

@@ -1,0 +1,48 @@
+//! What to lower where a model, its training or its samples do not fit into memory.
+
+use flopsmith_policy::error::tells_of_memory;
+
+/// Of training by a recipe with this table; `then` is what to lower after what each worker holds at once.
+pub fn of_training(table: &str, then: &str) -> String {
+    format!(
+        "lower `micro_batch_tokens` of [{table}] first (positions that are held at once), then {then}; `activation_checkpointing` keeps less of \
+         each, with [{table}.lora] only an adapter has a gradient and moments, and `dtype = \"bfloat16\"` takes half for the weights"
+    )
+}
+
+/// Of samples.
+pub const OF_SAMPLES: &str = "lower `--max-tokens` or the number of samples (`-n`), take weights of half the size (`--dtype bfloat16`), or a smaller model";
+
+/// An error that is said with the advice, where it came of too little memory, and as it is otherwise.
+pub fn advise(error: anyhow::Error, advice: &str) -> anyhow::Error {
+    let short = error
+        .chain()
+        .any(|cause| tells_of_memory(&cause.to_string()));
+    match short {
+        true => error.context(format!("memory is short: {advice}")),
+        false => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_tells_of_memory_is_advised_on() {
+        let of = |words: &'static str| {
+            let error = anyhow::anyhow!(words).context("the training failed");
+            format!("{:#}", advise(error, &of_training("dpa", "`batch`")))
+        };
+        let said = of("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes");
+        for part in [
+            "memory is short",
+            "[dpa]",
+            "[dpa.lora]",
+            "you tried to allocate",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert_eq!(of("no such file"), "the training failed: no such file");
+    }
+}

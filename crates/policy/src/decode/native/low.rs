@@ -1,0 +1,80 @@
+//! A matrix as the model holds it, and what an adapter adds to its products.
+
+use std::ops::Range;
+
+use super::plain::Plain;
+use crate::error::Result;
+use crate::lora::LowRank;
+use crate::model::Linear;
+
+/// A model's matrix, with an adapter's beside it where it has one.
+#[derive(Debug)]
+pub(super) struct Adapted<'a> {
+    pub plain: Plain<'a>,
+    pub low: Option<Low<'a>>,
+}
+
+/// The narrow way beside a matrix: scale · B (A x).
+#[derive(Debug)]
+pub(super) struct Low<'a> {
+    /// [ranks of all adapted parts, inputs].
+    pub a: Plain<'a>,
+    pub scale: f32,
+    pub parts: Vec<Part<'a>>,
+}
+
+/// One adapted part of a product.
+#[derive(Debug)]
+pub(super) struct Part<'a> {
+    /// Its outputs, among those of the product.
+    pub outputs: Range<usize>,
+    /// Where its numbers begin in what A gives.
+    pub at: usize,
+    /// [outputs, rank].
+    pub b: Plain<'a>,
+}
+
+impl<'a> Adapted<'a> {
+    /// Looks at the weights of a product, without copying them.
+    pub fn of(linear: Linear<'a>) -> Result<Self> {
+        Ok(Self {
+            plain: Plain::of(linear.weight)?,
+            low: linear.low.map(Low::of).transpose()?,
+        })
+    }
+
+    /// Numbers that A gives for a row; none without an adapter.
+    pub fn ranks(&self) -> usize {
+        self.low.as_ref().map_or(0, |low| low.a.outputs())
+    }
+}
+
+impl<'a> Low<'a> {
+    fn of(low: LowRank<'a>) -> Result<Self> {
+        let width = |n: i64| usize::try_from(n).unwrap_or_default();
+        let (mut begin, mut at) = (0, 0);
+        let mut parts = Vec::new();
+        for (outputs, b) in low.parts {
+            let outputs = begin..begin + width(outputs);
+            begin = outputs.end;
+            if let Some(b) = b {
+                let b = Plain::of(b)?;
+                parts.push(Part { outputs, at, b });
+                at += width(low.rank);
+            }
+        }
+        Ok(Self {
+            a: Plain::of(low.a)?,
+            scale: low.scale as f32,
+            parts,
+        })
+    }
+}
+
+impl Part<'_> {
+    /// Those of `outputs`, of the product, that are this part's, counted from its first.
+    pub fn own(&self, outputs: &Range<usize>) -> Range<usize> {
+        let within = |n: usize| n.clamp(self.outputs.start, self.outputs.end) - self.outputs.start;
+        within(outputs.start)..within(outputs.end)
+    }
+}

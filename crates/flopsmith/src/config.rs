@@ -63,6 +63,7 @@ pub fn parse(text: &str, name: &str, overrides: &[String]) -> Result<Settings> {
     for item in overrides {
         apply(&mut table, item)?;
     }
+    follow_loss(&mut table);
     let mut settings =
         fit(&table).map_err(|e| usage(misfit(&plain, overrides, e.message().trim())))?;
     permit(&mut settings);
@@ -119,6 +120,21 @@ fn kind(expected: &str) -> &str {
         "a map" => "a table",
         other if other.starts_with("struct ") => "a table",
         other => other,
+    }
+}
+
+/// Dr. GRPO is the loss and advantages that are divided by nothing: where nobody says what they are divided by, the loss decides.
+fn follow_loss(table: &mut toml::Table) {
+    let loss = table.get("learner").and_then(|learner| learner.get("loss"));
+    if loss.and_then(toml::Value::as_str) != Some("dr_grpo") {
+        return;
+    }
+    let advantage = table.entry("advantage");
+    let advantage = advantage.or_insert_with(|| toml::Table::new().into());
+    if let Some(advantage) = advantage.as_table_mut() {
+        advantage
+            .entry("scale")
+            .or_insert_with(|| "none".to_owned().into());
     }
 }
 

@@ -23,6 +23,14 @@ impl Message {
         }
     }
 
+    /// What the model answered.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Message {
+            role: "assistant".into(),
+            content: content.into(),
+        }
+    }
+
     /// The instruction before the conversation.
     pub fn system(content: impl Into<String>) -> Self {
         Message {

@@ -57,6 +57,8 @@ A recipe:
   steps = 100
   prompts = 4                   # exercises of a step
   samples = 4                   # answers to each
+  turns = 1                     # answers of a conversation: each but the last is told what came of it
+  discount = 0.4                # share of a turn's worth that goes to the one before it
   temperature = 1.0
   max_tokens = 320
   checkpoint_every = 10         # steps

@@ -120,6 +120,20 @@ fn overrides_reach_nested_tables_and_are_checked() {
 }
 
 #[test]
+fn dr_grpo_divides_advantages_by_nothing_unless_told_otherwise() {
+    use flopsmith_reward::Scale;
+    let scale = |text: &str, set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|s| (*s).to_owned()).collect();
+        parse(text, "x.toml", &set).expect("usable").advantage.scale
+    };
+    assert_eq!(scale("[learner]\nloss = \"dr_grpo\"\n", &[]), Scale::None);
+    assert_eq!(scale("", &["learner.loss=dr_grpo"]), Scale::None);
+    let told = "[advantage]\nscale = \"batch\"\n";
+    assert_eq!(scale(told, &["learner.loss=dr_grpo"]), Scale::Batch);
+    assert_eq!(scale("", &["learner.loss=dapo"]), Scale::Group);
+}
+
+#[test]
 fn openmp_is_permitted_where_more_than_one_core_is_timed() {
     let example = include_str!("../../../../examples/dgemm.toml");
     let pool = |set: &str| {

@@ -42,6 +42,22 @@ pub fn reward(median_s: f64, seconds: Option<f64>) -> f64 {
     }
 }
 
+/// What is said to an answer before another one is asked for: that it is right, with its seconds a call; or that it fails its tests; or, where
+/// there are none, what a reward model says of it.
+pub fn follow_up(seconds: Option<f64>, score: Option<f64>) -> String {
+    match (seconds, score) {
+        (Some(seconds), _) => {
+            format!("This is right and takes {seconds:.3e} s a call. Write a faster one.")
+        }
+        (None, Some(score)) => {
+            format!("This is rated {score:.2}. Write a faster one.")
+        }
+        (None, None) => {
+            "This does not pass its tests. Write one that is right, and fast.".to_owned()
+        }
+    }
+}
+
 /// Which of so many `exercises` a step has, `count` of them: passes over all of them in random orders, one after the other. Where the number of
 /// exercises is no multiple of `count`, some have no turn in a pass.
 pub fn turn(exercises: usize, count: usize, seed: u64, step: u64) -> Vec<usize> {
@@ -89,6 +105,13 @@ mod tests {
         assert_ne!(turn(20, 4, 7, 0), turn(20, 4, 8, 0));
         assert_eq!(turn(3, 10, 7, 5).len(), 3);
         assert!(turn(0, 4, 7, 0).is_empty());
+    }
+
+    #[test]
+    fn an_answer_is_told_what_came_of_it() {
+        assert!(follow_up(Some(1.25e-3), None).contains("1.250e-3 s a call"));
+        assert!(follow_up(None, None).contains("does not pass"));
+        assert!(follow_up(None, Some(0.5)).contains("0.50"));
     }
 
     proptest! {

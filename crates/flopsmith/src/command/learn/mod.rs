@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use flopsmith_policy::chat::Message;
 use flopsmith_policy::{Device, Dtype, Model, Tokenizer};
 use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::Digest;
@@ -13,6 +14,7 @@ use crate::paths;
 use crate::ticker::Ticker;
 
 mod checkpoints;
+mod conversation;
 pub mod examples;
 pub mod pairs;
 mod rewards;
@@ -106,6 +108,22 @@ impl Reader {
     fn prompt(&self, text: &str) -> Result<Vec<u32>> {
         let ids = super::model::encode(&self.tokenizer, text.to_owned(), self.style)?;
         Ok(ids)
+    }
+
+    /// The ids of a conversation that an answer follows: by the chat template where prompts are messages and there is one, otherwise one text
+    /// after the other, each on lines of its own.
+    fn conversation(&self, messages: &[Message]) -> Result<Vec<u32>> {
+        if self.style == Style::Full && self.tokenizer.has_chat_template() {
+            return Ok(self.tokenizer.encode_chat(messages)?);
+        }
+        let mut text = String::new();
+        for message in messages {
+            text.push_str(&message.content);
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+        }
+        Ok(self.tokenizer.encode_prompt(&text)?)
     }
 
     /// The ids of an answer, with the token that ends it.

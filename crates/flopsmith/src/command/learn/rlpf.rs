@@ -10,11 +10,12 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use flopsmith_generator::measured::exercises::{Exercise, turn};
 use flopsmith_learner::{Ppo, PpoConfig, PpoReport, PpoSample};
-use flopsmith_policy::{Dtype, Extras, Request, Sample, sample};
-use flopsmith_protocol::{Digest, Sampling};
+use flopsmith_policy::Dtype;
+use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::{Checkpoints, Files};
+use super::conversation::{self, Conversation, Manner};
 use super::rewards::{Answer, Rewards, Worth};
 use super::{REPORT, Reader, beside, open, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
@@ -54,6 +55,12 @@ struct Recipe {
     /// Answers to each.
     #[serde(default = "four")]
     samples: usize,
+    /// Answers of a conversation at most: each but the last is told what came of it, and another one follows.
+    #[serde(default = "single")]
+    turns: usize,
+    /// Share of what a turn is worth that the one before it is credited with.
+    #[serde(default = "usual_discount")]
+    discount: f64,
     /// Softmax temperature.
     #[serde(default = "one")]
     temperature: f32,
@@ -70,6 +77,14 @@ struct Recipe {
 
 fn four() -> usize {
     4
+}
+
+fn single() -> usize {
+    1
+}
+
+fn usual_discount() -> f64 {
+    flopsmith_reward::turns::DISCOUNT
 }
 
 fn one() -> f32 {
@@ -95,6 +110,9 @@ struct Step {
     tested: usize,
     /// Answers that the machine failed to measure, and that taught nothing.
     unmeasured: usize,
+    /// Mean score of the answers at each turn, where conversations have several; the training's is that of their returns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    by_turn: Vec<Option<f64>>,
     /// The training.
     ppo: PpoReport,
 }
@@ -177,6 +195,8 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
         }
         None => Sitting::default(),
     };
+    let prompts = prompts.iter().map(Vec::as_slice);
+    let asked: Vec<(&Exercise, &[u32])> = exercises.iter().zip(prompts).collect();
     let earlier = sitting.seconds;
     let watch = Watch::start()?;
     let mut ticker = Ticker::new(1);
@@ -187,8 +207,7 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
             &mut rewards,
             &reader,
             &recipe,
-            &exercises,
-            &prompts,
+            &asked,
             number,
             &mut sitting.best,
         )?;
@@ -242,101 +261,95 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
 }
 
 /// One step: answers, their worth, and the training on them.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "it is the loop's body, and has no other caller"
-)]
 fn step(
     ppo: &mut Ppo,
     rewards: &mut Rewards,
     reader: &Reader,
     recipe: &Recipe,
-    exercises: &[Exercise],
-    prompts: &[Vec<u32>],
+    exercises: &[(&Exercise, &[u32])],
     number: u64,
     best: &mut Option<Best>,
 ) -> Result<Step> {
     let picked = turn(exercises.len(), recipe.prompts, recipe.seed, number);
-    let asked: Vec<usize> = picked
+    let asked: Vec<(&Exercise, &[u32])> = picked
         .iter()
-        .flat_map(|exercise| std::iter::repeat_n(*exercise, recipe.samples))
+        .flat_map(|exercise| std::iter::repeat_n(exercises[*exercise], recipe.samples))
         .collect();
-    let requests: Vec<Request> = (0u64..)
-        .zip(&asked)
-        .map(|(place, exercise)| Request {
-            prompt: prompts[*exercise].clone(),
-            // Each sample of the whole training has another one.
-            seed: recipe
-                .seed
-                .wrapping_mul(1_000_003)
-                .wrapping_add(number * asked.len() as u64 + place),
-            sampling: Sampling {
-                temperature: recipe.temperature,
-                top_p: 1.0,
-                top_k: 0,
-                max_tokens: recipe.max_tokens,
-            },
-            detour: None,
-            extras: Extras::default(),
-        })
-        .collect();
-    let written = sample(&ppo.model, &requests, reader.tokenizer.eos(), |_| {})?;
-    let answers = asked
-        .iter()
-        .zip(&written)
-        .map(|(exercise, sample)| {
-            Ok(Answer {
-                exercise: &exercises[*exercise],
-                text: reader.tokenizer.decode(&sample.tokens)?,
-            })
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let worths = rewards.worth(&answers, reader)?;
-    for (answer, worth) in answers.iter().zip(&worths) {
-        if let Worth::Timed { score, seconds } = *worth
-            && best.as_ref().is_none_or(|b| score > b.score)
-        {
-            *best = Some(Best {
-                problem: answer.exercise.problem.clone(),
-                score,
-                seconds_per_call: seconds,
-                source: rewards.source(answer, reader).unwrap_or_default(),
-            });
+    let answers = (asked.len() * recipe.turns) as u64;
+    let manner = Manner {
+        turns: recipe.turns,
+        temperature: recipe.temperature,
+        max_tokens: recipe.max_tokens,
+        // Each sample of the whole training has another one.
+        seed: recipe
+            .seed
+            .wrapping_mul(1_000_003)
+            .wrapping_add(number * answers),
+    };
+    let conversations = conversation::hold(&ppo.model, rewards, reader, &asked, manner)?;
+    for conversation in &conversations {
+        for turn in &conversation.turns {
+            if let Worth::Timed { score, seconds } = turn.worth
+                && best.as_ref().is_none_or(|b| score > b.score)
+            {
+                let exercise = conversation.exercise;
+                let text = turn.text.clone();
+                let source = rewards.source(&Answer { exercise, text }, reader);
+                *best = Some(Best {
+                    problem: exercise.problem.clone(),
+                    score,
+                    seconds_per_call: seconds,
+                    source: source.unwrap_or_default(),
+                });
+            }
         }
     }
-    let samples = samples(requests, written, &worths, recipe.temperature);
-    let count = |wanted: fn(&Worth) -> bool| worths.iter().filter(|w| wanted(w)).count();
+    let worths = || conversations.iter().flat_map(|c| &c.turns).map(|t| t.worth);
+    let count = |wanted: fn(&Worth) -> bool| worths().filter(wanted).count();
     let right = count(|w| matches!(w, Worth::Timed { .. }));
+    let (tested, unmeasured) = (
+        right + count(|w| *w == Worth::Failed),
+        count(|w| *w == Worth::Unknown),
+    );
+    let by_turn = match recipe.turns {
+        1 => Vec::new(),
+        turns => (0..turns).map(|n| mean(&conversations, n)).collect(),
+    };
+    let samples = samples(conversations, recipe);
     Ok(Step {
         step: number + 1,
         right,
-        tested: right + count(|w| *w == Worth::Failed),
-        unmeasured: count(|w| *w == Worth::Unknown),
+        tested,
+        unmeasured,
+        by_turn,
         ppo: ppo.step(&samples)?,
     })
 }
 
-/// What is trained on: answers with a worth.
-fn samples(
-    requests: Vec<Request>,
-    written: Vec<Sample>,
-    worths: &[Worth],
-    temperature: f32,
-) -> Vec<PpoSample> {
-    requests
-        .into_iter()
-        .zip(written)
-        .zip(worths)
-        .filter_map(|((request, sample), worth)| {
-            Some(PpoSample {
-                prompt: request.prompt,
-                tokens: sample.tokens,
-                old_logprobs: sample.logprobs,
-                score: worth.score()?,
-                temperature,
-            })
-        })
-        .collect()
+/// Mean score of the answers at a turn.
+fn mean(conversations: &[Conversation<'_>], turn: usize) -> Option<f64> {
+    let turns = conversations.iter().filter_map(|c| c.turns.get(turn));
+    let scores: Vec<f64> = turns.filter_map(|t| t.worth.score()).collect();
+    (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+}
+
+/// What is trained on: answers with a worth, each turn a sample of its own.
+fn samples(conversations: Vec<Conversation<'_>>, recipe: &Recipe) -> Vec<PpoSample> {
+    let mut samples = Vec::new();
+    for conversation in conversations {
+        let returns = conversation.returns(recipe.discount);
+        for (turn, score) in conversation.turns.into_iter().zip(returns) {
+            let Some(score) = score else { continue };
+            samples.push(PpoSample {
+                prompt: turn.prompt,
+                tokens: turn.sample.tokens,
+                old_logprobs: turn.sample.logprobs,
+                score,
+                temperature: recipe.temperature,
+            });
+        }
+    }
+    samples
 }
 
 fn check(recipe: &Recipe) -> Result<()> {
@@ -344,11 +357,18 @@ fn check(recipe: &Recipe) -> Result<()> {
         ("steps", recipe.steps),
         ("prompts", recipe.prompts as u64),
         ("samples", recipe.samples as u64),
+        ("turns", recipe.turns as u64),
         ("max_tokens", u64::from(recipe.max_tokens)),
     ] {
         if value == 0 {
             return Err(usage(format!("`{name}` is 0; it must be 1 or more")));
         }
+    }
+    if !(0.0..=1.0).contains(&recipe.discount) {
+        return Err(usage(format!(
+            "`discount` is {}; it must be between 0 and 1",
+            recipe.discount
+        )));
     }
     if !(recipe.temperature >= 1e-3 && recipe.temperature.is_finite()) {
         return Err(usage(format!(
@@ -415,8 +435,16 @@ fn line(step: &Step, steps: u64) -> String {
         0 => String::new(),
         tested => format!(", {} of {tested} right", step.right),
     };
+    let told = |mean: &Option<f64>| mean.map_or("none".to_owned(), |mean| format!("{mean:.3}"));
+    let turns = match step.by_turn.is_empty() {
+        true => String::new(),
+        false => {
+            let means: Vec<String> = step.by_turn.iter().map(told).collect();
+            format!(" (by turn {})", means.join(", "))
+        }
+    };
     format!(
-        "step {}/{steps}: score {:.3}{right}, divergence {:.2} at weight {:.3}",
+        "step {}/{steps}: score {:.3}{turns}{right}, divergence {:.2} at weight {:.3}",
         step.step, step.ppo.score, step.ppo.kl, step.ppo.kl_weight
     )
 }

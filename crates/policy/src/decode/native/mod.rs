@@ -5,7 +5,8 @@
 //! runs the whole step for rows of its own: weights are packed once in the order in which the products read them, and threads meet
 //! once a step ([`step`]). A large model is read where it lies, each weight by one thread for all rows ([`shared`]).
 //!
-//! Arithmetic, keys and values are in single precision for weights in bfloat16, too.
+//! Arithmetic, keys and values are in single precision for weights in bfloat16, too. Only where the processor has matrix tiles ([`tiles`]) and rows enough to fill
+//! them, what goes into a product with such weights of a large model is rounded to bfloat16 first, as libtorch does it everywhere.
 #![expect(
     unsafe_code,
     reason = "vector instructions, and threads that write to parts of one result"
@@ -21,6 +22,11 @@ mod step;
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "no_tiles.rs"]
+mod tiles;
 mod weights;
 
 use tch::{Device, Kind};
@@ -31,7 +37,7 @@ use crate::model::Model;
 use kernels::Panels;
 use low::Adapted;
 use row::Row;
-use shared::Buffers;
+use shared::{Buffers, Hands};
 use simd::Width;
 use step::{Part, Scratch};
 use weights::{Shape, Weights};
@@ -50,6 +56,8 @@ pub(super) struct Native<'a> {
     model: &'a Model,
     width: Width,
     threads: usize,
+    /// May products be computed by tiles?
+    tiles: bool,
     weights: Held<'a>,
     rows: Vec<Row>,
     /// Scores of the next token, [rows, stride].
@@ -84,7 +92,9 @@ fn is_packed(model: &Model) -> bool {
 impl<'a> Native<'a> {
     /// No rows yet; `longest` is the most tokens that one will have.
     pub fn begin(model: &'a Model, longest: usize) -> Result<Self> {
-        Self::with(model, longest, is_packed(model), Width::here(), threads())
+        let mut own = Self::with(model, longest, is_packed(model), Width::here(), threads())?;
+        own.tiles = tiles::are_here();
+        Ok(own)
     }
 
     fn with(
@@ -105,6 +115,7 @@ impl<'a> Native<'a> {
             model,
             width,
             threads: threads.max(1),
+            tiles: false,
             stride: weights.shape().vocabulary.next_multiple_of(2 * lanes),
             weights,
             rows: Vec::new(),
@@ -153,7 +164,12 @@ impl Decoder for Native<'_> {
         match &mut self.weights {
             Held::Packed(weights, scratch) => apart(width, weights, rows, tokens, logits, scratch),
             Held::Plain(weights, buffers) => {
-                shared::run(width, weights, rows, tokens, logits, buffers, self.threads);
+                let hands = Hands {
+                    width,
+                    threads: self.threads,
+                    tiles: self.tiles,
+                };
+                shared::run(hands, weights, rows, tokens, logits, buffers);
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::kernels::Start;
 use super::simd::Simd;
+use super::tiles;
 use crate::error::{Error, Result};
 
 /// Outputs that are computed at once.
@@ -62,6 +63,19 @@ impl<'a> Plain<'a> {
                     *to = f32::from_bits(u32::from(*from) << 16);
                 }
             }
+        }
+    }
+
+    /// Numbers that go into a product.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// The weights, where they fill whole tiles of bfloat16.
+    pub fn tiled(&self) -> Option<&'a [u16]> {
+        match self.values {
+            Values::Half(values) if self.inputs.is_multiple_of(tiles::DEPTH) => Some(values),
+            _ => None,
         }
     }
 

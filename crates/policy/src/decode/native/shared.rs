@@ -12,6 +12,7 @@ use super::plain::{Plain, product};
 use super::row::Row;
 use super::simd::{Portable, Simd, Width};
 use super::step::attend;
+use super::tiles;
 use super::weights::Weights;
 
 /// Outputs are dealt out in lines of the processor's caches, so that no two threads write to one.
@@ -33,6 +34,7 @@ impl Grid {
         Place {
             at: self.values.as_mut_ptr(),
             stride,
+            packed: None,
         }
     }
 }
@@ -42,6 +44,8 @@ impl Grid {
 struct Place {
     at: *mut f32,
     stride: usize,
+    /// Where it is laid out for tiles as well.
+    packed: Option<*mut u32>,
 }
 
 impl Place {
@@ -67,6 +71,8 @@ pub(super) struct Buffers {
     gated: Grid,
     /// What an adapter's A gives, [rows, ranks].
     low: Grid,
+    /// What goes into a product as tiles read it: `y`, and behind it `gated`.
+    packed: Vec<u32>,
     /// Each thread's own.
     own: Vec<Own>,
 }
@@ -99,19 +105,27 @@ struct Step<'a> {
 // SAFETY: threads touch rows and outputs that were dealt to them alone, with a barrier between parts that read and write the same.
 unsafe impl Sync for Step<'_> {}
 
+/// What a step is computed with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hands {
+    pub width: Width,
+    pub threads: usize,
+    /// May products be computed by tiles?
+    pub tiles: bool,
+}
+
 /// Runs one step: `tokens`, one of each row, → `logits`, [rows, stride].
 pub(super) fn run(
-    width: Width,
+    hands: Hands,
     weights: &Weights<'_, Adapted<'_>>,
     rows: &mut [Row],
     tokens: &[u32],
     logits: &mut [f32],
     buffers: &mut Buffers,
-    threads: usize,
 ) {
     let s = &weights.shape;
     let pad = |n: usize| n.next_multiple_of(2 * s.lanes);
-    let (count, threads) = (rows.len(), threads.max(1));
+    let (count, threads, width) = (rows.len(), hands.threads.max(1), hands.width);
     let queries = s.query_heads * s.head;
     let wide = (s.query_heads + 2 * s.kv_heads) * s.head;
     let Buffers {
@@ -120,8 +134,21 @@ pub(super) fn run(
         z,
         gated,
         low,
+        packed,
         own,
     } = buffers;
+    let tiled = match hands.tiles && count >= tiles::FEWEST_ROWS {
+        true => weights.tiled_inputs(),
+        false => None,
+    };
+    let packed = tiled.map(|inputs| {
+        let len = tiles::packed_len(count, inputs);
+        if packed.len() < 2 * len {
+            packed.resize(2 * len, 0);
+        }
+        let (first, second) = packed.split_at_mut(len);
+        [first, second].map(<[u32]>::as_mut_ptr)
+    });
     own.resize_with(threads, Own::default);
     let step = Step {
         weights,
@@ -129,13 +156,20 @@ pub(super) fn run(
         rows: rows.as_mut_ptr(),
         count,
         x: x.shape(count, pad(s.hidden)),
-        y: y.shape(count, pad(s.hidden.max(queries))),
+        y: Place {
+            packed: packed.map(|two| two[0]),
+            ..y.shape(count, pad(s.hidden.max(queries)))
+        },
         z: z.shape(count, pad(wide).max(2 * pad(s.intermediate))),
-        gated: gated.shape(count, pad(s.intermediate)),
+        gated: Place {
+            packed: packed.map(|two| two[1]),
+            ..gated.shape(count, pad(s.intermediate))
+        },
         low: low.shape(count, pad(weights.ranks())),
         logits: Place {
             at: logits.as_mut_ptr(),
             stride: logits.len() / count.max(1),
+            packed: None,
         },
         barrier: Barrier::new(threads),
         threads,
@@ -196,6 +230,29 @@ impl Step<'_> {
         (thread * each).min(all)..((thread + 1) * each).min(all)
     }
 
+    /// Lays out columns of rows for the tiles of a product with these weights, where there are any.
+    ///
+    /// # Safety
+    /// The columns of these rows are written, and nobody else touches them.
+    unsafe fn pack(
+        &self,
+        from: Place,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        weights: &Plain<'_>,
+    ) {
+        let (Some(packed), Some(_)) = (from.packed, weights.tiled()) else {
+            return;
+        };
+        let inputs = weights.inputs();
+        for row in rows {
+            // SAFETY: the caller's promise; there is room for the widest product with tiles, and none is laid out for others.
+            unsafe {
+                tiles::pack(row, from.row(row), columns.clone(), inputs, packed);
+            }
+        }
+    }
+
     /// What an adapter adds to a thread's outputs of a product, which it has computed; nothing where there is no adapter. All threads call it.
     ///
     /// # Safety
@@ -250,8 +307,24 @@ impl Step<'_> {
         to: Place,
         wide: &mut Vec<f32>,
     ) {
-        // SAFETY: the caller's promise; every matrix has `count` rows.
+        // SAFETY: the caller's promise; every matrix has `count` rows, and what is laid out for tiles is what `from` holds.
         unsafe {
+            let outputs = match (from.packed, weights.tiled()) {
+                (Some(packed), Some(values)) => tiles::product(
+                    self.count,
+                    packed,
+                    values,
+                    weights.inputs(),
+                    outputs,
+                    start,
+                    to.at,
+                    to.stride,
+                ),
+                _ => outputs,
+            };
+            if outputs.is_empty() {
+                return;
+            }
             product::<S>(
                 self.count,
                 from.at,
@@ -276,6 +349,7 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
     let each = step.count.div_ceil(step.threads);
     let ours = (thread * each).min(step.count)..((thread + 1) * each).min(step.count);
     let wide = (s.query_heads + 2 * s.kv_heads) * s.head;
+    let queries = s.query_heads * s.head;
     let Own {
         scores,
         wide: buffer,
@@ -296,6 +370,7 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
             for row in ours.clone() {
                 kernels::norm::<S>(step.x.row(row), &w.norm1, h, s.eps, step.y.row(row));
             }
+            step.pack(step.y, ours.clone(), 0..h, &w.qkv.plain);
             step.barrier.wait();
             let start = Start::Bias(&w.qkv_bias);
             let outputs = step.outputs(thread, wide);
@@ -313,6 +388,7 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
                     step.y.row(row),
                 );
             }
+            step.pack(step.y, ours.clone(), 0..queries, &w.out.plain);
             step.barrier.wait();
             let outputs = step.outputs(thread, h);
             let (out, result) = (&w.out.plain, Start::Result);
@@ -322,6 +398,7 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
             for row in ours.clone() {
                 kernels::norm::<S>(step.x.row(row), &w.norm2, h, s.eps, step.y.row(row));
             }
+            step.pack(step.y, ours.clone(), 0..h, &w.gate_up.plain);
             step.barrier.wait();
             let outputs = step.outputs(thread, inner);
             let (start, len) = (outputs.start, outputs.len());
@@ -337,6 +414,7 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
                 let out = step.gated.at.add(row * step.gated.stride + start);
                 kernels::gated::<S>(z, z.add(half), out, len);
             }
+            step.pack(step.gated, 0..step.count, start..start + len, &w.down.plain);
             step.barrier.wait();
             let outputs = step.outputs(thread, h);
             let (down, result) = (&w.down.plain, Start::Result);
@@ -344,9 +422,10 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
             step.adapt::<S, 1>(step.gated, &w.down, thread, [(outputs, step.x)], buffer);
             step.barrier.wait();
         }
-        for row in ours {
+        for row in ours.clone() {
             kernels::norm::<S>(step.x.row(row), &weights.norm, h, s.eps, step.y.row(row));
         }
+        step.pack(step.y, ours, 0..h, &weights.head.plain);
         step.barrier.wait();
         let outputs = step.outputs(thread, s.vocabulary);
         step.product::<S>(

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
 
 use super::simd::Width;
-use super::{Native, serves};
+use super::{Native, serves, tiles};
 use crate::decode::torch::Torch;
 use crate::decode::{Decoder, Prompt};
 use crate::lora::Target;
@@ -209,6 +209,53 @@ fn other_kinds_of_weights_are_not_for_it() {
     for kind in [Kind::Double, Kind::Half] {
         let model = Model::random(config(16, 24, 2, 1, 20), 1, Device::Cpu, kind).unwrap();
         assert!(!serves(&model));
+    }
+}
+
+/// With tiles, what goes into a product is rounded to eight bits: probabilities are as near as that leaves them.
+#[test]
+fn tiles_stay_near() {
+    if !tiles::are_here() {
+        eprintln!("this processor has no tiles for bfloat16");
+        return;
+    }
+    let _guard = tch::no_grad_guard();
+    let mut shape = config(192, 512, 4, 2, 453);
+    shape.initializer_range = 0.1;
+    let model = Model::random(shape, 5, Device::Cpu, Kind::BFloat16).unwrap();
+    for count in [8, 17, 40] {
+        let tokens: Vec<u32> = (0..count).map(|n| n * 11 % 453).collect();
+        let prompts: Vec<Prompt<'_>> = (0..count)
+            .map(|_| Prompt {
+                tokens: &[],
+                more: 8,
+                like: None,
+            })
+            .collect();
+        let decoded = |tiles: bool| {
+            let mut native = Native::with(&model, 8, false, Width::here(), 2).unwrap();
+            native.tiles = tiles;
+            native.turn(&[], 0, &prompts).unwrap();
+            let mut all = Vec::new();
+            for _ in 0..4 {
+                native.advance(&tokens).unwrap();
+                let mut p = Vec::new();
+                native
+                    .probabilities(&vec![1.0; count as usize], &mut p)
+                    .unwrap();
+                all.extend(p);
+            }
+            all
+        };
+        let (exact, near) = (decoded(false), decoded(true));
+        let gaps = exact
+            .iter()
+            .zip(&near)
+            .map(|(a, b)| (a.ln() - b.ln()).abs());
+        let (sum, most) = gaps.fold((0.0f32, 0.0f32), |(s, m), gap| (s + gap, m.max(gap)));
+        let mean = sum / exact.len() as f32;
+        eprintln!("{count} rows: {mean} on average, {most} at most");
+        assert!(mean > 0.0 && mean < 0.02 && most < 0.2, "{mean} {most}");
     }
 }
 

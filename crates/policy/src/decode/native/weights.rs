@@ -93,6 +93,14 @@ impl<'a> Weights<'a, Adapted<'a>> {
         Self::of(model, lanes, positions, Adapted::of)
     }
 
+    /// The most numbers that go into a product whose weights fill tiles; none where there is no such product.
+    pub fn tiled_inputs(&self) -> Option<usize> {
+        let tiled = |m: &Adapted<'_>| m.plain.tiled().is_some().then(|| m.plain.inputs());
+        let blocks = self.blocks.iter();
+        let of_blocks = blocks.flat_map(|b| [&b.qkv, &b.out, &b.gate_up, &b.down].map(tiled));
+        of_blocks.chain([tiled(&self.head)]).flatten().max()
+    }
+
     /// Numbers of the widest narrow way of an adapter.
     pub fn ranks(&self) -> usize {
         let blocks = self.blocks.iter();

@@ -1,0 +1,146 @@
+//! Answers to exercises in several turns: after each, a policy is told what came of its answer and writes another one.
+
+use anyhow::Result;
+use flopsmith_generator::measured::exercises::{Exercise, follow_up};
+use flopsmith_policy::chat::Message;
+use flopsmith_policy::{Extras, Model, Request, Sample, sample};
+use flopsmith_protocol::Sampling;
+
+use super::Reader;
+use super::rewards::{Answer, Rewards, Worth};
+
+/// How answers are drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// Answers of a conversation at most.
+    pub turns: usize,
+    /// Softmax temperature.
+    pub temperature: f32,
+    /// Longest answer, tokens.
+    pub max_tokens: u32,
+    /// Seed of the first answer to the first exercise; each later one has the next.
+    pub seed: u64,
+}
+
+/// An answer, what it answers, and what it was worth.
+pub struct Turn {
+    /// The tokens of everything before it.
+    pub prompt: Vec<u32>,
+    /// The answer.
+    pub sample: Sample,
+    /// Its text.
+    pub text: String,
+    /// What came of it.
+    pub worth: Worth,
+}
+
+/// A conversation about an exercise, as it stands.
+pub struct Conversation<'a> {
+    /// What it is about.
+    pub exercise: &'a Exercise,
+    /// The answers so far.
+    pub turns: Vec<Turn>,
+    /// The tokens that the next answer follows; none where there is no room for one.
+    next: Option<Vec<u32>>,
+}
+
+/// Holds a conversation about each of these exercises, whose prompts' tokens are given. One without room for another answer ends.
+pub fn hold<'a>(
+    model: &Model,
+    rewards: &mut Rewards,
+    reader: &Reader,
+    asked: &[(&'a Exercise, &[u32])],
+    manner: Manner,
+) -> Result<Vec<Conversation<'a>>> {
+    let mut all: Vec<Conversation<'a>> = asked
+        .iter()
+        .map(|(exercise, prompt)| Conversation {
+            exercise,
+            turns: Vec::new(),
+            next: Some(prompt.to_vec()),
+        })
+        .collect();
+    for turn in 0..manner.turns {
+        let first = manner.seed.wrapping_add((turn * asked.len()) as u64);
+        let open: Vec<(u64, &mut Conversation<'a>)> = (0u64..)
+            .zip(&mut all)
+            .filter(|(_, conversation)| conversation.next.is_some())
+            .collect();
+        let requests: Vec<Request> = open
+            .iter()
+            .map(|(place, conversation)| Request {
+                prompt: conversation.next.clone().unwrap_or_default(),
+                seed: first.wrapping_add(*place),
+                sampling: Sampling {
+                    temperature: manner.temperature,
+                    top_p: 1.0,
+                    top_k: 0,
+                    max_tokens: manner.max_tokens,
+                },
+                detour: None,
+                extras: Extras::default(),
+            })
+            .collect();
+        let written = sample(model, &requests, reader.tokenizer.eos(), |_| {})?;
+        let texts = written
+            .iter()
+            .map(|sample| reader.tokenizer.decode(&sample.tokens))
+            .collect::<flopsmith_policy::Result<Vec<String>>>()?;
+        let answers: Vec<Answer<'_>> = open
+            .iter()
+            .zip(&texts)
+            .map(|((_, conversation), text)| Answer {
+                exercise: conversation.exercise,
+                text: text.clone(),
+            })
+            .collect();
+        let worths = rewards.worth(&answers, reader)?;
+        let turns = requests.into_iter().zip(written).zip(texts).zip(worths);
+        for ((_, conversation), (((request, sample), text), worth)) in open.into_iter().zip(turns) {
+            conversation.turns.push(Turn {
+                prompt: request.prompt,
+                sample,
+                text,
+                worth,
+            });
+            conversation.next = match turn + 1 < manner.turns {
+                true => conversation.following(model, reader, manner.max_tokens)?,
+                false => None,
+            };
+        }
+    }
+    Ok(all)
+}
+
+impl Conversation<'_> {
+    /// What each answer is worth with what came of it later: the discounted sum of [`flopsmith_reward::turns`].
+    pub fn returns(&self, discount: f64) -> Vec<Option<f64>> {
+        let scores: Vec<Option<f64>> = self.turns.iter().map(|t| t.worth.score()).collect();
+        flopsmith_reward::turns::discounted(&scores, discount)
+    }
+
+    /// Everything said so far and what is said to the last answer.
+    fn following(
+        &self,
+        model: &Model,
+        reader: &Reader,
+        max_tokens: u32,
+    ) -> Result<Option<Vec<u32>>> {
+        let mut messages = vec![Message::user(&self.exercise.prompt)];
+        for turn in &self.turns {
+            let (seconds, score) = match turn.worth {
+                Worth::Timed { seconds, .. } => (Some(seconds), None),
+                Worth::Judged { score } => (None, Some(score)),
+                Worth::Failed => (None, None),
+                // There is nothing to say of it.
+                Worth::Unknown => return Ok(None),
+            };
+            messages.push(Message::assistant(turn.text.trim_end()));
+            messages.push(Message::user(follow_up(seconds, score)));
+        }
+        let ids = reader.conversation(&messages)?;
+        let most = model.config().max_position_embeddings;
+        let fits = ids.len() as i64 + i64::from(max_tokens) <= most;
+        Ok(fits.then_some(ids))
+    }
+}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Training tokens/s and peak memory of a large model beside transformers and PEFT, in turns, on equal shapes: all weights, or an adapter.
 
-    python3 scripts/bench/against_peft.py --python PYTHON [--batch 4] [--prompt 32] [--tokens 224] [--rounds 3] [--lora 16] [--output FILE.json]
+    python3 scripts/bench/against_peft.py --python PYTHON [--batch 4] [--prompt 32] [--tokens 224] [--rounds 3] [--lora 16] [--dtype float32] [--output FILE.json]
 
-The shape is Qwen2.5-0.5B's with random weights, unless --config names another config.json. Both sides make GRPO-like updates by AdamW of the same rows in
-single precision: log-probabilities of the sampled tokens, clipped ratios, gradients clipped to norm 1. --lora 0 trains all weights. PYTHON is
+The shape is Qwen2.5-0.5B's with random weights, unless --config names another config.json. Both sides make GRPO-like updates by AdamW of the same rows, with
+weights in --dtype (adapters, and masters here, are in single precision either way): log-probabilities of the sampled tokens, clipped ratios, gradients clipped to norm 1. --lora 0 trains all weights. PYTHON is
 one with torch, transformers and peft (tools/parity/requirements.txt). Tokens are all positions, prompts included.
 """
 import argparse
@@ -32,7 +32,7 @@ def peer(a):
     torch.set_num_threads(a.threads)
     torch.manual_seed(0)
     config = {k: v for k, v in json.loads(a.config.read_text()).items() if k not in ("architectures", "model_type", "dtype", "torch_dtype")}
-    model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**config)).float()
+    model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**config)).to(getattr(torch, a.dtype))
     parameters = sum(p.numel() for p in model.parameters())
     if a.lora:
         import peft
@@ -54,7 +54,7 @@ def peer(a):
             rows = slice(i, i + micro)
             # Scores of the wanted positions only, as a careful script asks for them.
             logits = model(ids[rows], logits_to_keep=a.tokens + 1, use_cache=False).logits[:, :-1]
-            now = torch.log_softmax(logits, -1).gather(2, ids[rows, a.prompt:, None])[..., 0]
+            now = torch.log_softmax(logits.float(), -1).gather(2, ids[rows, a.prompt:, None])[..., 0]
             ratio = (now - old[rows]).exp()
             loss = -torch.minimum(ratio * advantages[rows], ratio.clamp(0.8, 1.2) * advantages[rows]).mean() * (micro / a.batch)
             loss.backward()
@@ -85,6 +85,7 @@ def main():
     parser.add_argument("--config", type=Path)
     for name, default in dict(batch=4, prompt=32, tokens=224, steps=1, rounds=3, lora=16, threads=2, micro=0).items():
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     parser.add_argument("--recompute", action="store_true", help="activation checkpointing on both sides")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)
@@ -95,7 +96,7 @@ def main():
         if a.config is None:
             a.config = Path(place) / "config.json"
             a.config.write_text(json.dumps(QWEN_05B))
-        shape = [x for key in ("batch", "prompt", "tokens", "steps") for x in (f"--{key}", getattr(a, key))]
+        shape = [x for key in ("batch", "prompt", "tokens", "steps", "dtype") for x in (f"--{key}", getattr(a, key))]
         ours = [ROOT / "target/release/examples/train_speed", a.config, *shape, *(["--lora", a.lora] if a.lora else []),
                 "--micro", (a.micro or a.batch) * (a.prompt + a.tokens), *(["--recompute", 1] if a.recompute else [])]
         theirs = [a.python, Path(__file__).resolve(), "--peer", "--config", a.config, *shape, "--lora", a.lora, "--threads", a.threads, "--micro", a.micro,

@@ -5,8 +5,8 @@
 
 Rewards known: `grpo_step` (an example of flopsmith-learner) against `PYTHON FILE.py CONFIG.json --samples 64 --group 8 --tokens 256`.
 
-Real programs: one step of a search gives 64 programs, whose sources both sides get. What they cost here is the wall time from the first
-compilation to the last outcome of `flopsmith search`, jails, verification, timing, messages and archive included, added to the time of a step
+Real programs: one step of a search gives 64 programs, whose sources both sides get. What they cost here is the wall time from when they
+are written to the last outcome of `flopsmith search`, jails, verification, timing, messages and archive included, added to the time of a step
 with rewards known: the two do not overlap in this sum, though they may in a run. The peer is started once more with `--programs FOLDER` and
 does what a reward function in a script does.
 
@@ -53,9 +53,9 @@ def main():
     for number in range(a.rounds):
         with tempfile.TemporaryDirectory() as place:
             place = Path(place)
-            outcomes = evaluation.step(place, 100 + number)
+            outcomes, start = evaluation.step(place, 100 + number)
             own = evaluation.fresh(outcomes)
-            wall = evaluation.ended(own) - evaluation.began(outcomes)
+            wall = evaluation.ended(own) - start
             programs = place / "programs"
             programs.mkdir()
             for n, outcome in enumerate(own):

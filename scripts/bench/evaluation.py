@@ -4,13 +4,14 @@
     python3 scripts/bench/evaluation.py [--steps 3]
 
 Runs `flopsmith search` for one step of 64 programs, as often as `--steps` says and with another seed each time, on an otherwise quiet
-machine. What counts is the time from the first compilation to the last program's outcome: the messages, both jails, analysis,
+machine. What counts is the time from when the programs are written to the last one's outcome: the messages, both jails, analysis,
 verification, timing, the archive. Programs that would be the best of their cell are measured a second time after that, and once more
 where nobody can be sure; `ratio_with_second_measurements` holds those as well (in a search's first step nearly each program opens a
 cell). Beside it stands what the same programs cost at the least: `gcc -O3 -march=native -shared`, two at a time, plus 30 ms for each
 correct one. Prints one JSON object.
 """
 import argparse
+import datetime
 import json
 import subprocess
 import sys
@@ -40,7 +41,7 @@ def bare(sources, folder):
 
 
 def step(place, seed):
-    """The outcomes of one step of 64 programs."""
+    """The outcomes of one step of 64 programs, and when these were written, seconds."""
     command = [ROOT / "target/release/flopsmith", "search", "--problem", "dgemm", "--budget", "20m", "--runs", place / "runs",
                "--seed", str(seed), "--set", "tasks=8", "--set", "group_size=8", "--set", "max_steps=1", "--set", "sqd.enabled=false", "--set", "evaluate.finalists=0",
                "--output", place / "best.c"]
@@ -48,7 +49,7 @@ def step(place, seed):
     if ran.returncode:
         sys.exit(ran.stderr)
     run = next((place / "runs").iterdir())
-    return [json.loads(l) for l in (run / "outcomes.jsonl").read_text().splitlines()]
+    return [json.loads(l) for l in (run / "outcomes.jsonl").read_text().splitlines()], written((run / "flopsmith.log").read_text())
 
 
 def fresh(outcomes):
@@ -56,9 +57,13 @@ def fresh(outcomes):
     return [o for o in outcomes if o["candidate"]["purpose"] == "search"]
 
 
-def began(outcomes):
-    """When the first program of a step went to the compiler, seconds."""
-    return min(o["decided_unix_ms"] / 1000 - sum(o["stage_seconds"]) for o in fresh(outcomes))
+def written(log):
+    """When the generator had written the programs of the first tasks it answered, seconds: they go to the compilers next. An outcome does not say when its
+    program was first in a queue, and the seconds of its stages leave out what it waited between them."""
+    for line in map(json.loads, log.splitlines()):
+        if line["fields"].get("message") == "tasks are answered":
+            return datetime.datetime.fromisoformat(line["timestamp"].replace("Z", "+00:00")).timestamp()
+    sys.exit("the log does not say when the programs were written")
 
 
 def ended(outcomes):
@@ -75,9 +80,9 @@ def main():
     for seed in range(1, steps + 1):
         with tempfile.TemporaryDirectory() as place:
             place = Path(place)
-            outcomes = step(place, seed)
+            outcomes, start = step(place, seed)
             second = [o for o in outcomes if o["candidate"]["purpose"] == "certify"]
-            own, start = fresh(outcomes), began(outcomes)
+            own = fresh(outcomes)
             fresh_wall += ended(own) - start
             whole_wall += ended(outcomes) - start
             correct = sum(o["verdict"]["type"] == "measured" for o in own)

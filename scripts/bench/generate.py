@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sampling speed of transformers' own `generate` on a config.json, with random weights.
 
-    python3 scripts/bench/generate.py CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--dtype float32]
+    python3 scripts/bench/generate.py CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--dtype float32] [--device cpu]
 
 The counterpart of the example `sample_speed` of flopsmith-policy: every row runs to its full length, temperature 1, nothing cut. Prints one JSON
 object with the same fields; figures are the best of --steps after one that does not count. Needs torch and transformers.
@@ -19,6 +19,7 @@ def main():
     for name, default in {"batch": 64, "prompt": 32, "tokens": 256, "steps": 3, "threads": 2}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     a = parser.parse_args()
     import torch
     import transformers
@@ -27,8 +28,8 @@ def main():
     torch.manual_seed(0)
     said = json.loads(a.config.read_text())
     shape = {key: value for key, value in said.items() if key not in ("architectures", "model_type", "dtype", "torch_dtype")}
-    model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shape)).to(getattr(torch, a.dtype)).eval()
-    ids = torch.randint(0, said["vocab_size"], (a.batch, a.prompt))
+    model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shape)).to(a.device, getattr(torch, a.dtype)).eval()
+    ids = torch.randint(0, said["vocab_size"], (a.batch, a.prompt), device=a.device)
     how = dict(do_sample=True, temperature=1.0, top_k=0, top_p=1.0, min_new_tokens=a.tokens, max_new_tokens=a.tokens, pad_token_id=0,
                attention_mask=torch.ones_like(ids))
     gc.collect()

@@ -1,6 +1,6 @@
 //! Training speed on the shapes of a plain PyTorch loop, as one JSON object on stdout.
 //!
-//!     train_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--micro POSITIONS] [--workers N] [--lora RANK] [--recompute 1]
+//!     train_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--micro POSITIONS] [--workers N] [--lora RANK] [--recompute 1] [--dtype float32] [--device cpu]
 //!
 //! CONFIG.json is a Qwen2 config.json; weights are random and all rows equally
 //! long. A step is one GRPO update on `--batch` rows; tokens/s counts all
@@ -22,11 +22,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         learning_rate: 1e-5,
         ..GrpoConfig::default()
     };
+    let (mut kind, mut device) = (Kind::Float, Device::Cpu);
     while let Some(name) = arguments.next() {
-        let value: usize = arguments
-            .next()
-            .ok_or(format!("{name} needs a value"))?
-            .parse()?;
+        let value = arguments.next().ok_or(format!("{name} needs a value"))?;
+        match (name.as_str(), value.as_str()) {
+            ("--dtype", "float32") | ("--device", "cpu") => continue,
+            ("--dtype", "bfloat16") => {
+                kind = Kind::BFloat16;
+                continue;
+            }
+            ("--device", "cuda") => {
+                device = Device::Cuda(0);
+                continue;
+            }
+            _ => {}
+        }
+        let value: usize = value.parse()?;
         match name.as_str() {
             "--batch" => batch = value,
             "--prompt" => prompt = value,
@@ -46,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let config = Config::parse(&std::fs::read_to_string(config)?)?;
     let vocabulary = u32::try_from(config.vocab_size)?;
-    let model = Model::random(config, 0, Device::Cpu, Kind::Float)?;
+    let model = Model::random(config, 0, device, kind)?;
     let parameters = model.parameter_count();
     let samples: Vec<GrpoSample> = (0..batch)
         .map(|row| {

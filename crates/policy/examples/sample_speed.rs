@@ -1,6 +1,6 @@
 //! Sampling speed on a `config.json`, to be held against the same shapes in plain PyTorch.
 //!
-//! `sample_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--prompts 64] [--rows 256] [--dtype float32]`
+//! `sample_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--prompts 64] [--rows 256] [--dtype float32] [--device cpu]`
 //!
 //! Every row runs to its full length. `--prompts` is the number of distinct prompts in the batch, `--rows` how many rows are in flight at most.
 //! Prints one JSON object; the figure is the best of `--steps` after one that does not count. `peak_memory_mib` is the most the process had in
@@ -33,10 +33,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map(|(k, v)| (k.to_owned(), v)),
     );
     let mut dtype = "float32".to_owned();
+    let mut device = Device::Cpu;
     while let (Some(key), Some(value)) = (arguments.next(), arguments.next()) {
         let key = key.trim_start_matches("--").to_owned();
         if key == "dtype" {
             dtype = value;
+            continue;
+        }
+        if key == "device" {
+            device = match value.as_str() {
+                "cpu" => Device::Cpu,
+                "cuda" => Device::Cuda(0),
+                other => return Err(format!("--device {other}: cpu or cuda").into()),
+            };
             continue;
         }
         if !options.contains_key(&key) {
@@ -56,7 +65,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "bfloat16" => Kind::BFloat16,
         other => return Err(format!("--dtype {other}: float32 or bfloat16").into()),
     };
-    let model = Model::random(config, 0, Device::Cpu, kind)?;
+    let model = Model::random(config, 0, device, kind)?;
     let requests: Vec<Request> = (0..batch)
         .map(|row| Request {
             detour: None,

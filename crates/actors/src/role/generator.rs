@@ -239,6 +239,8 @@ impl Generator {
         let seconds = started.elapsed().as_secs_f64();
         drop(lease);
         let version = self.source.version();
+        let step = tasks.first().map(|task| task.step);
+        tracing::info!(step, tasks = tasks.len(), seconds, "tasks are answered");
         for ((delivery, span), answers) in deliveries.into_iter().zip(spans).zip(answers) {
             span.record("seconds", seconds);
             self.publish(delivery, answers, version)

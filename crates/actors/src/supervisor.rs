@@ -430,17 +430,24 @@ async fn alone(stop: &CancellationToken, others: &mut watch::Receiver<usize>) {
 
 /// An error and its causes on one line, each said once: some libraries' errors quote their own causes.
 pub fn words(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
+    let mut text = untraced(&error.to_string()).to_owned();
     let mut source = error.source();
     while let Some(e) = source {
         let cause = e.to_string();
-        if !text.contains(&cause) {
+        let cause = untraced(&cause);
+        if !text.contains(cause) {
             text.push_str(": ");
-            text.push_str(&cause);
+            text.push_str(cause);
         }
         source = e.source();
     }
     text
+}
+
+/// What an error says without the places in libtorch that it came through, which tell a user nothing.
+pub fn untraced(words: &str) -> &str {
+    let end = words.find("\nException raised from");
+    words[..end.unwrap_or(words.len())].trim_end()
 }
 
 #[cfg(test)]

@@ -42,15 +42,16 @@ pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     let mut text = String::new();
     for (depth, cause) in error.chain().enumerate() {
         let words = cause.to_string();
+        let words = flopsmith_actors::supervisor::untraced(&words);
         if depth == 0 {
-            text = words;
-        } else if !text.ends_with(&words) {
+            words.clone_into(&mut text);
+        } else if !text.ends_with(words) {
             text.push_str(if depth == 1 {
                 "\n  because: "
             } else {
                 "\n           "
             });
-            text.push_str(&words);
+            text.push_str(words);
         }
     }
     if let Some(subject) = flopsmith_bus::refusals().borrow().as_deref() {

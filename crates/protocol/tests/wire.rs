@@ -395,6 +395,22 @@ fn golden_bytes_of_every_message() {
         },
     );
     golden(
+        "policy_published_behind",
+        &PolicyPublished {
+            run: example_ref().run,
+            version: PolicyVersion(3),
+            step: 3,
+            weights: artifact("weights"),
+            metrics: Some(StepMetrics {
+                loss: 0.5,
+                samples: 64,
+                staleness: 2,
+                untaught: 8,
+                ..StepMetrics::default()
+            }),
+        },
+    );
+    golden(
         "stage_changed",
         &StageChanged {
             run: example_ref().run,

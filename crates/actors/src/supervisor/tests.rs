@@ -61,6 +61,15 @@ impl Role for Leaving {
     }
 }
 
+#[test]
+fn libtorchs_way_to_an_error_is_left_out() {
+    let error = std::io::Error::other(
+        "no memory: you tried to allocate 9 bytes.\nException raised from alloc_cpu at alloc_cpu.cpp:137 (most recent call first):\nframe #0: c10",
+    );
+    assert_eq!(words(&error), "no memory: you tried to allocate 9 bytes.");
+    assert_eq!(untraced("as it is"), "as it is");
+}
+
 #[tokio::test]
 async fn who_leaves_last_is_told_to_stop_when_no_other_role_is_left() {
     for lasts in [vec![true, false, false], vec![true]] {

@@ -86,6 +86,8 @@ fn tells(output: &Output, parts: &[&str]) {
     for part in parts {
         assert!(said.contains(part), "{part}: {said}");
     }
+    // Where in libtorch it failed is nobody's business.
+    assert!(!said.contains("frame #"), "{said}");
 }
 
 #[test]
@@ -129,5 +131,9 @@ fn what_does_not_fit_is_said_with_what_to_lower() {
         "--set",
         "evaluate.quarantine=false",
     ];
-    tells(&within(&train), &["does not fit", "bfloat16"]);
+    // Learner or generator, whoever is first.
+    tells(
+        &within(&train),
+        &["not fit", "bfloat16", "tried to allocate"],
+    );
 }

@@ -161,7 +161,7 @@ pub struct Generator {
     /// Folder of the model, in Hugging Face layout.
     pub model: PathBuf,
     /// Numbers the weights are held in while sampling: `float32`, `bfloat16` (half the memory), or `auto`: bfloat16 where the
-    /// folder's weights are in it and the device computes in it. The learner has its own weights, in float32.
+    /// folder's weights are in it and the device computes in it. The learner has its own weights, in `learner.dtype`.
     pub dtype: Dtype,
     /// Softmax temperature.
     pub temperature: f32,
@@ -183,7 +183,7 @@ pub struct Generator {
     pub explorers: u32,
     /// Steps that sampling may be ahead of the learner. 0: a step's tasks wait for the policy that the step before left, so a run on recorded
     /// outcomes repeats bit by bit. From 1 on (asynchronous) they are answered with the newest policy there is, at most so many versions
-    /// before: sampling and evaluation go on while the learner steps. In one process each of the two has half of the cores then. See
+    /// before: sampling goes on while the learner steps, and on other nodes evaluation. In one process each of the two has half of the cores then. See
     /// `learner.correction` and `advantage.max_staleness`.
     pub steps_ahead: u32,
 }

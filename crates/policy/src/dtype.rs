@@ -8,6 +8,7 @@ use tch::{Device, Kind};
 
 use crate::config::Config;
 use crate::error::Result;
+use crate::origin::Origin;
 
 /// Numbers that weights are held in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +30,7 @@ impl Dtype {
             Dtype::Float32 => Kind::Float,
             Dtype::Bfloat16 => Kind::BFloat16,
             Dtype::Auto => {
-                let config = Config::load(folder)?;
+                let config = Config::load(&Origin::of(folder)?.base)?;
                 let says = |field: &str| config.other.get(field).and_then(|v| v.as_str());
                 let stored = says("dtype").or_else(|| says("torch_dtype"));
                 match stored == Some("bfloat16") && computes_in_half(device) {

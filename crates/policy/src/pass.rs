@@ -262,7 +262,7 @@ impl Pass<'_> {
 
     /// Adds the derivative of the loss by every trained weight to `gradient`, whose views are cut as [`Model::trained`] is, in single precision
     /// (double for a model in double precision).
-    pub fn back(self, slopes: &Slopes, gradient: &mut [Tensor]) -> Result<()> {
+    pub fn back(mut self, slopes: &Slopes, gradient: &mut [Tensor]) -> Result<()> {
         let model = self.model;
         let trained = model.trained();
         if gradient.len() != trained.leaves().len() {
@@ -323,12 +323,12 @@ impl Pass<'_> {
     }
 
     /// From the slopes to the hidden states, [n, hidden], and to the heads' own weights.
-    fn heads_back(&self, slopes: &Slopes, gradient: &mut [Tensor]) -> Result<Tensor> {
+    fn heads_back(&mut self, slopes: &Slopes, gradient: &mut [Tensor]) -> Result<Tensor> {
         let _guard = tch::no_grad_guard();
         let model = self.model;
         let hidden = self.hidden.detach();
         let mut by_hidden = hidden.f_zeros_like().doing("go back from the heads")?;
-        if let Some(vocabulary) = &self.vocabulary {
+        if let Some(vocabulary) = &mut self.vocabulary {
             let whole = model.adapter().is_none();
             let weights = whole.then(|| &mut gradient[model.head_slot()]);
             by_hidden = vocabulary.back(model, &hidden, &self.scores.entropy, slopes, weights)?;

@@ -1,7 +1,7 @@
 //! The head that scores the vocabulary, piece by piece, and its derivative written out.
 //!
 //! Scores of all positions at once would be the largest tensor of a training step by far. A piece of them lives as long as it is read; on
-//! the way back it is computed again, unless it was the only one.
+//! the way back it is computed again, unless all of them together were small enough to be kept.
 
 use std::ops::Range;
 
@@ -11,8 +11,11 @@ use crate::error::{Doing, Result};
 use crate::model::Model;
 use crate::pass::{Slopes, column, numbers};
 
-/// Head products are cut into pieces of at most this many logits.
-const LOGITS_AT_ONCE: i64 = 1 << 23;
+/// Head products are cut into pieces of at most this many logits: 512 MiB in single precision. Products with fewer rows take longer.
+const LOGITS_AT_ONCE: i64 = 1 << 27;
+
+/// So many logits of a pass are kept until its way back: 512 MiB in single precision.
+const LOGITS_KEPT: i64 = 1 << 27;
 
 /// The tokens whose probabilities are wanted, [n], and what they are scored at.
 #[derive(Debug)]
@@ -22,8 +25,10 @@ pub(crate) struct Vocabulary {
     sharpen: Sharpen,
     /// Positions of a piece.
     piece: i64,
-    /// Log-probabilities of the whole vocabulary, [n, vocabulary], where one piece was enough.
-    kept: Option<Tensor>,
+    /// So many logits are kept at most.
+    keeps: i64,
+    /// Log-probabilities of the whole vocabulary, [positions of the piece, vocabulary], for each piece; none where they are computed again.
+    kept: Vec<Tensor>,
 }
 
 /// What 1 / temperature multiplies scores by.
@@ -76,7 +81,8 @@ impl Vocabulary {
             sharpen: Sharpen::of(model, wanted, temperature)?,
             piece: (LOGITS_AT_ONCE / model.config().vocab_size).max(16),
             targets,
-            kept: None,
+            keeps: LOGITS_KEPT,
+            kept: Vec::new(),
         })
     }
 
@@ -89,6 +95,7 @@ impl Vocabulary {
         keep: bool,
     ) -> Result<(Vec<f64>, Vec<f64>)> {
         let n = hidden.size()[0];
+        let keep = keep && n * model.config().vocab_size <= self.keeps;
         let (mut logprobs, mut entropies) = (Vec::new(), Vec::new());
         let mut from = 0;
         while from < n {
@@ -111,8 +118,8 @@ impl Vocabulary {
                     .doing("compute entropies")?;
                 entropies.extend(numbers(&entropy)?);
             }
-            if keep && count == n {
-                self.kept = Some(all);
+            if keep {
+                self.kept.push(all);
             }
             from += count;
         }
@@ -123,8 +130,10 @@ impl Vocabulary {
     ///
     /// With s the slope of a token's log-probability, e that of its entropy H, and p the distribution, the slope of logit j is
     /// s·(1 if j is the token) − s·p_j − e·p_j·(ln p_j + H), times 1 / temperature.
+    ///
+    /// What was kept is spent: it is for one way back.
     pub fn back(
-        &self,
+        &mut self,
         model: &Model,
         hidden: &Tensor,
         entropy: &[f64],
@@ -143,19 +152,21 @@ impl Vocabulary {
             )),
             false => None,
         };
+        let mut kept = std::mem::take(&mut self.kept).into_iter();
         let mut pieces = Vec::new();
         let mut from = 0;
         while from < n {
             let count = self.piece.min(n - from);
-            let all = match &self.kept {
-                Some(all) => all.shallow_clone(),
+            let mut all = match kept.next() {
+                Some(all) => all,
                 None => self.logprobs(model, hidden, from, count)?,
             };
             let part = |t: &Tensor| t.f_narrow(0, from, count).doing("cut slopes into pieces");
             let slope = part(&of_logprobs)?;
             let mut by_logits = match &of_entropy {
+                // In its place: the log-probabilities are not needed any more.
                 None => all
-                    .f_exp()
+                    .f_exp_()
                     .and_then(|mut p| p.f_mul_(&slope.f_neg()?))
                     .doing("go back from scores")?,
                 Some((e, h)) => {
@@ -254,12 +265,16 @@ mod tests {
         };
         // One temperature for each of two rows.
         let wanted = [1..4, 1..5];
-        let at = |piece: i64| {
+        let at = |piece: i64, keeps: bool| {
             let targets = targets.shallow_clone();
             let mut vocabulary = Vocabulary::new(&model, targets, &wanted, &[0.8, 1.5]).unwrap();
             vocabulary.piece = piece;
+            vocabulary.keeps = if keeps { n * 23 } else { n * 23 - 1 };
             let (logprobs, entropy) = vocabulary.score(&model, &hidden, true, true).unwrap();
-            assert_eq!(vocabulary.kept.is_some(), piece >= n);
+            assert_eq!(
+                vocabulary.kept.len() as i64,
+                if keeps { (n + piece - 1) / piece } else { 0 }
+            );
             let mut weights = model.head().unwrap().zeros_like();
             let by = vocabulary
                 .back(&model, &hidden, &entropy, &slopes, Some(&mut weights))
@@ -271,9 +286,9 @@ mod tests {
                 weights,
             )
         };
-        let whole = at(100);
-        for piece in [1, 3, 6] {
-            let cut = at(piece);
+        let whole = at(100, true);
+        for (piece, keeps) in [(1, true), (3, false), (6, true), (6, false), (100, false)] {
+            let cut = at(piece, keeps);
             for (a, b) in [
                 (&cut.0, &whole.0),
                 (&cut.1, &whole.1),

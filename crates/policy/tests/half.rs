@@ -1,7 +1,9 @@
 //! Sampling with weights in bfloat16.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_policy::{Config, Device, Dtype, Extras, Kind, Model, Plan, Request, Tensor, sample};
+use flopsmith_policy::{
+    Config, Device, Dtype, Extras, Kind, LoraConfig, Model, Plan, Request, Tensor, sample,
+};
 use flopsmith_protocol::Sampling;
 
 fn requests(vocabulary: u32) -> Vec<Request> {
@@ -87,6 +89,14 @@ fn auto_goes_by_what_the_folder_holds() {
         // A processor without the instructions has single precision.
         let here = Dtype::Auto.kind(folder.path(), Device::Cpu).unwrap();
         assert!(here == kind || here == Kind::Float);
+        // Of an adapter's folder, what the model below it holds.
+        let mut model = Model::load(folder.path(), Device::Cpu, kind).unwrap();
+        model.adapt(LoraConfig::default(), 1).unwrap();
+        let adapter = tempfile::tempdir().unwrap();
+        let base = folder.path().to_str().unwrap();
+        model.adapter().unwrap().save(adapter.path(), base).unwrap();
+        let chosen = Dtype::Auto.kind(adapter.path(), Device::Cuda(0)).unwrap();
+        assert_eq!(chosen, kind);
     }
     let nowhere = std::path::Path::new("/nowhere");
     assert!(Dtype::Auto.kind(nowhere, Device::Cpu).is_err());

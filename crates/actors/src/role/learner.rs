@@ -236,14 +236,6 @@ impl Learner {
         if metrics.dropped > 0 {
             tracing::warn!(step, dropped = metrics.dropped, "samples left their groups");
         }
-        let (credited, untaught) = taught(credited, &settings.advantage, work.version);
-        if untaught > 0 {
-            tracing::info!(
-                step,
-                untaught,
-                "answers that were cut off or are too old are not trained on"
-            );
-        }
         let written_by = credited
             .iter()
             // Those of the hall were not drawn for this step.
@@ -253,6 +245,14 @@ impl Learner {
             .min();
         let behind = work.version.0 - written_by.unwrap_or(work.version.0).min(work.version.0);
         metrics.staleness = u32::try_from(behind).unwrap_or(u32::MAX);
+        let (credited, untaught) = taught(credited, &settings.advantage, work.version);
+        if untaught > 0 {
+            tracing::info!(
+                step,
+                untaught,
+                "answers that were cut off or are too old are not trained on"
+            );
+        }
         metrics.untaught = untaught;
         let temperature = settings.generator.temperature;
         let samples: Arc<Vec<GrpoSample>> = Arc::new(

@@ -64,7 +64,7 @@ impl Checkpoints {
         }
         let mut damaged = Vec::new();
         while let Some((_, path)) = there.pop() {
-            let files = match read(&path)? {
+            let files = match read(&path) {
                 Ok(files) => files,
                 Err(why) => {
                     let why = format!("{} is damaged: {why}", path.display());
@@ -167,7 +167,7 @@ impl Checkpoints {
 }
 
 /// The files of a checkpoint, without the digests that they have to have; or how they differ from them.
-fn read(folder: &Path) -> Result<std::result::Result<Files, String>> {
+fn read(folder: &Path) -> std::result::Result<Files, String> {
     let read = || -> std::io::Result<Files> {
         let mut files = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -177,9 +177,9 @@ fn read(folder: &Path) -> Result<std::result::Result<Files, String>> {
         }
         Ok(files)
     };
-    let mut files =
-        read().with_context(|| format!("cannot read the checkpoint {}", folder.display()))?;
-    Ok(verify(&mut files).map(|()| files))
+    // A disk that cannot be read is as bad as one that reads wrong.
+    let mut files = read().map_err(|e| format!("it cannot be read: {e}"))?;
+    verify(&mut files).map(|()| files)
 }
 
 /// Holds files against their digests, which are taken out.
@@ -260,12 +260,16 @@ mod tests {
     /// is damaged as well nothing is.
     #[test]
     fn a_damaged_checkpoint_is_told_and_the_one_before_it_is_taken() {
-        let damages: [fn(&Path); 5] = [
+        let damages: [fn(&Path); 6] = [
             |at| fs::write(at.join("a.json"), "ne").unwrap(),
             |at| fs::write(at.join("a.json"), "nev").unwrap(),
             |at| fs::remove_file(at.join("a.json")).unwrap(),
             |at| fs::remove_file(at.join(DIGESTS)).unwrap(),
             |at| fs::write(at.join(DIGESTS), "{").unwrap(),
+            |at| {
+                let _gone_before = fs::remove_file(at.join("a.json"));
+                let _there_before = fs::create_dir(at.join("a.json"));
+            },
         ];
         for damage in damages {
             let place = tempfile::tempdir().unwrap();

@@ -144,3 +144,72 @@ impl Conversation<'_> {
         Ok(fits.then_some(ids))
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::path::Path;
+
+    use flopsmith_policy::{Dtype, End};
+
+    use super::*;
+
+    fn turn(text: &str, worth: Worth) -> Turn {
+        Turn {
+            prompt: vec![1],
+            sample: Sample {
+                tokens: vec![2],
+                logprobs: vec![-0.5],
+                raw: Vec::new(),
+                finished: true,
+                end: End::Token,
+            },
+            text: text.to_owned(),
+            worth,
+        }
+    }
+
+    #[test]
+    fn an_answer_follows_all_that_was_said_and_is_worth_what_comes_of_it() {
+        let starter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter");
+        let (model, reader) =
+            super::super::open(Path::new(""), &starter, false, Dtype::Float32).unwrap();
+        let exercise = Exercise {
+            problem: "dgemm".into(),
+            prompt: "// dgemm: unroll\n".into(),
+            median_s: Some(1.0),
+        };
+        let mut conversation = Conversation {
+            exercise: &exercise,
+            turns: vec![turn("int first;\n", Worth::Failed)],
+            next: None,
+        };
+        let following = |conversation: &Conversation<'_>, most: u32| {
+            let ids = conversation.following(&model, &reader, most).unwrap();
+            ids.map(|ids| reader.tokenizer.decode(&ids).unwrap())
+        };
+        let said = following(&conversation, 20).unwrap();
+        let failed = follow_up(None, None);
+        assert_eq!(said, format!("// dgemm: unroll\nint first;\n{failed}\n"));
+        // Where there is no room for an answer there is none.
+        assert_eq!(following(&conversation, 1020), None);
+
+        let timed = Worth::Timed {
+            score: 1.0,
+            seconds: 2.5e-3,
+        };
+        conversation.turns.push(turn("int second;\n", timed));
+        let said = following(&conversation, 20).unwrap();
+        let parts = ["int first;", &failed, "int second;", "2.500e-3 s a call"];
+        let places: Vec<usize> = parts.iter().map(|part| said.find(part).unwrap()).collect();
+        assert!(places.is_sorted(), "{said}");
+        assert_eq!(conversation.returns(0.4), [Some(-0.6), Some(1.0)]);
+        assert_eq!(conversation.returns(0.0), [Some(-1.0), Some(1.0)]);
+
+        conversation
+            .turns
+            .push(turn("int third;\n", Worth::Unknown));
+        assert_eq!(following(&conversation, 20), None);
+        assert_eq!(conversation.returns(0.4), [Some(-0.6), Some(1.0), None]);
+    }
+}

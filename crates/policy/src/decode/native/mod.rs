@@ -5,8 +5,7 @@
 //! runs the whole step for rows of its own: weights are packed once in the order in which the products read them, and threads meet
 //! once a step ([`step`]). A large model is read where it lies, each weight by one thread for all rows ([`shared`]).
 //!
-//! Arithmetic, keys and values are in single precision for weights in bfloat16, too. Only where the processor has matrix tiles ([`tiles`]) and rows enough to fill
-//! them, what goes into a product with such weights of a large model is rounded to bfloat16 first, as libtorch does it everywhere.
+//! Arithmetic, keys and values are in single precision for weights in bfloat16, too. Only where the processor has matrix tiles ([`tiles`]) what goes into a product with such weights of a large model is rounded to bfloat16 first, as libtorch does it everywhere.
 #![expect(
     unsafe_code,
     reason = "vector instructions, and threads that write to parts of one result"

@@ -5,7 +5,6 @@ use std::ops::Range;
 use super::kernels::Start;
 
 pub(super) const DEPTH: usize = 32;
-pub(super) const FEWEST_ROWS: usize = usize::MAX;
 
 pub(super) fn are_here() -> bool {
     false

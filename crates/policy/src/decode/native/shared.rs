@@ -137,7 +137,7 @@ pub(super) fn run(
         packed,
         own,
     } = buffers;
-    let tiled = match hands.tiles && count >= tiles::FEWEST_ROWS {
+    let tiled = match hands.tiles {
         true => weights.tiled_inputs(),
         false => None,
     };
@@ -247,8 +247,11 @@ impl Step<'_> {
         let inputs = weights.inputs();
         for row in rows {
             // SAFETY: the caller's promise; there is room for the widest product with tiles, and none is laid out for others.
+            // Only these columns are looked at: others of the row may be written meanwhile.
             unsafe {
-                tiles::pack(row, from.row(row), columns.clone(), inputs, packed);
+                let at = from.at.add(row * from.stride + columns.start);
+                let numbers = std::slice::from_raw_parts(at, columns.len());
+                tiles::pack(row, numbers, columns.clone(), inputs, packed);
             }
         }
     }

@@ -222,8 +222,11 @@ fn tiles_stay_near() {
     let _guard = tch::no_grad_guard();
     let mut shape = config(192, 512, 4, 2, 453);
     shape.initializer_range = 0.1;
-    let model = Model::random(shape, 5, Device::Cpu, Kind::BFloat16).unwrap();
-    for count in [8, 17, 40] {
+    let mut model = Model::random(shape, 5, Device::Cpu, Kind::BFloat16).unwrap();
+    for (count, rank) in [(1, 0), (8, 0), (17, 8), (40, 8)] {
+        if rank > 0 && model.adapter().is_none() {
+            adapt(&mut model, rank);
+        }
         let tokens: Vec<u32> = (0..count).map(|n| n * 11 % 453).collect();
         let prompts: Vec<Prompt<'_>> = (0..count)
             .map(|_| Prompt {
@@ -256,6 +259,39 @@ fn tiles_stay_near() {
         let mean = sum / exact.len() as f32;
         eprintln!("{count} rows: {mean} on average, {most} at most");
         assert!(mean > 0.0 && mean < 0.02 && most < 0.2, "{mean} {most}");
+    }
+}
+
+/// Rows of bfloat16 weights that stay where they are say the same alone and in company, bit by bit.
+#[test]
+fn company_changes_nothing_in_half_precision() {
+    let _guard = tch::no_grad_guard();
+    let model = Model::random(config(192, 512, 4, 2, 453), 5, Device::Cpu, Kind::BFloat16).unwrap();
+    let prompt = || Prompt {
+        tokens: &[],
+        more: 4,
+        like: None,
+    };
+    let first = |count: usize| {
+        let prompts: Vec<Prompt<'_>> = (0..count).map(|_| prompt()).collect();
+        let mut native = Native::with(&model, 4, false, Width::here(), 2).unwrap();
+        native.tiles = tiles::are_here();
+        native.turn(&[], 0, &prompts).unwrap();
+        let mut all = Vec::new();
+        for step in 0..3u32 {
+            let tokens: Vec<u32> = (0..count as u32)
+                .map(|n| (7 + n * 11 + step) % 453)
+                .collect();
+            native.advance(&tokens).unwrap();
+            let mut p = Vec::new();
+            native.probabilities(&vec![1.0; count], &mut p).unwrap();
+            all.extend_from_slice(&p[..453]);
+        }
+        all
+    };
+    let alone = first(1);
+    for count in [2, 7, 8, 9, 33] {
+        assert!(first(count) == alone, "beside {} others", count - 1);
     }
 }
 

@@ -19,9 +19,6 @@ pub(super) const SIDE: usize = 16;
 /// Numbers that a tile is deep.
 pub(super) const DEPTH: usize = 32;
 
-/// Fewer rows than this leave most of a tile empty; then the weights' way from memory is what takes time, and they are widened instead.
-pub(super) const FEWEST_ROWS: usize = 8;
-
 /// Has this processor tiles for bfloat16, and does the kernel let this process use them?
 pub(super) fn are_here() -> bool {
     static HERE: OnceLock<bool> = OnceLock::new();
@@ -59,7 +56,7 @@ pub(super) fn packed_len(rows: usize, inputs: usize) -> usize {
     rows.div_ceil(SIDE) * SIDE * inputs.div_ceil(2)
 }
 
-/// Writes columns of a row into its places; the first of them is an even one.
+/// Writes the numbers of some columns of a row into their places; the first column is an even one.
 ///
 /// # Safety
 /// `packed` is as long as [`packed_len`] says, and nobody else touches these columns of the row.
@@ -72,7 +69,7 @@ pub(super) unsafe fn pack(
 ) {
     let pairs = inputs.div_ceil(2);
     let own = row / SIDE * SIDE * pairs + row % SIDE;
-    for (pair, two) in (columns.start / 2..).zip(numbers[columns].chunks(2)) {
+    for (pair, two) in (columns.start / 2..).zip(numbers.chunks(2)) {
         let low = rounded(two[0]);
         let high = two.get(1).map_or(0, |x| rounded(*x));
         // SAFETY: the caller's promise.
@@ -320,7 +317,7 @@ mod tests {
                 let middle = inputs / 4 * 2;
                 for part in [0..middle, middle..inputs] {
                     // SAFETY: the buffer has the row.
-                    unsafe { pack(row, numbers, part, inputs, packed.as_mut_ptr()) };
+                    unsafe { pack(row, &numbers[part.clone()], part, inputs, packed.as_mut_ptr()) };
                 }
             }
             let start = [Start::Zero, Start::Bias(&bias), Start::Result][kind];

@@ -67,7 +67,7 @@ pub(super) struct Native<'a> {
 /// How the weights are held, and the buffers of those who work with them.
 enum Held<'a> {
     Packed(Weights<'a, Panels>, Vec<Scratch>),
-    Plain(Weights<'a, Adapted<'a>>, Buffers),
+    Plain(Box<Weights<'a, Adapted<'a>>>, Buffers),
 }
 
 impl Held<'_> {
@@ -108,7 +108,10 @@ impl<'a> Native<'a> {
             let scratch = (0..threads.max(1)).map(|_| Scratch::default());
             Held::Packed(Weights::pack(model, lanes, longest)?, scratch.collect())
         } else {
-            Held::Plain(Weights::look(model, lanes, longest)?, Buffers::default())
+            Held::Plain(
+                Box::new(Weights::look(model, lanes, longest)?),
+                Buffers::default(),
+            )
         };
         Ok(Native {
             model,

@@ -446,7 +446,8 @@ pub fn words(error: &dyn std::error::Error) -> String {
 
 /// What an error says without the places in libtorch that it came through, which tell a user nothing.
 pub fn untraced(words: &str) -> &str {
-    let end = words.find("\nException raised from");
+    const WAYS: [&str; 2] = ["\nException raised from", "\nframe #0: "];
+    let end = WAYS.iter().filter_map(|way| words.find(way)).min();
     words[..end.unwrap_or(words.len())].trim_end()
 }
 

@@ -68,6 +68,10 @@ fn libtorchs_way_to_an_error_is_left_out() {
     );
     assert_eq!(words(&error), "no memory: you tried to allocate 9 bytes.");
     assert_eq!(untraced("as it is"), "as it is");
+    assert_eq!(
+        untraced("Error code 12\nframe #0: c10::f() + 0x6a"),
+        "Error code 12"
+    );
 }
 
 #[tokio::test]

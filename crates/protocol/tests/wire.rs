@@ -349,66 +349,42 @@ fn golden_bytes_of_every_message() {
     );
     golden(
         "policy_published",
-        &PolicyPublished {
-            run: example_ref().run,
-            version: PolicyVersion(3),
-            step: 3,
-            weights: artifact("weights"),
-            metrics: Some(StepMetrics {
-                loss: 0.5,
-                samples: 64,
-                ..StepMetrics::default()
-            }),
-        },
+        &published(StepMetrics {
+            loss: 0.5,
+            samples: 64,
+            ..StepMetrics::default()
+        }),
     );
     golden(
         "policy_published_skipped_updates",
-        &PolicyPublished {
-            run: example_ref().run,
-            version: PolicyVersion(3),
-            step: 3,
-            weights: artifact("weights"),
-            metrics: Some(StepMetrics {
-                loss: 0.5,
-                samples: 64,
-                skipped_updates: 2,
-                ..StepMetrics::default()
-            }),
-        },
+        &published(StepMetrics {
+            loss: 0.5,
+            samples: 64,
+            skipped_updates: 2,
+            ..StepMetrics::default()
+        }),
     );
     golden(
         "policy_published_to_repeat",
-        &PolicyPublished {
-            run: example_ref().run,
-            version: PolicyVersion(3),
-            step: 3,
-            weights: artifact("weights"),
-            metrics: Some(StepMetrics {
-                loss: 0.5,
-                samples: 64,
-                skipped_updates: 1,
-                skipped_batch: Some(artifact("batch")),
-                progress: Some(0.3),
-                refilled_groups: 2,
-                ..StepMetrics::default()
-            }),
-        },
+        &published(StepMetrics {
+            loss: 0.5,
+            samples: 64,
+            skipped_updates: 1,
+            skipped_batch: Some(artifact("batch")),
+            progress: Some(0.3),
+            refilled_groups: 2,
+            ..StepMetrics::default()
+        }),
     );
     golden(
         "policy_published_behind",
-        &PolicyPublished {
-            run: example_ref().run,
-            version: PolicyVersion(3),
-            step: 3,
-            weights: artifact("weights"),
-            metrics: Some(StepMetrics {
-                loss: 0.5,
-                samples: 64,
-                staleness: 2,
-                untaught: 8,
-                ..StepMetrics::default()
-            }),
-        },
+        &published(StepMetrics {
+            loss: 0.5,
+            samples: 64,
+            staleness: 2,
+            untaught: 8,
+            ..StepMetrics::default()
+        }),
     );
     golden(
         "stage_changed",
@@ -422,6 +398,16 @@ fn golden_bytes_of_every_message() {
         },
     );
     golden("machine_facts", &machine_facts(b"machine"));
+}
+
+fn published(metrics: StepMetrics) -> PolicyPublished {
+    PolicyPublished {
+        run: example_ref().run,
+        version: PolicyVersion(3),
+        step: 3,
+        weights: artifact("weights"),
+        metrics: Some(metrics),
+    }
 }
 
 fn machine_facts(attested: &[u8]) -> MachineFacts {

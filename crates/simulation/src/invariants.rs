@@ -5,6 +5,7 @@ use crate::config::terms;
 use crate::fact::Fact;
 use crate::judge::{Judge, View, samples_of};
 use crate::message::{Body, Cause, Entry, Log, MessageId, Queue, SECOND, Sample, Single, Verdict};
+use crate::store::Lessons;
 
 type Verdicts = Result<(), String>;
 
@@ -272,8 +273,8 @@ fn tasks_rest_on_a_saved_step(judge: &Judge, view: &View<'_>, fact: &Fact) -> Ve
     Ok(())
 }
 
-/// Nothing is learnt from a step before all of its tasks have their outcomes, those that were drawn again among them.
-fn only_what_is_over_is_learnt_from(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+/// What the learner's state holds that was just made the run's; none where something else happened.
+fn new_lessons<'a>(view: &'a View<'_>, fact: &Fact) -> Option<&'a Lessons> {
     let Fact::Office {
         single: Single::Learner,
         before,
@@ -281,10 +282,15 @@ fn only_what_is_over_is_learnt_from(judge: &Judge, view: &View<'_>, fact: &Fact)
         ..
     } = fact
     else {
-        return Ok(());
+        return None;
     };
-    let head = after.head.filter(|_| after.head != before.head);
-    let Some((lessons, _)) = head.and_then(|head| view.lessons(head)) else {
+    let head = after.head.filter(|_| after.head != before.head)?;
+    view.lessons(head).map(|(lessons, _)| lessons)
+}
+
+/// Nothing is learnt from a step before all of its tasks have their outcomes, those that were drawn again among them.
+fn only_what_is_over_is_learnt_from(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
+    let Some(lessons) = new_lessons(view, fact) else {
         return Ok(());
     };
     let Some(step) = lessons.steps.checked_sub(1) else {
@@ -303,17 +309,7 @@ fn only_what_is_over_is_learnt_from(judge: &Judge, view: &View<'_>, fact: &Fact)
 
 /// No two gradient steps of the run's policy learn from one sample.
 fn each_sample_is_learnt_at_most_once(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
-    let Fact::Office {
-        single: Single::Learner,
-        before,
-        after,
-        ..
-    } = fact
-    else {
-        return Ok(());
-    };
-    let head = after.head.filter(|_| after.head != before.head);
-    let Some((lessons, _)) = head.and_then(|head| view.lessons(head)) else {
+    let Some(lessons) = new_lessons(view, fact) else {
         return Ok(());
     };
     let mut learnt = lessons.learnt.iter();
@@ -325,17 +321,7 @@ fn each_sample_is_learnt_at_most_once(judge: &Judge, view: &View<'_>, fact: &Fac
 
 /// What is learnt of a sample is what became of the program that its tokens say: a task that two generators answer has two.
 fn lessons_are_of_their_own_tokens(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
-    let Fact::Office {
-        single: Single::Learner,
-        before,
-        after,
-        ..
-    } = fact
-    else {
-        return Ok(());
-    };
-    let head = after.head.filter(|_| after.head != before.head);
-    let Some((lessons, _)) = head.and_then(|head| view.lessons(head)) else {
+    let Some(lessons) = new_lessons(view, fact) else {
         return Ok(());
     };
     let mut learnt = lessons.learnt.iter().map(|(sample, _)| sample);

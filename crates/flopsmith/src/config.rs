@@ -314,7 +314,18 @@ fn check_learner(settings: &Settings) -> Result<()> {
     })?;
     learner
         .check()
-        .map_err(|e| usage(format!("[learner]: {e}")))
+        .map_err(|e| usage(format!("[learner]: {e}")))?;
+    let uncorrected = {
+        use flopsmith_learner::Correction::{Auto, None};
+        matches!(learner.correction, None | Auto)
+    };
+    if settings.generator.steps_ahead > 0 && learner.target_kl.is_some() && uncorrected {
+        return Err(usage(
+            "`learner.target_kl` with `generator.steps_ahead`: the divergence that a step is held to would have that of the versions in between in it; \
+             set `learner.correction = \"token_truncate\"`, with which it is measured from the policy the step begins with",
+        ));
+    }
+    Ok(())
 }
 
 /// The learner reads its table itself, and this build has none.

@@ -94,7 +94,7 @@ pub fn is_whole(model: &Path) -> bool {
 }
 
 /// The folder of the model that an adapter's folder belongs to; any other folder itself. What is wrong with it says whoever opens the model.
-fn base(model: &Path) -> PathBuf {
+pub fn base(model: &Path) -> PathBuf {
     let own = || model.to_owned();
     if model.join("config.json").exists() {
         return own();

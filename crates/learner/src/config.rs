@@ -58,7 +58,7 @@ pub struct GrpoConfig {
     /// Bound of the ratio where the advantage is negative, above that of `clip_high`: two-sided clipping. Default: none.
     pub ratio_limit: Option<f64>,
     /// How samples are made up for that were not drawn from the policy the step begins with: by other arithmetic, or some versions before.
-    /// Anything but `none` costs one more forward pass over the step. Default `none`.
+    /// Anything but `none` costs one more forward pass over the step. Default `auto`: `token_truncate` where the weights are in half precision, else `none`.
     pub correction: Correction,
     /// Largest weight that `correction` gives. Default 3.
     pub correction_cap: f64,
@@ -117,7 +117,7 @@ impl Default for GrpoConfig {
             clip_low: None,
             clip_high: None,
             ratio_limit: None,
-            correction: Correction::None,
+            correction: Correction::Auto,
             correction_cap: 3.0,
             max_gap: None,
             kl_beta: 0.0,

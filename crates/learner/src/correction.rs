@@ -6,6 +6,7 @@
 //! tokens that decide everything, so they are cut off (truncated, Yao et al., 2025) or left out with their token (masked), by token or by
 //! the product over the sequence: the four ways that TRL has.
 
+use flopsmith_policy::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +14,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Correction {
-    /// Not at all: ratios are those to the policy that drew the tokens, and clipping has to do.
+    /// `token_truncate` where the learner's weights are in half precision, whose rounding alone moves ratios by some hundredths for each token;
+    /// else `none`.
     #[default]
+    Auto,
+    /// Not at all: ratios are those to the policy that drew the tokens, and clipping has to do.
     None,
     /// Each token has its weight, at most the cap.
     TokenTruncate,
@@ -27,6 +31,15 @@ pub enum Correction {
 }
 
 impl Correction {
+    /// Which one it is for weights of this kind: never [`Correction::Auto`].
+    pub fn for_weights(self, kind: Kind) -> Self {
+        match (self, kind) {
+            (Correction::Auto, Kind::BFloat16 | Kind::Half) => Correction::TokenTruncate,
+            (Correction::Auto, _) => Correction::None,
+            (chosen, _) => chosen,
+        }
+    }
+
     /// Weights of a sequence's tokens: `now` are their log-probabilities when the step begins, `drawn` those they were drawn with.
     pub fn weights(self, cap: f64, now: &[f32], drawn: &[f32]) -> Vec<f64> {
         let gaps = now
@@ -36,7 +49,7 @@ impl Correction {
         let bounded = |log: f64| {
             let weight = log.exp();
             match self {
-                Correction::None => 1.0,
+                Correction::Auto | Correction::None => 1.0,
                 Correction::TokenTruncate | Correction::SequenceTruncate => weight.min(cap),
                 Correction::TokenMask | Correction::SequenceMask if weight > cap => 0.0,
                 Correction::TokenMask | Correction::SequenceMask => weight,
@@ -64,6 +77,20 @@ pub fn gap(now: &[f32], drawn: &[f32]) -> f64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn half_precision_is_made_up_for_where_nothing_else_is_said() {
+        for kind in [Kind::BFloat16, Kind::Half] {
+            assert_eq!(
+                Correction::Auto.for_weights(kind),
+                Correction::TokenTruncate
+            );
+            assert_eq!(Correction::None.for_weights(kind), Correction::None);
+        }
+        assert_eq!(Correction::Auto.for_weights(Kind::Float), Correction::None);
+        let chosen = Correction::SequenceMask;
+        assert_eq!(chosen.for_weights(Kind::Float), chosen);
+    }
 
     proptest! {
         #[test]

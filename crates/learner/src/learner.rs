@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flopsmith_policy::{Entropy, LoraConfig, Model, Plan};
+use flopsmith_policy::{Entropy, Kind, LoraConfig, Model, Plan};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use crate::adamw::{AdamW, Constants};
 use crate::batch::Row;
-use crate::config::{GrpoConfig, warm};
+use crate::config::{GrpoConfig, Loss, warm};
 use crate::correction::{self, Correction};
 use crate::error::{Doing, Error, Result};
 use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
@@ -59,11 +59,19 @@ pub struct Learner {
 
 impl Learner {
     /// A learner for `model`. Where `config.kl_beta` is not 0 it is kept as a reference: a frozen copy, or with an adapter the weights below it.
-    /// With `config.lora` a model without an adapter gets a fresh one.
+    /// With `config.lora` a model without an adapter gets a fresh one. [`Correction::Auto`] becomes what it is for the model's kind of numbers.
     ///
     /// `seed` decides which samples share a minibatch.
-    pub fn new(mut model: Model, config: GrpoConfig, seed: u64) -> Result<Self> {
+    pub fn new(mut model: Model, mut config: GrpoConfig, seed: u64) -> Result<Self> {
         config.check()?;
+        let half = matches!(model.kind(), Kind::BFloat16 | Kind::Half);
+        config.correction = config.correction.for_weights(model.kind());
+        if half && config.loss == Loss::Gspo && config.correction == Correction::None {
+            return Err(Error::Setting {
+                field: "correction",
+                reason: "is `none`: the rounding of half precision moves ratios further than `gspo` clips them; leave it out, or train in single precision".into(),
+            });
+        }
         let reference = match (config.kl_beta > 0.0, &config.lora, model.adapter()) {
             (false, ..) => None,
             (true, None, None) => Some(model.frozen_copy()),

@@ -65,3 +65,4 @@ pub use ppo_sample::{PpoReport, PpoSample};
 pub use preference_config::{DpaConfig, RewardModelConfig};
 pub use report::{SftProgress, SftReport, StepReport};
 pub use sft::{SftTraining, evaluate, sft};
+pub use skips::SkippedUpdate;

@@ -18,7 +18,7 @@ use crate::loss::Tally;
 use crate::pair_objective::{Aim, Dealt, Pairs, Standing, TokenPair, standing};
 use crate::pair_state;
 use crate::preference_config::{DpaConfig, RewardModelConfig};
-use crate::skips::Skips;
+use crate::skips::{Kept, SkippedUpdate, Skips};
 use crate::state;
 
 /// Answers that a reference is asked of between two words of how far it is.
@@ -57,6 +57,7 @@ pub struct PairTraining {
     step: u64,
     steps: u64,
     skips: Skips,
+    kept: Kept,
     /// The order of the pairs in the pass that was last asked for.
     order: Option<(u64, Vec<usize>)>,
 }
@@ -138,6 +139,7 @@ impl PairTraining {
             base,
             step: 0,
             skips: Skips::default(),
+            kept: Kept::default(),
             order: None,
         })
     }
@@ -171,6 +173,7 @@ impl PairTraining {
         let picked = self.pick();
         let rate = self.config.rate(self.step, self.steps);
         let updated = self.update(&picked, rate);
+        self.kept.look_at(&updated, self.step, &picked);
         let updated = self.skips.count(updated, self.config.most_skipped)?;
         self.step += 1;
         Ok(Some(PairProgress {
@@ -186,6 +189,11 @@ impl PairTraining {
                 .map(|row| self.train.rows[row].ids.len() as u64)
                 .sum(),
         }))
+    }
+
+    /// What was skipped since this was last asked, also by a [`PairTraining::step`] that failed.
+    pub fn take_skipped(&mut self) -> Vec<SkippedUpdate> {
+        self.kept.take()
     }
 
     /// How the validation pairs stand; none without any.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flopsmith_policy::{Model, Plan, Scalar};
+use flopsmith_policy::{Kind, Model, Plan, Scalar};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -25,7 +25,7 @@ use crate::ppo_loss::Terms;
 use crate::ppo_objective::{Clipped, Prepared, explained};
 use crate::ppo_sample::{PpoReport, PpoSample, check};
 use crate::ppo_state;
-use crate::skips::Skips;
+use crate::skips::{Kept, SkippedUpdate, Skips};
 use crate::state;
 
 /// A policy in training by PPO.
@@ -44,6 +44,7 @@ pub struct Ppo {
     tried: u64,
     kl_weight: f64,
     skips: Skips,
+    kept: Kept,
 }
 
 impl Ppo {
@@ -92,6 +93,7 @@ impl Ppo {
             steps: 0,
             tried: 0,
             skips: Skips::default(),
+            kept: Kept::default(),
         })
     }
 
@@ -115,9 +117,15 @@ impl Ppo {
         self.skips.total
     }
 
+    /// What of the last step's samples was skipped since this was last asked, also by a [`Ppo::step`] that failed.
+    pub fn take_skipped(&mut self) -> Vec<SkippedUpdate> {
+        self.kept.take()
+    }
+
     /// Trains on some answers. Without any nothing happens.
     ///
-    /// An update whose loss or gradient is not finite is skipped. Samples that contradict themselves or the model are refused before anything is computed.
+    /// An update whose loss or gradient is not finite is skipped; so is the whole step, as one update, where already what the values, the policy or the
+    /// reference say of the samples is not finite. Samples that contradict themselves or the model are refused before anything is computed.
     ///
     /// # Errors
     /// [`Error::TooManySkipped`] where more than [`PpoConfig::most_skipped`] updates in a row were.
@@ -132,12 +140,25 @@ impl Ppo {
             return Ok(report);
         }
         check(&self.model, samples)?;
-        let prepared = Arc::new(self.prepare(samples, &mut report)?);
+        let mut order: Vec<usize> = (0..samples.len()).collect();
+        let prepared = self.prepare(samples, &mut report);
+        self.kept.look_at(&prepared, self.tried, &order);
+        let Some(prepared) = self.skips.count(prepared, self.config.most_skipped)? else {
+            self.tried += 1;
+            self.steps += 1;
+            return Ok(PpoReport {
+                kl_weight: self.kl_weight,
+                answers: samples.len() as u64,
+                skipped: 1,
+                seconds: began.elapsed().as_secs_f64(),
+                ..PpoReport::default()
+            });
+        };
+        let prepared = Arc::new(prepared);
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         // Each step has a stream of its own: the random state is the number of steps.
         random.set_stream(self.steps);
         let mut sums = Tally::default();
-        let mut order: Vec<usize> = (0..samples.len()).collect();
         for _ in 0..self.config.epochs {
             shuffle(&mut order, &mut random);
             for picked in order.chunks(self.config.batch) {
@@ -170,8 +191,10 @@ impl Ppo {
         );
         let everything: Vec<usize> = (0..rows.len()).collect();
         let references = self.engine.logprobs(&self.reference, &rows, &everything)?;
+        // The sampler's numbers are not those of half precision, whose rounding would be taken for something that was learned.
+        let half = matches!(self.model.kind(), Kind::BFloat16 | Kind::Half);
         let plan = Plan {
-            logprobs: false,
+            logprobs: half,
             values: true,
             ..Plan::LOGPROBS
         };
@@ -189,28 +212,22 @@ impl Ppo {
         };
         for ((sample, reference), scores) in samples.iter().zip(&references).zip(values) {
             let values = scores.values;
-            let finite =
-                values.iter().all(|v| v.is_finite()) && reference.iter().all(|lp| lp.is_finite());
+            let old = match half {
+                true => scores.logprobs.iter().map(|lp| *lp as f32).collect(),
+                false => sample.old_logprobs.clone(),
+            };
+            let finite = values.iter().all(|v| v.is_finite())
+                && reference.iter().chain(&old).all(|lp| lp.is_finite());
             if !finite {
                 return Err(Error::NotFinite {
-                    what: "a value or a log-probability of the reference",
+                    what: "a value or a log-probability",
                     update: self.tried,
                 });
             }
-            let rewards = token_rewards(
-                &sample.old_logprobs,
-                reference,
-                self.kl_weight,
-                sample.score,
-            );
+            let rewards = token_rewards(&old, reference, self.kl_weight, sample.score);
             let own = advantages(&rewards, &values, horizon);
             let divergence = |(own, other): (&f32, &f32)| f64::from(*own) - f64::from(*other);
-            report.kl += sample
-                .old_logprobs
-                .iter()
-                .zip(reference)
-                .map(divergence)
-                .sum::<f64>();
+            report.kl += old.iter().zip(reference).map(divergence).sum::<f64>();
             report.score += sample.score;
             report.reward += rewards.iter().sum::<f64>();
             report.tokens += sample.tokens.len() as u64;
@@ -219,7 +236,7 @@ impl Ppo {
                 .push(own.iter().zip(&values).map(|(a, v)| a + v).collect());
             prepared.advantages.push(own);
             prepared.old_values.push(values);
-            prepared.old_logprobs.push(sample.old_logprobs.clone());
+            prepared.old_logprobs.push(old);
         }
         let answers = samples.len() as f64;
         report.kl /= answers;
@@ -242,6 +259,7 @@ impl Ppo {
         let done = self.optimizer.updates();
         let rate = self.config.learning_rate * warm(done, self.config.warmup);
         let updated = self.try_update(prepared, picked, rate);
+        self.kept.look_at(&updated, self.tried, picked);
         self.tried += 1;
         match self.skips.count(updated, self.config.most_skipped)? {
             Some((tally, norm)) => {

@@ -17,7 +17,7 @@ use crate::learner::{adapt, check_ids, shuffle};
 use crate::loss::Tally;
 use crate::report::{SftProgress, SftReport};
 use crate::sft_state::{COUNTERS, Counters, VERSION, digest};
-use crate::skips::Skips;
+use crate::skips::{Kept, SkippedUpdate, Skips};
 use crate::state;
 
 /// Teaches `model` the answers to the prompts of `examples`, each a pair of token ids: [`SftTraining`] from beginning to end.
@@ -162,6 +162,7 @@ pub struct SftTraining {
     base: Option<String>,
     epochs: Epochs,
     skips: Skips,
+    kept: Kept,
     report: SftReport,
     /// Updates planned.
     steps: u64,
@@ -216,6 +217,7 @@ impl SftTraining {
             base,
             epochs,
             skips: Skips::default(),
+            kept: Kept::default(),
             report: SftReport::default(),
             steps,
             training: Duration::ZERO,
@@ -241,6 +243,7 @@ impl SftTraining {
             let update = Instant::now();
             let rate = self.config.rate(self.report.steps, self.steps);
             let updated = self.update(&picked, rate);
+            self.kept.look_at(&updated, self.report.steps, &picked);
             let updated = self.skips.count(updated, self.config.most_skipped)?;
             self.report.steps += 1;
             self.report.skipped = self.skips.total;
@@ -251,6 +254,11 @@ impl SftTraining {
             return self.tell(&picked, &tally, grad_norm, rate).map(Some);
         }
         Ok(None)
+    }
+
+    /// What was skipped since this was last asked, also by a [`SftTraining::step`] that failed.
+    pub fn take_skipped(&mut self) -> Vec<SkippedUpdate> {
+        self.kept.take()
     }
 
     /// What an update came to, and now and then how the validation examples stand.

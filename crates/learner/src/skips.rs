@@ -1,5 +1,7 @@
 //! Updates that were left out because their loss or gradient was not finite.
 
+use std::mem;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -11,6 +13,39 @@ pub(crate) struct Skips {
     pub total: u64,
     /// Without one in between that was done.
     pub in_a_row: u32,
+}
+
+/// An update that was left out, so that somebody can look at what it would have been made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedUpdate {
+    /// Its number: updates done or skipped before it.
+    pub update: u64,
+    /// What was not finite.
+    pub error: String,
+    /// Which of the examples, pairs or samples that the training was given it was of, by their places.
+    pub picked: Vec<usize>,
+}
+
+/// Updates that nobody has asked for yet.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(Vec<SkippedUpdate>);
+
+impl Kept {
+    /// Keeps update `number`, of what was `picked`, where it has to be skipped.
+    pub fn look_at<T>(&mut self, update: &Result<T>, number: u64, picked: &[usize]) {
+        if let Err(error @ Error::NotFinite { .. }) = update {
+            self.0.push(SkippedUpdate {
+                update: number,
+                error: error.to_string(),
+                picked: picked.to_vec(),
+            });
+        }
+    }
+
+    /// Hands them out, once.
+    pub fn take(&mut self) -> Vec<SkippedUpdate> {
+        mem::take(&mut self.0)
+    }
 }
 
 impl Skips {
@@ -44,6 +79,19 @@ impl Skips {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_skipped_is_handed_out_once() {
+        let mut kept = Kept::default();
+        kept.look_at(&Ok(()), 0, &[1]);
+        kept.look_at(&bad(), 1, &[4, 2]);
+        kept.look_at(&Err::<(), _>(Error::ThreadEnded), 2, &[3]);
+        let taken = kept.take();
+        assert_eq!(taken.len(), 1);
+        assert_eq!((taken[0].update, &taken[0].picked[..]), (1, &[4, 2][..]));
+        assert!(taken[0].error.contains("the loss"), "{}", taken[0].error);
+        assert!(kept.take().is_empty());
+    }
 
     fn bad() -> Result<()> {
         Err(Error::NotFinite {

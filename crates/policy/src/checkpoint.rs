@@ -44,7 +44,7 @@ impl Model {
         let maps = map_weights(&origin.base)?;
         // What does not fit is said before memory for it is asked for.
         let found = fitting(&origin.base, &config, &maps)?;
-        let mut model = Model::zeros(config, device, kind)?;
+        let mut model = Model::zeros(origin.shape(config)?, device, kind)?;
         fill_telling(model.base(), &found, tell)?;
         if let Some(adapter) = &origin.adapter {
             model.attach(Adapter::load(adapter, model.config(), device, kind)?)?;
@@ -61,6 +61,7 @@ impl Model {
         let config = Config::load(&origin.base)?;
         let maps = map_weights(&origin.base)?;
         fitting(&origin.base, &config, &maps)?;
+        let config = origin.shape(config)?;
         if let Some(adapter) = &origin.adapter {
             // It is small beside a model.
             Adapter::load(adapter, &config, Device::Cpu, Kind::Float)?;

@@ -51,7 +51,8 @@ pub struct TokenizerFacts {
 /// Only where `config.json` is missing or unusable: without it there is nothing to say. A broken tokenizer or
 /// weights that do not fit are part of the answer.
 pub fn inspect(folder: &Path) -> Result<Inspection> {
-    let config = Config::load(&Origin::of(folder)?.base)?;
+    let origin = Origin::of(folder)?;
+    let config = origin.shape(Config::load(&origin.base)?)?;
     let layout = Layout::of(&config);
     let kinds = [("float32", Kind::Float), ("bfloat16", Kind::BFloat16)];
     let by_kind = |count: i64| {

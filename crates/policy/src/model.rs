@@ -94,22 +94,16 @@ impl Model {
     }
 
     /// This model with a fresh scalar head: a reward model, whose head is drawn as all matrices are, or a policy with a head for values, which
-    /// begins at 0. A head of that kind that it has stays.
-    ///
-    /// # Errors
-    /// Where it has an adapter, which belongs to the model before.
+    /// begins at 0. A head of that kind that it has stays. With an adapter the head is the adapter's, as all that is trained.
     pub fn with_scalar(self, scalar: Scalar, seed: i64) -> Result<Self> {
         if self.config.scalar == scalar {
             return Ok(self);
         }
-        if self.adapter.is_some() {
-            return Err(Error::Input(
-                "a model with an adapter gets no other head: merge the adapter first".into(),
-            ));
-        }
         let mut config = self.config.clone();
         config.scalar = scalar;
-        let new = Self::zeros(config, self.device(), self.kind())?;
+        let adapter = self.adapter.as_ref();
+        let adapter = adapter.map(|a| a.with_head_of(&config)).transpose()?;
+        let mut new = Self::zeros(config, self.device(), self.kind())?;
         let _guard = tch::no_grad_guard();
         let std = new.config.initializer_range as f32;
         for (name, leaf) in new.base.leaves() {
@@ -125,6 +119,9 @@ impl Model {
                     .and_then(|t| place.f_copy_(&t))
                     .doing("fill in a fresh head")?;
             }
+        }
+        if let Some(adapter) = adapter {
+            new.put_on(adapter)?;
         }
         Ok(new)
     }
@@ -193,6 +190,11 @@ impl Model {
     /// Puts on a fresh adapter, which changes nothing yet; a scalar head goes on from the model's own.
     pub fn adapt(&mut self, lora: LoraConfig, seed: u64) -> Result<()> {
         let adapter = Adapter::fresh(&self.config, lora, seed, self.device(), self.kind())?;
+        self.put_on(adapter)
+    }
+
+    /// Puts an adapter on whose scalar head goes on from the model's own.
+    fn put_on(&mut self, adapter: Adapter) -> Result<()> {
         if let (Some(own), Some(new)) = (self.own_scalar(), adapter.scalar(self.config.scalar)) {
             let _guard = tch::no_grad_guard();
             let copied = new.shallow_clone().f_copy_(own);

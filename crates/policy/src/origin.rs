@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::config::{Config, Scalar};
 use crate::error::{Error, Result};
 use crate::lora::Adapter;
 
@@ -49,6 +50,18 @@ impl Origin {
                     folder.display()
                 ))
             })
+    }
+
+    /// The shape of the model that the files make up, given that of its weights: on a policy's weights an adapter may make a reward model.
+    pub fn shape(&self, weights: Config) -> Result<Config> {
+        let mut shape = weights;
+        if let Some(adapter) = &self.adapter
+            && shape.scalar == Scalar::None
+            && Adapter::is_of_a_reward_model(adapter)?
+        {
+            shape.scalar = Scalar::Score;
+        }
+        Ok(shape)
     }
 
     /// The folder to look for a file in that either may have, such as the tokenizer's: the adapter's own first.

@@ -326,6 +326,54 @@ fn a_folder_with_an_adapter_is_a_model() {
     assert_eq!(load(&both).unwrap().logits_all(&ids).unwrap(), said);
 }
 
+#[test]
+fn an_adapter_makes_a_reward_model_of_a_policy() {
+    let models = root("models", "fixtures").join("gqa_untied");
+    let ids = [3, 1, 4, 1, 5];
+    let mut policy = base("gqa_untied");
+    policy.adapt(LoraConfig::default(), 3).unwrap();
+    {
+        let _guard = tch::no_grad_guard();
+        let flat = policy
+            .adapter()
+            .unwrap()
+            .parameters()
+            .flat()
+            .shallow_clone();
+        let _same = flat.shallow_clone().f_add_scalar_(0.05).unwrap();
+    }
+    let said = policy.logits_all(&ids).unwrap();
+    // Values first, as in training: what the adapter adds stays, and so do the probabilities.
+    let valued = policy.with_scalar(Scalar::Value, 1).unwrap();
+    assert_eq!(valued.logits_all(&ids).unwrap(), said);
+    let valued_folder = tempfile::tempdir().unwrap();
+    let named = models.to_str().unwrap();
+    let adapter = valued.adapter().unwrap();
+    adapter.save(valued_folder.path(), named).unwrap();
+    let load = |folder: &Path| Model::load(folder, Device::Cpu, Kind::Float).unwrap();
+    let again = load(valued_folder.path());
+    assert_eq!(again.logits_all(&ids).unwrap(), said);
+    let reward = valued.with_scalar(Scalar::Score, 1).unwrap();
+    let scored = reward.reward(&ids).unwrap();
+    assert_ne!(scored, 0.0);
+    let folder = tempfile::tempdir().unwrap();
+    reward
+        .adapter()
+        .unwrap()
+        .save(folder.path(), named)
+        .unwrap();
+    let mut again = load(folder.path());
+    assert_eq!(again.config().scalar, Scalar::Score);
+    assert_eq!(again.reward(&ids).unwrap(), scored);
+    assert_eq!(Model::check(folder.path()).unwrap(), *again.config());
+    // In one, it is a reward model of its own.
+    again.merge().unwrap();
+    let whole = tempfile::tempdir().unwrap();
+    again.save(whole.path()).unwrap();
+    let merged = load(whole.path()).reward(&ids).unwrap();
+    assert!((merged - scored).abs() < 1e-5, "{merged} {scored}");
+}
+
 #[derive(Deserialize)]
 struct Reward {
     ids: Vec<Vec<i64>>,

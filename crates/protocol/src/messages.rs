@@ -283,6 +283,13 @@ pub struct StepMetrics {
     /// Samples that counted in their groups and were not trained on: of a policy too old, or cut off, as the settings want it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub untaught: u32,
+    /// Mean of |ln ratio| to the policy that drew the samples, before any weight changed: what the arithmetic of sampler and learner differs by, plus
+    /// what was learned in between where samples are of earlier versions. None where nothing was trained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampler_gap: Option<f64>,
+    /// Different samples that taught nothing, since they were farther from the policy the step began with than `learner.max_gap`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u32,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

@@ -383,6 +383,8 @@ fn golden_bytes_of_every_message() {
             samples: 64,
             staleness: 2,
             untaught: 8,
+            sampler_gap: Some(0.0625),
+            left_out: 3,
             ..StepMetrics::default()
         }),
     );

@@ -332,6 +332,8 @@ impl Learner {
         metrics.grad_norm = report.grad_norm;
         metrics.tokens = report.tokens;
         metrics.seconds = report.seconds;
+        metrics.sampler_gap = (report.updates > 0).then_some(report.sampler_gap);
+        metrics.left_out = u32::try_from(report.left_out).unwrap_or(u32::MAX);
         work.version = PolicyVersion(work.version.0 + 1);
         span.record("version", work.version.0);
         span.record("samples", metrics.samples);

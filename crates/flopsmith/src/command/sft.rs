@@ -1,6 +1,6 @@
 //! `flopsmith sft`: supervised fine-tuning by a recipe; makes the starter model.
 
-use std::io::{ErrorKind, IsTerminal};
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,6 +18,7 @@ use flopsmith_protocol::{Digest, Sampling};
 use serde::{Deserialize, Serialize};
 
 use super::corpus_best;
+use super::learn::{forget, save};
 use crate::args::{Format, Sft};
 use crate::evaluator::Evaluator;
 use crate::exit::{data, say, usage};
@@ -26,8 +27,7 @@ use crate::{config, paths};
 /// The token that ends a program.
 const END: &str = "<|endoftext|>";
 
-/// The weights in a model's folder, and what is written beside them.
-const WEIGHTS: &str = "model.safetensors";
+/// What is written beside a model.
 const EVALUATION: &str = "evaluation.json";
 const CORPUS_BEST: &str = "corpus_best.c";
 
@@ -88,7 +88,7 @@ enum Start {
 /// What is written beside the model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Evaluation {
-    /// Digest of the `model.safetensors` that all this is of.
+    /// Digest of the `model.safetensors`, or `adapter_model.safetensors`, that all this is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Digest>,
     /// What the training reported.
@@ -192,16 +192,18 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
     let validation = pairs.split_off(recipe.corpus.examples);
     let mut model = model;
     let training = train(&mut model, &pairs, &validation, &recipe.sft)?;
-    // What is looked at below and what is saved are one model.
-    model.merge()?;
     // What lies there from an earlier time is of other weights.
-    for name in [EVALUATION, CORPUS_BEST] {
-        forget(&output.join(name))?;
-    }
-    model.save(&output)?;
-    tokenizer.save(&output)?;
+    forget(&output, &[EVALUATION, CORPUS_BEST])?;
+    let began = match &recipe.model {
+        Start::Folder { folder } => paths::model(folder),
+        Start::Random { .. } => {
+            // Nobody has the weights that an adapter would belong to. What is looked at below and what is saved are one model.
+            model.merge()?;
+            output.clone()
+        }
+    };
     let mut evaluation = Evaluation {
-        model: Some(digest(&output.join(WEIGHTS))?),
+        model: Some(save(&model, &tokenizer, &output, &began)?),
         training,
         parameters: model.parameter_count(),
         examples: examples.len(),
@@ -271,22 +273,6 @@ fn enough(found: usize, recipe: &Recipe) -> Result<()> {
          may be shown, so let `techniques`, `hold_out`, `largest_tile` or `dividing_tiles` of [corpus] permit more",
         recipe.problem
     )))
-}
-
-/// Removes a file, if it is there.
-fn forget(file: &Path) -> Result<()> {
-    match std::fs::remove_file(file) {
-        Err(e) if e.kind() != ErrorKind::NotFound => {
-            Err(e).with_context(|| format!("cannot remove {}", file.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The digest of a file.
-fn digest(file: &Path) -> Result<Digest> {
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Ok(Digest::of(&bytes))
 }
 
 fn start(recipe: &Recipe, examples: &[Example]) -> Result<(Model, Tokenizer)> {

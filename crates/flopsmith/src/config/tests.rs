@@ -193,6 +193,9 @@ fn training_is_refused_what_only_a_search_may_have() {
         Ok(settings)
     };
     trained("[generator]\nevaluation_top_p = 0.9\n").expect("evaluations may be cut");
+    let ahead =
+        "[generator]\nsteps_ahead = 1\n[learner]\ncorrection = \"token_mask\"\ntarget_kl = 0.01\n";
+    trained(ahead).expect("the divergence of the step alone");
     for (text, parts) in [
         (
             "[generator]\nkind = \"schedule\"\n",
@@ -205,6 +208,11 @@ fn training_is_refused_what_only_a_search_may_have() {
         (
             "[generator]\ntop_k = 5\n",
             ["`generator.top_k` is 5", "generator.evaluation_top_p"],
+        ),
+        #[cfg(feature = "torch")]
+        (
+            "[generator]\nsteps_ahead = 1\n[learner]\ntarget_kl = 0.01\n",
+            ["`generator.steps_ahead`", "learner.correction"],
         ),
     ] {
         parse(text, "x.toml", &[]).expect("a search may have it");

@@ -143,6 +143,23 @@ impl Adapter {
         })
     }
 
+    /// The same numbers for `model`, which differs from the one before in its scalar head at most: a head that the adapter had is left out, and one
+    /// that it gets is 0.
+    pub(crate) fn with_head_of(&self, model: &Config) -> Result<Self> {
+        let own = self.parameters.flat();
+        let new = Self::zeros(model, self.config.clone(), own.device(), own.kind())?;
+        let _guard = tch::no_grad_guard();
+        for (name, leaf) in new.parameters.leaves() {
+            let mut leaves = self.parameters.leaves().iter();
+            if let Some((_, old)) = leaves.find(|(known, _)| known == name) {
+                leaf.shallow_clone()
+                    .f_copy_(old)
+                    .doing("take over an adapter")?;
+            }
+        }
+        Ok(new)
+    }
+
     /// What it adds to a product of a block.
     pub(crate) fn low_rank(&self, block: usize, product: Product) -> Option<LowRank<'_>> {
         let place = self.products[block][product as usize].as_ref()?;

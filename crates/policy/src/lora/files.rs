@@ -19,6 +19,9 @@ const CONFIG: &str = "adapter_config.json";
 /// What PEFT puts before the names of tensors.
 const PREFIX: &str = "base_model.model.";
 
+/// What PEFT calls the task of an adapter that scores texts.
+const SCORES: &str = "SEQ_CLS";
+
 /// The entry of a safetensors file's metadata that tells an adapter on its way, and its shape.
 const SHAPE: &str = "flopsmith.lora";
 
@@ -36,22 +39,18 @@ impl Adapter {
         folder.join(CONFIG).exists()
     }
 
+    /// Does the adapter in this folder make a reward model of what it belongs to?
+    pub(crate) fn is_of_a_reward_model(folder: &Path) -> Result<bool> {
+        let file = settings(folder)?;
+        Ok(file.get("task_type").and_then(Value::as_str) == Some(SCORES))
+    }
+
     /// Opens a PEFT folder for models of the shape of `model`.
     ///
     /// # Errors
     /// What of the file's settings is not known here, by name; every missing, misshapen and surplus tensor in one error.
     pub fn load(folder: &Path, model: &Config, device: Device, kind: Kind) -> Result<Self> {
-        let path = folder.join(CONFIG);
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
-        let file: Map<String, Value> =
-            serde_json::from_str(&text).map_err(|source| Error::Json {
-                path: path.clone(),
-                source,
-            })?;
-        let adapter = Self::zeros(model, parse(&file, model)?, device, kind)?;
+        let adapter = Self::zeros(model, parse(&settings(folder)?, model)?, device, kind)?;
         let path = folder.join(WEIGHTS);
         let bytes = std::fs::read(&path).map_err(|source| Error::Read {
             path: path.clone(),
@@ -153,6 +152,16 @@ impl Adapter {
         wanted.compare(origin, &found)?;
         checkpoint::fill(self.parameters(), &found)
     }
+}
+
+/// `adapter_config.json`.
+fn settings(folder: &Path) -> Result<Map<String, Value>> {
+    let path = folder.join(CONFIG);
+    let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+        path: path.clone(),
+        source,
+    })?;
+    serde_json::from_str(&text).map_err(|source| Error::Json { path, source })
 }
 
 /// Settings of PEFT's that change what an adapter computes, unless they are false or empty.
@@ -317,7 +326,7 @@ fn describe(lora: &LoraConfig, base: &str, scores: bool) -> Value {
     let names: Vec<&str> = lora.targets.iter().map(|t| t.name()).collect();
     json!({
         "peft_type": "LORA",
-        "task_type": if scores { "SEQ_CLS" } else { "CAUSAL_LM" },
+        "task_type": if scores { SCORES } else { "CAUSAL_LM" },
         "base_model_name_or_path": base,
         "r": lora.rank,
         "lora_alpha": lora.alpha,

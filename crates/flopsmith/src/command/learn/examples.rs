@@ -11,7 +11,7 @@ use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::Checkpoints;
-use super::{REPORT, Reader, beside, open, refused, save, unrestorable};
+use super::{REPORT, Reader, beside, open, place, refused, save, unrestorable};
 use crate::args::{Format, Sft};
 use crate::exit::{INTERRUPTED, data, say, usage};
 use crate::interrupt::Watch;
@@ -53,7 +53,7 @@ fn hundred() -> u64 {
 /// What was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Report {
-    /// Digest of the `model.safetensors` that all this is of.
+    /// Digest of the `model.safetensors`, or `adapter_model.safetensors`, that all this is of.
     model: Digest,
     /// Examples of the training.
     examples: usize,
@@ -133,7 +133,12 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
         }
     }
     ticker.end();
-    let digest = save(&mut training.model, &reader, &output)?;
+    let digest = save(
+        &training.model,
+        &reader.tokenizer,
+        &output,
+        &place(&args.recipe, &recipe.model),
+    )?;
     let report = Report {
         model: digest,
         examples: count,

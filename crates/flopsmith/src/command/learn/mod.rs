@@ -1,5 +1,6 @@
 //! Training on files of examples, pairs and exercises: what `sft` with files, `reward-model`, `dpa` and `rlpf` have in common.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -10,8 +11,8 @@ use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::Digest;
 
 use crate::exit::usage;
-use crate::paths;
 use crate::ticker::Ticker;
+use crate::{export, paths};
 
 mod checkpoints;
 mod conversation;
@@ -45,9 +46,14 @@ struct Reader {
     end: u32,
 }
 
-/// Opens a model that a recipe names, in these numbers. An adapter of its own is merged into it: what is trained here begins from the whole of it.
+/// The folder of a model that a recipe names.
+fn place(recipe: &Path, folder: &Path) -> PathBuf {
+    paths::model(&beside(recipe, folder))
+}
+
+/// Opens a model that a recipe names, in these numbers. An adapter of its own stays on it: that is what is trained then.
 fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model, Reader)> {
-    let folder = paths::model(&beside(recipe, folder));
+    let folder = place(recipe, folder);
     let unusable = |e: flopsmith_policy::Error| {
         let words = format!(
             "the model in {} cannot be used: {}",
@@ -59,8 +65,7 @@ fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model
             false => usage(words),
         }
     };
-    let mut model = load(&folder, dtype).map_err(unusable)?;
-    model.merge()?;
+    let model = load(&folder, dtype).map_err(unusable)?;
     let tokenizer = Tokenizer::load(&folder).map_err(unusable)?;
     let end = *tokenizer
         .eos()
@@ -154,13 +159,53 @@ fn unrestorable(error: flopsmith_learner::Error) -> anyhow::Error {
     }
 }
 
-/// Writes a model that was made into its folder; gives the digest of its weights. An adapter is merged into them.
-fn save(model: &mut Model, reader: &Reader, folder: &Path) -> Result<Digest> {
-    model.merge()?;
-    model.save(folder)?;
-    reader.tokenizer.save(folder)?;
-    let weights = folder.join("model.safetensors");
+/// Writes a model that was made into its folder; gives the digest of its weights. Of a model with an adapter that is the adapter alone, in
+/// PEFT's files, which name the model it belongs to: that of `began`, the folder that the training began with.
+pub fn save(model: &Model, tokenizer: &Tokenizer, folder: &Path, began: &Path) -> Result<Digest> {
+    let weights = match model.adapter() {
+        Some(adapter) => {
+            let base = export::base(began);
+            let base = base
+                .canonicalize()
+                .with_context(|| format!("cannot find the model in {}", base.display()))?;
+            adapter.save(folder, &base.display().to_string())?;
+            // A whole model from an earlier time would be taken for the one it belongs to.
+            if folder.canonicalize().ok().as_ref() != Some(&base) {
+                forget(folder, &WHOLE)?;
+            }
+            ADAPTER[0]
+        }
+        None => {
+            model.save(folder)?;
+            forget(folder, &ADAPTER)?;
+            WHOLE[0]
+        }
+    };
+    tokenizer.save(folder)?;
+    let weights = folder.join(weights);
     let bytes =
         std::fs::read(&weights).with_context(|| format!("cannot read {}", weights.display()))?;
     Ok(Digest::of(&bytes))
+}
+
+/// The files of a whole model's weights and shape, and of an adapter's.
+const WHOLE: [&str; 3] = [
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "config.json",
+];
+const ADAPTER: [&str; 2] = ["adapter_model.safetensors", "adapter_config.json"];
+
+/// Removes files of a folder, where they are there.
+pub fn forget(folder: &Path, files: &[&str]) -> Result<()> {
+    for name in files {
+        let file = folder.join(name);
+        match std::fs::remove_file(&file) {
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                return Err(e).with_context(|| format!("cannot remove {}", file.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@ use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::{Checkpoints, Files};
-use super::{REPORT, Reader, beside, open, read_recipe, refused, save, unrestorable};
+use super::{REPORT, Reader, beside, open, place, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
 use crate::exit::{INTERRUPTED, data, say, usage};
 use crate::interrupt::Watch;
@@ -79,7 +79,7 @@ const SITTING: &str = "sitting.json";
 /// What was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Report {
-    /// Digest of the `model.safetensors` that all this is of.
+    /// Digest of the `model.safetensors`, or `adapter_model.safetensors`, that all this is of.
     model: Digest,
     /// Updates, skipped ones included.
     updates: u64,
@@ -178,7 +178,12 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
     ticker.end();
     let report = Report {
         validation: training.judge()?,
-        model: save(&mut training.model, &reader, &args.output)?,
+        model: save(
+            &training.model,
+            &reader.tokenizer,
+            &args.output,
+            &place(&args.recipe, &recipe.model),
+        )?,
         updates: training.steps_done(),
         skipped: training.skipped(),
         pairs: count,

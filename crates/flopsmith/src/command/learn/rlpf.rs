@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::checkpoints::{Checkpoints, Files};
 use super::conversation::{self, Conversation, Manner};
 use super::rewards::{Answer, Rewards, Worth};
-use super::{REPORT, Reader, beside, open, read_recipe, refused, save, unrestorable};
+use super::{REPORT, Reader, beside, open, place, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
 use crate::exit::{INTERRUPTED, data, say, usage};
 use crate::interrupt::Watch;
@@ -143,7 +143,7 @@ const ENDS: usize = 5;
 /// What was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Report {
-    /// Digest of the `model.safetensors` that all this is of.
+    /// Digest of the `model.safetensors`, or `adapter_model.safetensors`, that all this is of.
     model: Digest,
     /// Updates that were skipped, because their loss or gradient was not finite.
     skipped: u64,
@@ -242,7 +242,12 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
         first_score: ends(|s| s.ppo.score, false),
         last_score: ends(|s| s.ppo.score, true),
         last_kl: ends(|s| s.ppo.kl, true),
-        model: save(&mut ppo.model, &reader, &args.output)?,
+        model: save(
+            &ppo.model,
+            &reader.tokenizer,
+            &args.output,
+            &place(&args.recipe, &recipe.model),
+        )?,
         best: sitting.best,
         steps: sitting.steps,
         seconds: earlier + began.elapsed().as_secs_f64(),

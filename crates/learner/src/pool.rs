@@ -7,6 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use flopsmith_policy::threads::compute_on;
 use tch::Device;
 
 use crate::error::{Error, Result};
@@ -45,7 +46,7 @@ impl Pool {
             cores.min(MOST_WORKERS)
         };
         let workers = workers.unwrap_or(fitting).max(1);
-        let each = i32::try_from((cores / workers).max(1)).unwrap_or(1);
+        let each = (cores / workers).max(1);
         // libtorch keeps the number for new threads in one place for the whole process: it is changed only while our threads start.
         static STARTING: Mutex<()> = Mutex::new(());
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,13 +86,13 @@ impl Pool {
 }
 
 impl Worker {
-    fn start(threads: i32) -> Result<Self> {
+    fn start(threads: usize) -> Result<Self> {
         let (jobs, queue) = channel::<Job>();
         let (ready, wait) = channel();
         let thread = std::thread::Builder::new()
             .name("train".into())
             .spawn(move || {
-                tch::set_num_threads(threads);
+                compute_on(threads);
                 if ready.send(()).is_err() {
                     return;
                 }

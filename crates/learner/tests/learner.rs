@@ -384,6 +384,49 @@ fn settings_come_from_tables_and_are_checked() {
 }
 
 #[test]
+fn in_half_precision_what_the_sampler_rounds_is_made_up_for_and_gspo_needs_that() {
+    let samples = tiny::samples(&tiny::model(Kind::BFloat16), 6, 0.3, 1.0);
+    let of = |kind, correction| {
+        let config = GrpoConfig {
+            correction,
+            ..tiny::plain()
+        };
+        let mut learner = learner(kind, config);
+        learner.step(&samples).unwrap()
+    };
+    let half = of(Kind::BFloat16, Correction::Auto);
+    assert!((half.ratio_mean - 1.0).abs() < 1e-6, "{half:?}");
+    assert!(half.clip_share == 0.0 && half.kl.abs() < 1e-9, "{half:?}");
+    assert!(half.sampler_gap > 0.1, "{half:?}");
+    let uncorrected = of(Kind::BFloat16, Correction::None);
+    assert!(uncorrected.clip_share > 0.0, "{uncorrected:?}");
+    let single = of(Kind::Float, Correction::Auto);
+    assert!(single.clip_share > 0.0, "{single:?}");
+
+    let gspo = |kind, correction| {
+        let config = GrpoConfig {
+            loss: Loss::Gspo,
+            correction,
+            ..tiny::plain()
+        };
+        Learner::new(tiny::model(kind), config, 5)
+    };
+    let error = gspo(Kind::BFloat16, Correction::None).err().unwrap();
+    assert!(
+        matches!(
+            error,
+            Error::Setting {
+                field: "correction",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    gspo(Kind::BFloat16, Correction::Auto).unwrap();
+    gspo(Kind::Float, Correction::None).unwrap();
+}
+
+#[test]
 fn what_was_drawn_from_another_policy_is_made_up_for_or_left_out() {
     let base = learner(Kind::Double, tiny::plain());
     let samples = tiny::samples(&base.model, 5, 0.4, 1.0);

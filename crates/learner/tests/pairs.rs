@@ -66,8 +66,12 @@ fn reward_model(config: &RewardModelConfig) -> PairTraining {
 }
 
 fn alignment(config: &DpaConfig) -> PairTraining {
+    alignment_in(Kind::Float, config)
+}
+
+fn alignment_in(kind: Kind, config: &DpaConfig) -> PairTraining {
     let all = pairs(60);
-    PairTraining::alignment(tiny::model(Kind::Float), &all[..50], &all[50..], config).unwrap()
+    PairTraining::alignment(tiny::model(kind), &all[..50], &all[50..], config).unwrap()
 }
 
 /// Trains to the end, from what was judged before to what is judged then.
@@ -161,9 +165,10 @@ fn a_restored_training_goes_on_bit_by_bit() {
         dropout: 0.1,
         ..LoraConfig::default()
     });
-    let makers: [&dyn Fn() -> PairTraining; 3] = [
+    let makers: [&dyn Fn() -> PairTraining; 4] = [
         &|| reward_model(&reward_config()),
         &|| alignment(&dpa_config()),
+        &|| alignment_in(Kind::BFloat16, &dpa_config()),
         &|| {
             alignment(&DpaConfig {
                 lora: lora.clone(),
@@ -257,6 +262,13 @@ fn updates_without_finite_numbers_are_skipped_and_too_many_are_an_error() {
     assert!(
         matches!(error, Error::TooManySkipped { in_a_row: 3, .. }),
         "{error}"
+    );
+    let kept = training.take_skipped();
+    let updates: Vec<u64> = kept.iter().map(|u| u.update).collect();
+    assert_eq!(updates, [1, 2, 3]);
+    assert!(
+        kept.iter().all(|u| u.picked.len() == config.batch),
+        "{kept:?}"
     );
     // Nothing but the weight we spoilt has changed, so the state before is whole.
     let mut again = reward_model(&config);

@@ -4,6 +4,7 @@
 mod tiny;
 
 use flopsmith_learner::{Error, KlControl, Ppo, PpoConfig, PpoReport, PpoSample};
+use flopsmith_policy::layout::VALUE;
 use flopsmith_policy::{Extras, Kind, LoraConfig, Model, Request, Scalar, sample};
 use flopsmith_protocol::Sampling;
 
@@ -25,7 +26,11 @@ fn config() -> PpoConfig {
 }
 
 fn ppo(config: PpoConfig) -> Ppo {
-    Ppo::new(tiny::model(Kind::Float), config, 9).unwrap()
+    ppo_in(Kind::Float, config)
+}
+
+fn ppo_in(kind: Kind, config: PpoConfig) -> Ppo {
+    Ppo::new(tiny::model(kind), config, 9).unwrap()
 }
 
 /// What the policy writes in a step, and what that is worth: the share of tokens below 10, which a policy can learn to write.
@@ -113,11 +118,15 @@ fn a_restored_policy_goes_on_bit_by_bit() {
         rank: 4,
         ..LoraConfig::default()
     });
-    for config in [config(), PpoConfig { lora, ..config() }] {
-        let mut whole = ppo(config.clone());
+    for (kind, config) in [
+        (Kind::Float, config()),
+        (Kind::BFloat16, config()),
+        (Kind::Float, PpoConfig { lora, ..config() }),
+    ] {
+        let mut whole = ppo_in(kind, config.clone());
         train(&mut whole, 0, 3);
         let files = whole.state().unwrap();
-        let mut again = ppo(config);
+        let mut again = ppo_in(kind, config);
         again.restore(&files).unwrap();
         assert_eq!(again.steps(), 3);
         assert_eq!(again.kl_weight(), whole.kl_weight());
@@ -183,6 +192,13 @@ fn updates_without_finite_numbers_are_skipped_and_too_many_are_an_error() {
     // One update of each pass has the sample.
     let report = report.unwrap();
     assert_eq!((report.updates, report.skipped, ppo.skipped()), (2, 2, 2));
+    let kept = ppo.take_skipped();
+    assert_eq!(kept.len(), 2);
+    for update in &kept {
+        assert_eq!(update.picked.len(), 16);
+        assert!(update.picked.contains(&0), "{update:?}");
+    }
+    assert!(ppo.take_skipped().is_empty());
     for sample in &mut samples {
         sample.old_logprobs[0] = -1e5;
     }
@@ -190,6 +206,72 @@ fn updates_without_finite_numbers_are_skipped_and_too_many_are_an_error() {
     assert!(
         matches!(error, Error::TooManySkipped { in_a_row: 4.., .. }),
         "{error}"
+    );
+}
+
+#[test]
+fn values_that_are_no_numbers_skip_the_step_and_too_many_such_steps_are_an_error() {
+    let mut ppo = ppo(PpoConfig {
+        most_skipped: 1,
+        ..config()
+    });
+    let samples = written(&ppo.model, 0);
+    let before = tiny::weights(&ppo.model);
+    let head = |ppo: &Ppo, value: f64| {
+        let _guard = tch::no_grad_guard();
+        let leaves = ppo.model.base().leaves();
+        let (_, head) = leaves.iter().find(|(n, _)| n == VALUE).unwrap();
+        let _same = head.shallow_clone().f_fill_(value).unwrap();
+    };
+    head(&ppo, f64::NAN);
+    let report = ppo.step(&samples).unwrap();
+    assert_eq!((report.updates, report.skipped, ppo.skipped()), (0, 1, 1));
+    assert!(
+        report.kl_weight.is_finite() && report.kl == 0.0,
+        "{report:?}"
+    );
+    let kept = ppo.take_skipped();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].picked, (0..32).collect::<Vec<_>>());
+    assert!(kept[0].error.contains("a value"), "{}", kept[0].error);
+    let error = ppo.step(&samples).unwrap_err();
+    assert!(
+        matches!(error, Error::TooManySkipped { in_a_row: 2, .. }),
+        "{error}"
+    );
+    // No weight but those that were spoilt has changed, and with a sound head it goes on.
+    head(&ppo, 0.0);
+    assert_eq!(tiny::weights(&ppo.model), before);
+    assert_eq!(ppo.step(&samples).unwrap().skipped, 0);
+}
+
+#[test]
+fn in_half_precision_ratios_begin_at_one_whatever_the_sampler_rounds() {
+    let once = PpoConfig {
+        epochs: 1,
+        batch: 32,
+        ..config()
+    };
+    let of = |kind| {
+        let mut ppo = ppo_in(kind, once.clone());
+        let mut samples = written(&ppo.model, 0);
+        for (i, sample) in samples.iter_mut().enumerate() {
+            for (t, logprob) in sample.old_logprobs.iter_mut().enumerate() {
+                *logprob += 0.3 * ((i * 5 + t) as f32).sin();
+            }
+        }
+        ppo.step(&samples).unwrap()
+    };
+    let (half, single) = (of(Kind::BFloat16), of(Kind::Float));
+    assert!(
+        half.approx_kl.abs() < 1e-9 && half.clip_share == 0.0,
+        "{half:?}"
+    );
+    // It has not learned anything yet: nothing separates it from its reference.
+    assert!(half.kl.abs() < 1e-9, "{half:?}");
+    assert!(
+        single.approx_kl > 1e-2 && single.clip_share > 0.0,
+        "{single:?}"
     );
 }
 

@@ -1,7 +1,4 @@
 //! A learner that is restored goes on exactly.
-//!
-//! A test program of its own: libtorch's matrix library has one thread count for the whole process, which every pool of
-//! workers sets while it starts. Where tests beside this one start pools, sums are cut at other places.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod tiny;

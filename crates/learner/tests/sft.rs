@@ -211,7 +211,11 @@ fn a_restored_training_goes_on_bit_by_bit() {
         dropout: 0.1,
         ..flopsmith_policy::LoraConfig::default()
     });
-    for config in [config(), SftConfig { lora, ..config() }] {
+    for (kind, config) in [
+        (Kind::Float, config()),
+        (Kind::BFloat16, config()),
+        (Kind::Float, SftConfig { lora, ..config() }),
+    ] {
         let config = SftConfig {
             steps: Some(20),
             workers: Some(2),
@@ -219,7 +223,7 @@ fn a_restored_training_goes_on_bit_by_bit() {
         };
         let begin = || {
             let (examples, held_out) = (corpus(40)[..35].to_vec(), corpus(40)[35..].to_vec());
-            SftTraining::new(tiny::model(Kind::Float), &examples, &config, &held_out).unwrap()
+            SftTraining::new(tiny::model(kind), &examples, &config, &held_out).unwrap()
         };
         let mut whole = begin();
         // Into the second pass over the examples.
@@ -297,4 +301,8 @@ fn updates_without_finite_numbers_are_skipped_and_too_many_are_an_error() {
         "{error}"
     );
     assert_eq!(training.steps_done(), 3);
+    let kept = training.take_skipped();
+    let updates: Vec<u64> = kept.iter().map(|u| u.update).collect();
+    assert_eq!(updates, [1, 2, 3]);
+    assert!(kept.iter().all(|u| !u.picked.is_empty()), "{kept:?}");
 }

@@ -75,6 +75,14 @@ pub enum Error {
         #[source]
         source: tch::TchError,
     },
+    /// There is no memory for something.
+    #[error("not enough memory to {to}: tried to allocate {bytes} bytes")]
+    Memory {
+        /// What it was for.
+        to: &'static str,
+        /// How much it would have been.
+        bytes: usize,
+    },
     /// The arguments of a call contradict each other or the model.
     #[error("{0}")]
     Input(String),
@@ -108,6 +116,7 @@ impl Error {
     /// Was there no memory for it? Then less has to be computed at once.
     pub fn is_out_of_memory(&self) -> bool {
         match self {
+            Error::Memory { .. } => true,
             Error::Torch { source, .. } => tells_of_memory(&source.to_string()),
             _ => false,
         }

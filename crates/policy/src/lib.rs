@@ -42,6 +42,7 @@ mod rope;
 mod rotary;
 mod sample;
 mod thread;
+pub mod threads;
 mod tokenizer;
 mod vocabulary;
 

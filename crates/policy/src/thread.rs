@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::sample::{Request, Sample, sample_while};
+use crate::threads::compute_on;
 use crate::tokenizer::Tokenizer;
 
 /// Answers, and the policy version that wrote all of them.
@@ -204,8 +205,7 @@ fn serve(mut model: Model, eos: &[u32], inbox: &mpsc::Receiver<Command>, ending:
                 let _gone = reply.send(result);
             }
             Command::SetThreads(threads) => {
-                // libtorch keeps the number for each thread.
-                tch::set_num_threads(i32::try_from(threads.max(1)).unwrap_or(i32::MAX));
+                compute_on(threads);
             }
             Command::Version(reply) => {
                 let _gone = reply.send(Ok(version));

@@ -187,6 +187,118 @@ fn programs_that_are_measured_here_train_models_of_every_kind() {
     }
 }
 
+/// One adapter from fine-tuning over alignment to reinforcement, on a reward model that is an adapter, too: each in PEFT's files, in half precision.
+#[test]
+fn adapters_are_written_alone_and_gone_on_with() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    pairs(&place.join("pairs.jsonl"), 12);
+    let example =
+        "{\"prompt\": \"// dgemm: unroll\\n\", \"answer\": \"int a;\\n\", \"kind\": \"solve\"}\n";
+    std::fs::write(place.join("sft.jsonl"), example.repeat(4)).unwrap();
+    let exercise =
+        "{\"problem\": \"p\", \"prompt\": \"// dgemm: unroll\\n\", \"median_s\": null}\n";
+    std::fs::write(place.join("rl.jsonl"), exercise).unwrap();
+    let lora = |table: &str| format!("[{table}.lora]\nrank = 2\nalpha = 4\n");
+    let starter = crate::root().join("models/starter").canonicalize().unwrap();
+    // A whole model of an earlier time would be taken for the one that the adapter belongs to.
+    let tuned = place.join("tuned");
+    std::fs::create_dir(&tuned).unwrap();
+    for name in ["config.json", "model.safetensors"] {
+        std::fs::copy(starter.join(name), tuned.join(name)).unwrap();
+    }
+    let recipes = [
+        (
+            "sft",
+            "tuned",
+            "model = \"models/starter\"\ndtype = \"bfloat16\"\nexamples = \"sft.jsonl\"\n[sft]\nlearning_rate = 1e-3\nsteps = 2\n".to_owned()
+                + &lora("sft"),
+        ),
+        (
+            "reward-model",
+            "rewards",
+            "model = \"tuned\"\npairs = \"pairs.jsonl\"\nvalidation = \"pairs.jsonl\"\n[reward_model]\nlearning_rate = 1e-3\nsteps = 3\n"
+                .to_owned()
+                + &lora("reward_model"),
+        ),
+        (
+            "dpa",
+            "aligned",
+            // What is said nothing of goes on with the adapter that there is.
+            "model = \"tuned\"\ndtype = \"bfloat16\"\npairs = \"pairs.jsonl\"\n[dpa]\nlearning_rate = 1e-3\nsteps = 2\n".to_owned(),
+        ),
+        (
+            "rlpf",
+            "trained",
+            "model = \"aligned\"\nexercises = \"rl.jsonl\"\nreward_model = \"rewards\"\nsteps = 1\nprompts = 1\nsamples = 2\nmax_tokens = 8\n[ppo]\nlearning_rate = 1e-3\n"
+                .to_owned()
+                + &lora("ppo"),
+        ),
+    ];
+    let mut weights = Vec::new();
+    for (command, name, recipe) in &recipes {
+        made(place, command, name, recipe);
+        let folder = place.join(name);
+        let file = std::fs::read(folder.join("adapter_config.json")).unwrap();
+        let file: Value = serde_json::from_slice(&file).unwrap();
+        let base = file["base_model_name_or_path"].as_str().unwrap();
+        assert_eq!(Path::new(base), starter, "{name}");
+        assert_eq!(file["r"], 2, "{name}");
+        let scores = *name == "rewards";
+        assert_eq!(
+            file["task_type"],
+            if scores { "SEQ_CLS" } else { "CAUSAL_LM" }
+        );
+        assert!(!folder.join("config.json").exists(), "{name}");
+        assert!(!folder.join("model.safetensors").exists(), "{name}");
+        weights.push(std::fs::read(folder.join("adapter_model.safetensors")).unwrap());
+    }
+    weights.dedup();
+    assert_eq!(weights.len(), recipes.len(), "each has learned something");
+    // An adapter of another shape is no start for this one.
+    let (mut other, _) = by_recipe(
+        place,
+        "dpa",
+        "other",
+        "model = \"tuned\"\npairs = \"pairs.jsonl\"\n[dpa]\nsteps = 1\n[dpa.lora]\nrank = 3\n",
+    );
+    let refused = other.output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("another adapter"));
+    // And trained as a whole, what lay there of an adapter is gone.
+    let whole = "model = \"models/starter\"\nexamples = \"sft.jsonl\"\n[sft]\nsteps = 1\n";
+    made(place, "sft", "tuned", whole);
+    assert!(!tuned.join("adapter_config.json").exists());
+    assert!(tuned.join("model.safetensors").exists());
+}
+
+#[test]
+fn what_skipped_updates_were_of_is_kept_and_too_many_end_the_training() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    pairs(&place.join("pairs.jsonl"), 8);
+    // Weights that are out of all bounds after the first update.
+    let recipe = "model = \"models/starter\"\npairs = \"pairs.jsonl\"\n[dpa]\nlearning_rate = 1e30\nmax_grad_norm = 0.0\nwarmup = 0\nsteps = 9\n";
+    let (mut begun, folder) = by_recipe(place, "dpa", "aligned", recipe);
+    let output = begun.output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{words}");
+    let kept = folder.join("skipped");
+    assert!(words.contains(kept.to_str().unwrap()), "{words}");
+    assert!(words.contains("smaller learning rate"), "{words}");
+    let files: Vec<_> = std::fs::read_dir(&kept).unwrap().flatten().collect();
+    assert_eq!(files.len(), 4, "{words}");
+    for file in files {
+        let text = std::fs::read(file.path()).unwrap();
+        let update: Value = serde_json::from_slice(&text).unwrap();
+        let batch = update["batch"].as_array().unwrap();
+        assert!(!batch.is_empty());
+        assert!(batch[0]["fast"].as_str().unwrap().starts_with("int fast_"));
+        assert!(batch[0]["fast_tokens"].is_array());
+        assert!(update["error"].as_str().unwrap().contains("not finite"));
+    }
+}
+
 #[test]
 fn an_interrupted_training_goes_on_where_it_stopped() {
     let place = tempfile::tempdir().unwrap();

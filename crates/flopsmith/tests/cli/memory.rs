@@ -16,6 +16,9 @@ const WIDE: u64 = 3_600_000;
 /// Address space that a command gets, KiB. The model's file takes 4 GiB of it; in single precision its weights would take 8 more.
 const ROOM: u32 = 9 << 20;
 
+/// In this the model fits in bfloat16, and not what a step of many samples has to hold between its products.
+const ROOM_OF_THE_WEIGHTS: u32 = 11 << 20;
+
 /// A model like the starter whose one feed-forward layer has four GiB of weights in bfloat16, which are zeros that no disk holds.
 fn large_model(folder: &Path) {
     let starter = root().join("models/starter");
@@ -68,9 +71,9 @@ fn large_model(folder: &Path) {
 }
 
 /// Runs it with so much address space.
-fn within(arguments: &[&str]) -> Output {
+fn within(room: u32, arguments: &[&str]) -> Output {
     let mut command = Command::new("sh");
-    let limited = format!("ulimit -v {ROOM}; exec \"$0\" \"$@\"");
+    let limited = format!("ulimit -v {room}; exec \"$0\" \"$@\"");
     command
         .args(["-c", &limited, env!("CARGO_BIN_EXE_flopsmith")])
         .args(arguments)
@@ -106,7 +109,15 @@ fn what_does_not_fit_is_said_with_what_to_lower() {
         "--max-tokens",
         "2",
     ];
-    tells(&within(&sample), &["memory is short", "--dtype bfloat16"]);
+    tells(
+        &within(ROOM, &sample),
+        &["memory is short", "--dtype bfloat16"],
+    );
+    let many = ["--dtype", "bfloat16", "-n", "128", "--format", "json"];
+    tells(
+        &within(ROOM_OF_THE_WEIGHTS, &[&sample[..], &many[..]].concat()),
+        &["memory is short", "`-n`", "from one product of a step"],
+    );
 
     let pair = json!({ "problem": "p", "prompt": "a", "fast": "b", "slow": "c", "fast_s": 1.0, "slow_s": 2.0 });
     std::fs::write(place.path().join("pairs.jsonl"), format!("{pair}\n")).unwrap();
@@ -117,7 +128,7 @@ fn what_does_not_fit_is_said_with_what_to_lower() {
     let (recipe, output) = (recipe.to_str().unwrap(), output.to_str().unwrap());
     let align = ["dpa", recipe, "--output", output];
     let wanted = ["memory is short", "[dpa.lora]", "dtype = \"bfloat16\""];
-    tells(&within(&align), &wanted);
+    tells(&within(ROOM, &align), &wanted);
 
     let runs = place.path().join("runs");
     let set = format!("generator.model={model}");
@@ -133,7 +144,7 @@ fn what_does_not_fit_is_said_with_what_to_lower() {
     ];
     // Learner or generator, whoever is first.
     tells(
-        &within(&train),
+        &within(ROOM, &train),
         &["not fit", "bfloat16", "tried to allocate"],
     );
 }

@@ -9,8 +9,10 @@ use flopsmith_learner::{SftConfig, SftReport, SftTraining};
 use flopsmith_policy::{Dtype, Model};
 use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::checkpoints::Checkpoints;
+use super::skipped::Skipped;
 use super::{REPORT, Reader, beside, open, place, refused, save, unrestorable};
 use crate::args::{Format, Sft};
 use crate::exit::{INTERRUPTED, data, say, usage};
@@ -109,7 +111,19 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
     }
     let watch = Watch::start()?;
     let mut ticker = Ticker::new(50);
-    while let Some(progress) = training.step()? {
+    let mut skipped = Skipped::of(&output);
+    let shown = |place: usize| {
+        let (prompt, answer) = &examples[place];
+        json!({
+            "prompt": reader.text(prompt), "prompt_tokens": prompt,
+            "answer": reader.text(answer), "answer_tokens": answer,
+        })
+    };
+    loop {
+        let step = training.step();
+        let Some(progress) = skipped.step(step, &training.take_skipped(), shown)? else {
+            break;
+        };
         ticker.tick(progress.step, progress.steps, || {
             let validation = progress
                 .val_loss
@@ -154,6 +168,7 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
             "perplexity {perplexity:.3} of the validation answers"
         ));
     }
+    skipped.tell();
     say(&format!("the model lies in {}", output.display()));
     if args.format == Format::Json {
         data(&serde_json::to_string(&report)?);

@@ -20,6 +20,7 @@ pub mod examples;
 pub mod pairs;
 mod rewards;
 pub mod rlpf;
+mod skipped;
 
 /// What is written beside a model that was made here.
 const REPORT: &str = "training.json";
@@ -129,6 +130,11 @@ impl Reader {
             }
         }
         Ok(self.tokenizer.encode_prompt(&text)?)
+    }
+
+    /// What these ids say.
+    fn text(&self, ids: &[u32]) -> String {
+        self.tokenizer.decode(ids).unwrap_or_default()
     }
 
     /// The ids of an answer, with the token that ends it.

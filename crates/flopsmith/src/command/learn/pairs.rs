@@ -12,8 +12,10 @@ use flopsmith_learner::{
 use flopsmith_policy::{Dtype, Model};
 use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::checkpoints::{Checkpoints, Files};
+use super::skipped::Skipped;
 use super::{REPORT, Reader, beside, open, place, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
 use crate::exit::{INTERRUPTED, data, say, usage};
@@ -153,7 +155,21 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
     let watch = Watch::start()?;
     let mut last = None;
     let mut ticker = Ticker::new(50);
-    while let Some(progress) = training.step()? {
+    let mut skipped = Skipped::of(&args.output);
+    let shown = |place: usize| {
+        let pair = &pairs[place];
+        json!({
+            "prompt": reader.text(&pair.prompt), "prompt_tokens": pair.prompt,
+            "fast": reader.text(&pair.fast), "fast_tokens": pair.fast,
+            "slow": reader.text(&pair.slow), "slow_tokens": pair.slow,
+            "evidence": format!("{:?}", pair.evidence),
+        })
+    };
+    loop {
+        let step = training.step();
+        let Some(progress) = skipped.step(step, &training.take_skipped(), shown)? else {
+            break;
+        };
         last = progress.batch.or(last);
         sitting.first = sitting.first.or(progress.batch);
         sitting.seconds = earlier + began.elapsed().as_secs_f64();
@@ -200,6 +216,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
     )
     .with_context(|| format!("cannot write into {}", args.output.display()))?;
     checkpoints.clear()?;
+    skipped.tell();
     tell(&report, &args.output);
     if args.format == Format::Json {
         data(&serde_json::to_string(&report)?);

@@ -13,10 +13,12 @@ use flopsmith_learner::{Ppo, PpoConfig, PpoReport, PpoSample};
 use flopsmith_policy::Dtype;
 use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::checkpoints::{Checkpoints, Files};
 use super::conversation::{self, Conversation, Manner};
 use super::rewards::{Answer, Rewards, Worth};
+use super::skipped::Skipped;
 use super::{REPORT, Reader, beside, open, place, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
 use crate::exit::{INTERRUPTED, data, say, usage};
@@ -197,19 +199,24 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
     };
     let prompts = prompts.iter().map(Vec::as_slice);
     let asked: Vec<(&Exercise, &[u32])> = exercises.iter().zip(prompts).collect();
+    let course = Course {
+        reader: &reader,
+        recipe: &recipe,
+        exercises: &asked,
+    };
     let earlier = sitting.seconds;
     let watch = Watch::start()?;
     let mut ticker = Ticker::new(1);
+    let mut skipped = Skipped::of(&args.output);
     let mut number = sitting.steps.len() as u64;
     while number < recipe.steps {
         let step = step(
             &mut ppo,
             &mut rewards,
-            &reader,
-            &recipe,
-            &asked,
+            &course,
             number,
             &mut sitting.best,
+            &mut skipped,
         )?;
         number += 1;
         ticker.tick(number, recipe.steps, || line(&step, recipe.steps));
@@ -258,6 +265,7 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
     )
     .with_context(|| format!("cannot write into {}", args.output.display()))?;
     checkpoints.clear()?;
+    skipped.tell();
     tell(&report, &args.output);
     if args.format == Format::Json {
         data(&serde_json::to_string(&report)?);
@@ -265,16 +273,28 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What all steps go by.
+struct Course<'a> {
+    reader: &'a Reader,
+    recipe: &'a Recipe,
+    /// With the ids of their prompts.
+    exercises: &'a [(&'a Exercise, &'a [u32])],
+}
+
 /// One step: answers, their worth, and the training on them.
 fn step(
     ppo: &mut Ppo,
     rewards: &mut Rewards,
-    reader: &Reader,
-    recipe: &Recipe,
-    exercises: &[(&Exercise, &[u32])],
+    course: &Course<'_>,
     number: u64,
     best: &mut Option<Best>,
+    skipped: &mut Skipped,
 ) -> Result<Step> {
+    let Course {
+        reader,
+        recipe,
+        exercises,
+    } = *course;
     let picked = turn(exercises.len(), recipe.prompts, recipe.seed, number);
     let asked: Vec<(&Exercise, &[u32])> = picked
         .iter()
@@ -321,13 +341,23 @@ fn step(
         turns => (0..turns).map(|n| mean(&conversations, n)).collect(),
     };
     let samples = samples(conversations, recipe);
+    let shown = |place: usize| {
+        let sample: &PpoSample = &samples[place];
+        json!({
+            "prompt": reader.text(&sample.prompt), "prompt_tokens": sample.prompt,
+            "answer": reader.text(&sample.tokens), "answer_tokens": sample.tokens,
+            "logprobs": sample.old_logprobs, "score": sample.score,
+        })
+    };
+    let trained = ppo.step(&samples);
+    let trained = skipped.step(trained, &ppo.take_skipped(), shown)?;
     Ok(Step {
         step: number + 1,
         right,
         tested,
         unmeasured,
         by_turn,
-        ppo: ppo.step(&samples)?,
+        ppo: trained,
     })
 }
 

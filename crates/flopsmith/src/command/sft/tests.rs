@@ -74,8 +74,8 @@ fn the_starter_was_made_from_the_recipe_beside_it() {
 
 #[test]
 fn the_starters_evaluation_is_of_the_weights_beside_it() {
-    let weights = digest(&starter().join(WEIGHTS)).unwrap();
-    assert_eq!(evaluation().model, Some(weights));
+    let weights = std::fs::read(starter().join("model.safetensors")).unwrap();
+    assert_eq!(evaluation().model, Some(Digest::of(&weights)));
 }
 
 #[test]

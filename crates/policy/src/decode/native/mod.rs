@@ -17,6 +17,7 @@ mod plain;
 mod row;
 mod shared;
 mod simd;
+mod space;
 mod step;
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
@@ -38,6 +39,7 @@ use low::Adapted;
 use row::Row;
 use shared::{Buffers, Hands};
 use simd::Width;
+use space::room;
 use step::{Part, Scratch};
 use weights::{Shape, Weights};
 
@@ -141,7 +143,7 @@ impl Decoder for Native<'_> {
         let (stayed, shape) = (self.rows.len(), self.weights.shape());
         for prompt in join {
             let length = prompt.tokens.len();
-            let mut row = Row::new(shape, length, length + prompt.more);
+            let mut row = Row::new(shape, length, length + prompt.more)?;
             if let Some(like) = prompt.like {
                 row.begin_like(shape, &self.rows[like]);
             }
@@ -161,7 +163,9 @@ impl Decoder for Native<'_> {
                 self.rows.len()
             )));
         }
-        self.logits.resize(self.rows.len() * self.stride, 0.0);
+        let wanted = self.rows.len() * self.stride;
+        room(&mut self.logits, wanted, "hold scores of the vocabulary")?;
+        self.logits.truncate(wanted);
         let (rows, logits, width) = (&mut self.rows, &mut self.logits, self.width);
         match &mut self.weights {
             Held::Packed(weights, scratch) => apart(width, weights, rows, tokens, logits, scratch),
@@ -171,7 +175,7 @@ impl Decoder for Native<'_> {
                     threads: self.threads,
                     tiles: self.tiles,
                 };
-                shared::run(hands, weights, rows, tokens, logits, buffers);
+                shared::run(hands, weights, rows, tokens, logits, buffers)?;
             }
         }
         Ok(())
@@ -180,7 +184,9 @@ impl Decoder for Native<'_> {
     fn probabilities(&mut self, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()> {
         let (width, stride) = (self.width, self.stride);
         let vocabulary = self.weights.shape().vocabulary;
-        into.resize(self.rows.len() * vocabulary, 0.0);
+        let wanted = self.rows.len() * vocabulary;
+        room(into, wanted, "hold probabilities of the vocabulary")?;
+        into.truncate(wanted);
         let threads = (into.len() / SCORES_OF_A_THREAD).clamp(1, self.threads);
         let each = self.rows.len().div_ceil(threads).max(1);
         let mut parts = self

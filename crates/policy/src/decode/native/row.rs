@@ -2,6 +2,7 @@
 
 use tch::{Kind, Tensor};
 
+use super::space::zeros;
 use super::weights::Shape;
 use crate::decode::prefill::Stretch;
 use crate::error::{Doing, Result};
@@ -23,19 +24,23 @@ pub(super) struct Row {
 
 impl Row {
     /// Room for `capacity` tokens, of which the first `filled` are put in by [`fill`].
-    pub fn new(shape: &Shape, filled: usize, capacity: usize) -> Self {
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`].
+    pub fn new(shape: &Shape, filled: usize, capacity: usize) -> Result<Self> {
         let key_size = capacity.next_multiple_of(shape.lanes) * shape.head;
         let value_size = capacity * shape.value_stride();
         let heads = shape.blocks * shape.kv_heads;
-        Row {
-            keys: vec![0.0; heads * key_size],
-            values: vec![0.0; heads * value_size],
+        let to = "hold keys and values of a sample";
+        Ok(Row {
+            keys: zeros(heads * key_size, to)?,
+            values: zeros(heads * value_size, to)?,
             filled,
             capacity,
             key_size,
             value_size,
             kv_heads: shape.kv_heads,
-        }
+        })
     }
 
     /// Takes over the beginning of `other`, as far as this row is filled.
@@ -135,7 +140,7 @@ pub(super) fn fill(
 /// The numbers of a tensor, in its order.
 pub(super) fn numbers(tensor: &Tensor) -> Result<Vec<f32>> {
     let count = tensor.numel();
-    let mut values = vec![0.0f32; count];
+    let mut values = zeros(count, "read numbers of a tensor")?;
     tensor
         .f_detach()
         .and_then(|t| t.f_to_kind(Kind::Float)?.f_contiguous()?.f_view([-1]))

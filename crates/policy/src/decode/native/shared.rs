@@ -11,12 +11,17 @@ use super::low::Adapted;
 use super::plain::{Plain, product};
 use super::row::Row;
 use super::simd::{Portable, Simd, Width};
+use super::space::room;
 use super::step::attend;
 use super::tiles;
 use super::weights::Weights;
+use crate::error::Result;
 
 /// Outputs are dealt out in lines of the processor's caches, so that no two threads write to one.
 const LINE: usize = 16;
+
+/// What its buffers are for.
+const BETWEEN: &str = "hold what goes from one product of a step to the next";
 
 /// Numbers of a matrix that several threads write to, each elsewhere.
 #[derive(Debug, Default)]
@@ -26,16 +31,14 @@ struct Grid {
 }
 
 impl Grid {
-    fn shape(&mut self, rows: usize, stride: usize) -> Place {
+    fn shape(&mut self, rows: usize, stride: usize) -> Result<Place> {
         self.stride = stride;
-        if self.values.len() < rows * stride {
-            self.values.resize(rows * stride, 0.0);
-        }
-        Place {
+        room(&mut self.values, rows * stride, BETWEEN)?;
+        Ok(Place {
             at: self.values.as_mut_ptr(),
             stride,
             packed: None,
-        }
+        })
     }
 }
 
@@ -115,6 +118,9 @@ pub(super) struct Hands {
 }
 
 /// Runs one step: `tokens`, one of each row, → `logits`, [rows, stride].
+///
+/// # Errors
+/// [`crate::Error::Memory`], before anything is computed.
 pub(super) fn run(
     hands: Hands,
     weights: &Weights<'_, Adapted<'_>>,
@@ -122,7 +128,7 @@ pub(super) fn run(
     tokens: &[u32],
     logits: &mut [f32],
     buffers: &mut Buffers,
-) {
+) -> Result<()> {
     let s = &weights.shape;
     let pad = |n: usize| n.next_multiple_of(2 * s.lanes);
     let (count, threads, width) = (rows.len(), hands.threads.max(1), hands.width);
@@ -141,31 +147,32 @@ pub(super) fn run(
         true => weights.tiled_inputs(),
         false => None,
     };
-    let packed = tiled.map(|inputs| {
-        let len = tiles::packed_len(count, inputs);
-        if packed.len() < 2 * len {
-            packed.resize(2 * len, 0);
+    let packed = match tiled {
+        None => None,
+        Some(inputs) => {
+            let len = tiles::packed_len(count, inputs);
+            room(packed, 2 * len, BETWEEN)?;
+            let (first, second) = packed.split_at_mut(len);
+            Some([first, second].map(<[u32]>::as_mut_ptr))
         }
-        let (first, second) = packed.split_at_mut(len);
-        [first, second].map(<[u32]>::as_mut_ptr)
-    });
+    };
     own.resize_with(threads, Own::default);
     let step = Step {
         weights,
         longest: rows.iter().map(Row::position).max().unwrap_or_default() + 1,
         rows: rows.as_mut_ptr(),
         count,
-        x: x.shape(count, pad(s.hidden)),
+        x: x.shape(count, pad(s.hidden))?,
         y: Place {
             packed: packed.map(|two| two[0]),
-            ..y.shape(count, pad(s.hidden.max(queries)))
+            ..y.shape(count, pad(s.hidden.max(queries)))?
         },
-        z: z.shape(count, pad(wide).max(2 * pad(s.intermediate))),
+        z: z.shape(count, pad(wide).max(2 * pad(s.intermediate)))?,
         gated: Place {
             packed: packed.map(|two| two[1]),
-            ..gated.shape(count, pad(s.intermediate))
+            ..gated.shape(count, pad(s.intermediate))?
         },
-        low: low.shape(count, pad(weights.ranks())),
+        low: low.shape(count, pad(weights.ranks()))?,
         logits: Place {
             at: logits.as_mut_ptr(),
             stride: logits.len() / count.max(1),
@@ -194,6 +201,7 @@ pub(super) fn run(
     for row in rows {
         row.grow();
     }
+    Ok(())
 }
 
 fn part_in(width: Width, step: &Step<'_>, thread: usize, own: &mut Own) {

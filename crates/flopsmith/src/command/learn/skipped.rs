@@ -1,0 +1,153 @@
+//! Updates that were skipped, kept beside the model that is made, so that somebody can look at what they were of.
+//!
+//! Each is a file of JSON, `skipped/update-000012.json`: the update's number, what was not finite in it, and the examples, pairs or answers with their
+//! token ids. A number that is none is null in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use flopsmith_learner::{Error, SkippedUpdate};
+use serde_json::{Value, json};
+
+use crate::exit::say;
+
+/// The folder in that of the model.
+const FOLDER: &str = "skipped";
+/// So many of a training are kept, and the one it ends with: the first ones tell what happened, and a training may skip for days.
+const KEPT: u32 = 32;
+
+/// Where they are kept.
+pub struct Skipped {
+    folder: PathBuf,
+    kept: u32,
+}
+
+impl Skipped {
+    /// Those of the training whose model will lie in `output`.
+    pub fn of(output: &Path) -> Self {
+        Self {
+            folder: output.join(FOLDER),
+            kept: 0,
+        }
+    }
+
+    /// Keeps what was skipped in a step, and gives on what the step gave; `of` says what is at a place of what the training was given. The error that ends a
+    /// training names the folder.
+    ///
+    /// # Errors
+    /// The step's, or that the folder cannot be written.
+    pub fn step<T>(
+        &mut self,
+        step: Result<T, Error>,
+        skipped: &[SkippedUpdate],
+        of: impl Fn(usize) -> Value,
+    ) -> Result<T> {
+        let hopeless = matches!(step, Err(Error::TooManySkipped { .. }));
+        for (i, update) in skipped.iter().enumerate() {
+            let last = hopeless && i + 1 == skipped.len();
+            if self.kept < KEPT || last {
+                self.write(update, &of)?;
+                self.kept += 1;
+            }
+        }
+        match (step, hopeless) {
+            (Err(error), true) => Err(anyhow::Error::from(error).context(format!(
+                "the training has ended; what the skipped updates were of is in {}",
+                self.folder.display()
+            ))),
+            (step, _) => Ok(step?),
+        }
+    }
+
+    /// Says where they are, if there are any.
+    pub fn tell(&self) {
+        if self.kept > 0 {
+            say(&format!(
+                "what skipped updates were of is in {}",
+                self.folder.display()
+            ));
+        }
+    }
+
+    /// Never half of one: it gets its name when it is whole.
+    fn write(&self, update: &SkippedUpdate, of: impl Fn(usize) -> Value) -> Result<()> {
+        let batch: Vec<Value> = update.picked.iter().map(|place| of(*place)).collect();
+        let file = json!({ "update": update.update, "error": update.error, "batch": batch });
+        let path = self
+            .folder
+            .join(format!("update-{:06}.json", update.update));
+        let part = path.with_extension("part");
+        let write = || {
+            fs::create_dir_all(&self.folder)?;
+            fs::write(&part, serde_json::to_vec_pretty(&file)?)?;
+            fs::rename(&part, &path)
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn update(update: u64) -> SkippedUpdate {
+        SkippedUpdate {
+            update,
+            error: "the gradient is not finite".into(),
+            picked: vec![2, 0],
+        }
+    }
+
+    fn names(place: &Path) -> Vec<String> {
+        let entries = fs::read_dir(place.join(FOLDER)).unwrap().flatten();
+        let mut names: Vec<String> = entries
+            .map(|e| e.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_first_ones_and_the_last_are_kept_with_what_they_were_of() {
+        let place = tempfile::tempdir().unwrap();
+        let mut skipped = Skipped::of(place.path());
+        let of = |i: usize| json!({ "prompt": ["a", "b", "c"][i], "score": f64::NAN });
+        skipped.step(Ok(()), &[], of).unwrap();
+        assert!(!place.path().join(FOLDER).exists());
+        for number in 0..40 {
+            skipped.step(Ok(()), &[update(number)], of).unwrap();
+        }
+        assert_eq!(names(place.path()).len(), KEPT as usize);
+        let ended = Error::TooManySkipped {
+            in_a_row: 4,
+            source: Box::new(Error::ThreadEnded),
+        };
+        let last = [update(40), update(41)];
+        let error = skipped.step(Err::<(), _>(ended), &last, of).unwrap_err();
+        let said = format!("{error:#}");
+        let folder = place.path().join(FOLDER).display().to_string();
+        assert!(
+            said.contains(&folder) && said.contains("4 updates"),
+            "{said}"
+        );
+        let names = names(place.path());
+        assert_eq!(names.last().unwrap(), "update-000041.json");
+        assert!(!names.contains(&"update-000040.json".to_owned()));
+        let text = fs::read(place.path().join(FOLDER).join("update-000041.json")).unwrap();
+        let file: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(file["update"], 41);
+        assert_eq!(file["batch"][0]["prompt"], "c");
+        assert_eq!(file["batch"][0]["score"], Value::Null);
+        assert_eq!(file["batch"][1]["prompt"], "a");
+    }
+
+    #[test]
+    fn other_errors_pass() {
+        let place = tempfile::tempdir().unwrap();
+        let mut skipped = Skipped::of(place.path());
+        let error = skipped.step(Err::<(), _>(Error::ThreadEnded), &[], |_| Value::Null);
+        assert!(error.unwrap_err().is::<Error>());
+    }
+}

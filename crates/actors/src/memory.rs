@@ -52,6 +52,10 @@ pub fn training(words: &str, step: Step, settings: &Settings) -> String {
     if !adapter {
         less.push_str("; with `learner.lora` only an adapter has a gradient and moments");
     }
+    let dtype = settings.learner.0.get("dtype");
+    if dtype.is_none_or(|dtype| *dtype == serde_json::json!("float32")) {
+        less.push_str("; `learner.dtype = \"bfloat16\"` takes half for weights and activations");
+    }
     format!(
         "{words}\n  the step has {samples} samples of up to {longest} positions: {first}, then `generator.max_tokens` ({}), then \
          `group_size` ({}) or `tasks` ({}){copy}; fewer `learner.workers` hold fewer micro-batches side by side{less}",
@@ -106,7 +110,7 @@ pub fn sampling(words: &str, batch: Answers) -> String {
     let most = longest_prompt + max_tokens;
     format!(
         "{words}\n  {answers} answers to {tasks} tasks, of up to {most} positions each, were sampled side by side: lower `group_size` \
-         ({} for each task), `tasks` or `generator.max_tokens` ({max_tokens}), or take weights of half the size (bfloat16)",
+         ({} for each task), `tasks` or `generator.max_tokens` ({max_tokens}), or take weights of half the size (`generator.dtype = \"bfloat16\"`)",
         answers / tasks.max(1)
     )
 }
@@ -162,6 +166,7 @@ mod tests {
             "877 positions",
             "(16 for each",
             "(777)",
+            "generator.dtype",
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }
@@ -199,11 +204,17 @@ mod tests {
         assert!(said.contains("one sample at a time already"), "{said}");
         assert!(said.contains("second copy"), "{said}");
         assert!(said.contains("learner.lora"), "{said}");
+        assert!(said.contains("learner.dtype"), "{said}");
         // With an adapter there is no second copy, and what is on already is not advised.
-        let all = serde_json::json!({ "kl_beta": 0.1, "lora": { "rank": 8 }, "activation_checkpointing": true });
+        let all = serde_json::json!({ "kl_beta": 0.1, "lora": { "rank": 8 }, "activation_checkpointing": true, "dtype": "bfloat16" });
         settings.learner.0 = all.as_object().expect("a table").clone();
         let said = training("no memory", step, &settings);
-        for part in ["second copy", "learner.lora", "activation_checkpointing"] {
+        for part in [
+            "second copy",
+            "learner.lora",
+            "activation_checkpointing",
+            "learner.dtype",
+        ] {
             assert!(!said.contains(part), "{part}: {said}");
         }
     }

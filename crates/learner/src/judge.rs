@@ -5,9 +5,10 @@ use std::sync::Arc;
 use flopsmith_policy::{Model, Plan, Scalar};
 
 use crate::batch::Row;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::gradient::{Engine, Thrift};
 use crate::learner::check_ids;
+use crate::state;
 
 /// A reward model that is not trained any more.
 pub struct Judge {
@@ -41,6 +42,16 @@ impl Judge {
     pub fn can_read(&self, prompt: &[u32], answer: &[u32]) -> bool {
         let length = prompt.len() + answer.len();
         length as i64 <= self.model.config().max_position_embeddings
+    }
+
+    /// What tells it from other judges: a digest of its weights, those of an adapter included.
+    pub fn fingerprint(&self) -> Result<String> {
+        let mut fingerprint = state::fingerprint(&self.model)?;
+        if let Some(adapter) = self.model.adapter() {
+            let bytes = adapter.bytes().doing("look at an adapter")?;
+            fingerprint.push_str(&blake3::hash(&bytes).to_hex());
+        }
+        Ok(fingerprint)
     }
 
     /// The reward of each answer to its prompt, as token ids, the answer with the token that ends it.

@@ -52,7 +52,7 @@ impl Pool {
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let before = tch::get_num_threads();
         let started: Result<Vec<Worker>> = (0..workers).map(|_| Worker::start(each)).collect();
-        tch::set_num_threads(before);
+        compute_on(usize::try_from(before).unwrap_or(1));
         Ok(Pool { workers: started? })
     }
 

@@ -64,6 +64,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             true,
             Kind::Float,
         ),
+        (
+            "reward_adapter_on_policy",
+            "llama",
+            Rope::Default,
+            2,
+            false,
+            Kind::Float,
+        ),
+        (
+            "adapter_with_values",
+            "qwen2",
+            Rope::Default,
+            1,
+            false,
+            Kind::Float,
+        ),
+        ("values", "qwen2", Rope::Default, 2, true, Kind::Float),
+        ("merged", "qwen2", Rope::Default, 2, false, Kind::Float),
+        ("bfloat16", "qwen2", Rope::Default, 2, false, Kind::BFloat16),
         ("gqa_tied", "qwen2", Rope::Default, 2, true, Kind::Float),
         ("gqa_untied", "qwen2", Rope::Default, 1, false, Kind::Float),
         ("mha_tied", "qwen2", Rope::Default, 4, true, Kind::Float),
@@ -83,8 +102,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         config.eos_token_id = Some(TokenIds::Many(tokenizer.eos().to_vec()));
         let mut model = Model::random(config, 7, Device::Cpu, kind)?;
         let rewards = name.starts_with("reward");
-        if rewards {
+        let on_policy = name.ends_with("on_policy");
+        if rewards && !on_policy {
             model = model.with_scalar(Scalar::Score, 7)?;
+        }
+        // As a policy is trained by PPO; others know nothing of the head.
+        if name.ends_with("values") {
+            model = model.with_scalar(Scalar::Value, 7)?;
         }
         {
             // Fresh biases are 0 and norms 1; noise on everything makes a mistake in any of them show.
@@ -94,8 +118,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let _same = model.base().flat().shallow_clone().f_add_(&noise)?;
         }
         // An adapter on each model, and one on a reward model, whose head it has for itself.
-        let adapted = name.starts_with("adapter") || name == "reward_adapter";
-        if adapted {
+        let adapted = name.starts_with("adapter") || name.starts_with("reward_adapter");
+        if adapted || name == "merged" {
             let lora = LoraConfig {
                 rank: 5,
                 alpha: 7.0,
@@ -105,6 +129,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let base = out.join(format!("base_of_{name}"));
             model.save(&base)?;
             tokenizer.save(&base)?;
+            if on_policy {
+                model = model.with_scalar(Scalar::Score, 7)?;
+            }
             let adapter = Adapter::fresh(model.config(), lora, 3, Device::Cpu, kind)?;
             {
                 let _guard = tch::no_grad_guard();
@@ -119,13 +146,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     .shallow_clone()
                     .f_add_(&(noise * 0.1))?;
             }
-            let base = std::fs::canonicalize(base)?;
-            adapter.save(&folder, &base.display().to_string())?;
+            if adapted {
+                let base = std::fs::canonicalize(base)?;
+                adapter.save(&folder, &base.display().to_string())?;
+            }
             model.attach(adapter)?;
-        } else {
+        }
+        if name == "merged" {
+            model.merge()?;
+        }
+        if !adapted {
             model.save(&folder)?;
         }
         tokenizer.save(&folder)?;
+        if kind == Kind::BFloat16 {
+            // Whoever opens the folder has the same numbers; how half precision computes with them is another matter.
+            model = Model::load(&folder, Device::Cpu, Kind::Float)?;
+        }
         let ids = tokenizer.encode(&texts[3])?;
         let probes = [
             texts[7].as_str(),

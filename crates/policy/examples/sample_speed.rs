@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let get = |k: &str| options.get(k).copied().unwrap_or(1);
     let (batch, prompt, tokens) = (get("batch"), get("prompt"), get("tokens"));
     flopsmith_policy::keep_freed_memory();
-    tch::set_num_threads(i32::try_from(get("threads"))?);
+    flopsmith_policy::threads::compute_on(get("threads"));
     let mut config = Config::parse(&std::fs::read_to_string(path)?)?;
     config.max_position_embeddings = config.max_position_embeddings.max((prompt + tokens) as i64);
     let vocabulary = config.vocab_size as usize;

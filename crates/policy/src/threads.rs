@@ -5,6 +5,10 @@
 /// libtorch keeps its number for each thread, and the last one that anybody chose for the whole process: a thread takes that over once, when it first looks
 /// for its number, even where it has chosen one for itself before. So here it looks first. How many threads share a product decides on some
 /// processors how its sums are rounded: what has to repeat bit by bit needs the number it chose.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is what is used in its place"
+)]
 pub fn compute_on(threads: usize) {
     let _taken_over = tch::get_num_threads();
     tch::set_num_threads(i32::try_from(threads.max(1)).unwrap_or(i32::MAX));
@@ -29,8 +33,8 @@ mod tests {
         });
         is_chosen.recv().unwrap();
         let before = tch::get_num_threads();
-        tch::set_num_threads(5);
-        tch::set_num_threads(before);
+        compute_on(5);
+        compute_on(usize::try_from(before).unwrap());
         go.send(()).unwrap();
         assert_eq!(thread.join().unwrap(), 3);
     }

@@ -383,6 +383,13 @@ fn golden_bytes_of_every_message() {
             samples: 64,
             staleness: 2,
             untaught: 8,
+            ..StepMetrics::default()
+        }),
+    );
+    golden(
+        "policy_published_far",
+        &published(StepMetrics {
+            samples: 64,
             sampler_gap: Some(0.0625),
             left_out: 3,
             ..StepMetrics::default()

@@ -14,8 +14,12 @@ A recipe trains on programs of the schedule space, as models/starter/recipe.toml
   validation = \"data/sft_evaluation.jsonl\" # may be left out
   chat = false                              # are prompts messages to a chat model?
   checkpoint_every = 100                    # updates
+  dtype = \"float32\"                         # or bfloat16, auto
   [sft]                                     # all of it may be left out
-  learning_rate = 1e-4";
+  learning_rate = 1e-4
+  [sft.lora]                                # an adapter is trained and saved, instead of all weights
+  rank = 16
+  alpha = 32";
 
 /// Shown under the options of `reward-model`.
 pub const REWARD_MODEL: &str = "\
@@ -25,10 +29,14 @@ A recipe:
   validation = \"data/reward_model_evaluation.jsonl\" # may be left out
   chat = false                                      # are prompts messages to a chat model?
   checkpoint_every = 100                            # updates
+  dtype = \"float32\"                                 # or bfloat16, auto
   [reward_model]                                    # all of it may be left out
   learning_rate = 1e-4
   batch = 64
   margin_cap = 3.0
+  [reward_model.lora]                               # an adapter is trained and saved, instead of all weights
+  rank = 16
+  alpha = 32
 
 Exit codes: 0 it is done, 2 wrong usage, 3 it could not go on, 130 interrupted (`--resume` goes on).";
 
@@ -40,9 +48,13 @@ A recipe:
   validation = \"data/dpa_evaluation.jsonl\" # may be left out
   chat = false                             # are prompts messages to a chat model?
   checkpoint_every = 100                   # updates
+  dtype = \"float32\"                        # or bfloat16, auto
   [dpa]                                    # all of it may be left out
   learning_rate = 1e-5
   beta = 0.6
+  [dpa.lora]                               # an adapter is trained and saved, instead of all weights
+  rank = 16
+  alpha = 32
 
 Exit codes: 0 it is done, 2 wrong usage, 3 it could not go on, 130 interrupted (`--resume` goes on).";
 
@@ -62,9 +74,13 @@ A recipe:
   temperature = 1.0
   max_tokens = 320
   checkpoint_every = 10         # steps
+  dtype = \"float32\"             # or bfloat16, auto
   [ppo]                         # all of it may be left out
   learning_rate = 1e-4
   kl = { type = \"adaptive\", start = 0.1, target = 6.0, horizon = 10000.0 }
+  [ppo.lora]                    # an adapter is trained and saved, instead of all weights
+  rank = 16
+  alpha = 32
 
 Exit codes: 0 it is done, 2 wrong usage, 3 it could not go on, 130 interrupted (`--resume` goes on).";
 

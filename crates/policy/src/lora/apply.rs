@@ -164,10 +164,10 @@ mod tests {
     fn how_many_threads_draw_makes_no_difference() {
         let noise = Noise { seed: 5, place: 7 };
         let x = Tensor::zeros([701, 300], (Kind::Float, Device::Cpu));
-        let drawn = |threads: i32| {
+        let drawn = |threads: usize| {
             // libtorch keeps the number for each thread.
             let on_its_own = move || {
-                tch::set_num_threads(threads);
+                crate::threads::compute_on(threads);
                 let x = Tensor::zeros([701, 300], (Kind::Float, Device::Cpu));
                 mask(&x, 0.25, noise).unwrap()
             };

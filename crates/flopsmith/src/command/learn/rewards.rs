@@ -10,7 +10,7 @@ use flopsmith_generator::measured::exercises::{Exercise, reward};
 use flopsmith_learner::Judge;
 use flopsmith_policy::Dtype;
 use flopsmith_problem::prompt;
-use flopsmith_protocol::Verdict;
+use flopsmith_protocol::{Digest, Verdict};
 
 use super::{Reader, open};
 use crate::evaluator::Evaluator;
@@ -112,6 +112,15 @@ impl Rewards {
             (_, None) => None,
         };
         Ok(Self { benches, judge })
+    }
+
+    /// What tells these rewards from others: a digest of the exercises and of the reward model. What problems are is in their folders.
+    pub fn digest(&self, exercises: &[Exercise]) -> Result<Digest> {
+        let judge = self.judge.as_ref().map(|(judge, _)| judge.fingerprint());
+        Ok(Digest::of(&serde_json::to_vec(&(
+            exercises,
+            judge.transpose()?,
+        ))?))
     }
 
     /// The worth of each answer; `reader` is that of the policy that wrote them.

@@ -125,6 +125,9 @@ struct Sitting {
     seconds: f64,
     best: Option<Best>,
     steps: Vec<Step>,
+    /// [`Rewards::digest`].
+    #[serde(default)]
+    rewards: Option<Digest>,
 }
 
 /// The answer with the highest measured reward.
@@ -187,15 +190,26 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
         args.allow_weaker_jail,
     )?;
     let mut ppo = Ppo::new(model, recipe.ppo.clone(), recipe.seed).map_err(refused)?;
+    let by = rewards.digest(&exercises)?;
     let mut sitting = match &saved {
         Some(files) => {
             ppo.restore(files).map_err(unrestorable)?;
             let found = files.iter().find(|(name, _)| name == SITTING);
             let (_, bytes) = found.context("the checkpoint has no sitting.json")?;
             say(&format!("going on after step {}", ppo.steps()));
-            serde_json::from_slice(bytes).context("the checkpoint's sitting.json is damaged")?
+            let sitting: Sitting = serde_json::from_slice(bytes)
+                .context("the checkpoint's sitting.json is damaged")?;
+            if sitting.rewards.as_ref().is_some_and(|known| *known != by) {
+                return Err(usage(
+                    "the exercises or the reward model have changed since the checkpoint was written: go on with what it was begun with, or begin anew in another folder",
+                ));
+            }
+            sitting
         }
-        None => Sitting::default(),
+        None => Sitting {
+            rewards: Some(by),
+            ..Sitting::default()
+        },
     };
     let prompts = prompts.iter().map(Vec::as_slice);
     let asked: Vec<(&Exercise, &[u32])> = exercises.iter().zip(prompts).collect();

@@ -113,7 +113,10 @@ mod tests {
     fn the_first_ones_and_the_last_are_kept_with_what_they_were_of() {
         let place = tempfile::tempdir().unwrap();
         let mut skipped = Skipped::of(place.path());
-        let of = |i: usize| json!({ "prompt": ["a", "b", "c"][i], "score": f64::NAN });
+        let of = |i: usize| {
+            let prompt = ["a", "b", "c"][i];
+            json!({ "prompt": prompt, "score": f64::NAN })
+        };
         skipped.step(Ok(()), &[], of).unwrap();
         assert!(!place.path().join(FOLDER).exists());
         for number in 0..40 {

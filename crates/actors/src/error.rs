@@ -33,7 +33,7 @@ pub enum Error {
         /// What was computed, and what to lower.
         detail: String,
     },
-    /// Update after update was left out: the policy cannot be trained as it is.
+    /// Update after update was left out, or the settings do not go with the model: the policy cannot be trained as it is.
     #[error("{0}")]
     Hopeless(String),
     /// A run that repeats another one came to something else.

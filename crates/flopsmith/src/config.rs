@@ -315,10 +315,20 @@ fn check_learner(settings: &Settings) -> Result<()> {
     learner
         .check()
         .map_err(|e| usage(format!("[learner]: {e}")))?;
-    let uncorrected = {
-        use flopsmith_learner::Correction::{Auto, None};
-        matches!(learner.correction, None | Auto)
+    // What `auto` comes to is known here only where the kind of the numbers is.
+    let kind = match learner.dtype {
+        flopsmith_policy::Dtype::Bfloat16 => flopsmith_policy::Kind::BFloat16,
+        _ => flopsmith_policy::Kind::Float,
     };
+    let uncorrected = learner.correction.for_weights(kind) == flopsmith_learner::Correction::None;
+    if learner.loss == flopsmith_learner::Loss::Gspo
+        && kind == flopsmith_policy::Kind::BFloat16
+        && uncorrected
+    {
+        return Err(usage(
+            "[learner]: `correction` is \"none\": the rounding of half precision moves ratios further than `gspo` clips them; leave it out, or train in single precision",
+        ));
+    }
     if settings.generator.steps_ahead > 0 && learner.target_kl.is_some() && uncorrected {
         return Err(usage(
             "`learner.target_kl` with `generator.steps_ahead`: the divergence that a step is held to would have that of the versions in between in it; \

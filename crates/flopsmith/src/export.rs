@@ -220,7 +220,7 @@ fn place(target: &Path, name: &str, weights: &[u8]) -> std::io::Result<()> {
 }
 
 /// Weights, their shards, and what says which is where.
-fn is_of_weights(name: &str) -> bool {
+pub fn is_of_weights(name: &str) -> bool {
     name.contains(".safetensors") || name.ends_with(".bin")
 }
 

@@ -118,7 +118,8 @@ impl AdamW {
 
     /// One update of `model` by `gradient`, flat as [`Model::trained`], times `scale`, with step size `rate`. The gradient is spent.
     pub fn step(&mut self, model: &Model, gradient: &Tensor, rate: f64, scale: f64) -> Result<()> {
-        for piece in self.begin(model, gradient, rate, scale)? {
+        let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1);
+        for piece in self.begin(model, gradient, rate, scale, threads)? {
             piece.apply()?;
         }
         Ok(())
@@ -149,13 +150,14 @@ impl AdamW {
         scaled.doing("multiply a parameter").map(drop)
     }
 
-    /// Counts an update and cuts its work into pieces; each has to be applied once.
+    /// Counts an update and cuts its work into pieces, each of a length for so many threads of libtorch's; each has to be applied once.
     pub(crate) fn begin(
         &mut self,
         model: &Model,
         gradient: &Tensor,
         rate: f64,
         scale: f64,
+        threads: usize,
     ) -> Result<Vec<Piece>> {
         let flat = model.trained().flat();
         if flat.size() != self.exp_avg.size() || gradient.size() != flat.size() {
@@ -180,7 +182,7 @@ impl AdamW {
         let length = if flat.device().is_cuda() {
             i64::MAX
         } else {
-            PIECE * i64::from(tch::get_num_threads().max(1))
+            PIECE * i64::try_from(threads.max(1)).unwrap_or(1)
         };
         let mut pieces = Vec::new();
         for (first, total, decayed) in &self.stretches {

@@ -177,7 +177,8 @@ impl Engine {
         rate: f64,
         scale: f64,
     ) -> Result<()> {
-        let mut pieces = optimizer.begin(model, gradient, rate, scale)?;
+        let mut pieces =
+            optimizer.begin(model, gradient, rate, scale, self.pool.threads_of_each())?;
         let share = pieces.len().div_ceil(self.pool.workers()).max(1);
         let mut shares = Vec::new();
         while !pieces.is_empty() {

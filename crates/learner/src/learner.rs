@@ -58,7 +58,8 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// A learner for `model`. Where `config.kl_beta` is not 0 it is kept as a reference: a frozen copy, or with an adapter the weights below it.
+    /// A learner for `model`. Where `config.kl_beta` is not 0 it is kept as a reference: a frozen copy, or with an adapter the weights below it, with a
+    /// copy of the adapter where the model had one before.
     /// With `config.lora` a model without an adapter gets a fresh one. [`Correction::Auto`] becomes what it is for the model's kind of numbers.
     ///
     /// `seed` decides which samples share a minibatch.

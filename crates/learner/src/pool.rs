@@ -23,6 +23,8 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Threads with libtorch's thread count set for each.
 pub(crate) struct Pool {
     workers: Vec<Worker>,
+    /// Threads of each.
+    each: usize,
 }
 
 struct Worker {
@@ -53,11 +55,19 @@ impl Pool {
         let before = tch::get_num_threads();
         let started: Result<Vec<Worker>> = (0..workers).map(|_| Worker::start(each)).collect();
         compute_on(usize::try_from(before).unwrap_or(1));
-        Ok(Pool { workers: started? })
+        Ok(Pool {
+            workers: started?,
+            each,
+        })
     }
 
     pub fn workers(&self) -> usize {
         self.workers.len()
+    }
+
+    /// Threads that each of them computes on.
+    pub fn threads_of_each(&self) -> usize {
+        self.each
     }
 
     /// Runs each job on a thread of its own, at most [`Pool::workers`] of them, and returns their results in order.

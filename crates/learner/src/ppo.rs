@@ -49,7 +49,7 @@ pub struct Ppo {
 
 impl Ppo {
     /// A learner for `model`, which gets a value head if it has none. As it is now it is kept as the reference: a frozen copy, or with an
-    /// adapter the weights below it.
+    /// adapter the weights below it, with a copy of the adapter where it had one before.
     ///
     /// `seed` decides which answers share an update.
     pub fn new(model: Model, config: PpoConfig, seed: u64) -> Result<Self> {
@@ -146,7 +146,10 @@ impl Ppo {
         let Some(prepared) = self.skips.count(prepared, self.config.most_skipped)? else {
             self.tried += 1;
             self.steps += 1;
+            // What the answers are worth is known all the same.
+            let score = samples.iter().map(|s| s.score).sum::<f64>() / samples.len() as f64;
             return Ok(PpoReport {
+                score,
                 kl_weight: self.kl_weight,
                 answers: samples.len() as u64,
                 skipped: 1,

@@ -39,6 +39,8 @@ pub fn sft(
     let own = model.replica().doing("share its weights")?;
     let mut training = SftTraining::over(own, rows, config)?;
     while let Some(done) = training.step()? {
+        // Nobody asks for them here.
+        training.take_skipped();
         if progress(&done).is_break() {
             break;
         }

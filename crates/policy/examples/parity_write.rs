@@ -152,7 +152,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             model.attach(adapter)?;
         }
+        let ids = tokenizer.encode(&texts[3])?;
+        let mut said = None;
         if name == "merged" {
+            said = Some(model.logits_all(&ids)?);
             model.merge()?;
         }
         if !adapted {
@@ -163,7 +166,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             // Whoever opens the folder has the same numbers; how half precision computes with them is another matter.
             model = Model::load(&folder, Device::Cpu, Kind::Float)?;
         }
-        let ids = tokenizer.encode(&texts[3])?;
         let probes = [
             texts[7].as_str(),
             "x = 4096 * y1;\r\n\t/* ümlaut, 数 */ __builtin_prefetch(&A[0]);   \n",
@@ -175,7 +177,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .collect::<flopsmith_policy::Result<Vec<_>>>()?;
         let (logprobs, reward) = match rewards {
             true => (None, Some(reward(&model, &ids)?)),
-            false => (Some(model.logits_all(&ids)?), None),
+            // What is merged says what the adapter said.
+            false => match said {
+                None => (Some(model.logits_all(&ids)?), None),
+                said => (said, None),
+            },
         };
         let expected = json!({
             "ids": ids,

@@ -191,6 +191,10 @@ impl Learner {
                     role: "learner",
                     detail: memory::loading(&unfit.words, &context.settings),
                 },
+                // It would be the same after the next reading of the model.
+                false if unfit.is_of_settings => {
+                    Error::Hopeless(format!("[learner]: {}", unfit.words))
+                }
                 false => Error::Learner(unfit.words),
             })?;
         let mut work = Working {
@@ -435,6 +439,8 @@ impl Learner {
 struct Unfit {
     words: String,
     is_out_of_memory: bool,
+    /// Do the settings ask for what cannot be?
+    is_of_settings: bool,
 }
 
 /// The learner of the model in `folder`, as these files of its state left it; a fresh one where there are none.
@@ -447,10 +453,12 @@ fn begin(
     let of_model = |error: flopsmith_policy::Error| Unfit {
         words: crate::supervisor::words(&error),
         is_out_of_memory: error.is_out_of_memory(),
+        is_of_settings: false,
     };
     let of_stage = |error: flopsmith_learner::Error| Unfit {
         words: crate::supervisor::words(&error),
         is_out_of_memory: error.is_out_of_memory(),
+        is_of_settings: matches!(error, flopsmith_learner::Error::Setting { .. }),
     };
     let device = Device::cuda_if_available();
     let kind = config.dtype.kind(folder, device).map_err(of_model)?;

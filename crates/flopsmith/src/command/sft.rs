@@ -1,7 +1,6 @@
 //! `flopsmith sft`: supervised fine-tuning by a recipe; makes the starter model.
 
 use std::io::IsTerminal;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,15 +9,17 @@ use anyhow::{Context, Result};
 use flopsmith_bench::{Purpose, Timer, Verifier};
 use flopsmith_generator::corpus::{self, CorpusConfig, Example};
 use flopsmith_generator::schedule::Space;
-use flopsmith_learner::{SftConfig, SftReport};
+use flopsmith_learner::{SftConfig, SftReport, SftTraining};
 use flopsmith_policy::{
     Config, Device, Dtype, Extras, Kind, Model, Request, Tokenizer, sample, train_bpe,
 };
 use flopsmith_protocol::{Digest, Sampling};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::corpus_best;
-use super::learn::{forget, save};
+use super::learn::skipped::Skipped;
+use super::learn::{base_of, forget, save};
 use crate::args::{Format, Sft};
 use crate::evaluator::Evaluator;
 use crate::exit::{data, say, usage};
@@ -190,18 +191,19 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         .then(|| Bench::new(&recipe))
         .transpose()?;
     let validation = pairs.split_off(recipe.corpus.examples);
-    let mut model = model;
-    let training = train(&mut model, &pairs, &validation, &recipe.sft)?;
-    // What lies there from an earlier time is of other weights.
-    forget(&output, &[EVALUATION, CORPUS_BEST])?;
     let began = match &recipe.model {
-        Start::Folder { folder } => paths::model(folder),
-        Start::Random { .. } => {
-            // Nobody has the weights that an adapter would belong to. What is looked at below and what is saved are one model.
-            model.merge()?;
-            output.clone()
-        }
+        Start::Folder { folder } => base_of(&paths::model(folder)),
+        // Nobody has the weights that an adapter would belong to: it is merged.
+        Start::Random { .. } => PathBuf::new(),
     };
+    let (training, mut model) =
+        train(model, &pairs, &validation, &recipe.sft, &output, &tokenizer)?;
+    // What lies there from an earlier time is of other weights.
+    forget(&output, |name| [EVALUATION, CORPUS_BEST].contains(&name))?;
+    if began.as_os_str().is_empty() {
+        // What is looked at below and what is saved are one model.
+        model.merge()?;
+    }
     let mut evaluation = Evaluation {
         model: Some(save(&model, &tokenizer, &output, &began)?),
         training,
@@ -327,15 +329,32 @@ fn start(recipe: &Recipe, examples: &[Example]) -> Result<(Model, Tokenizer)> {
 
 type Pair = (Vec<u32>, Vec<u32>);
 
+/// Teaches a model; gives it back with what was reported.
 fn train(
-    model: &mut Model,
+    model: Model,
     pairs: &[Pair],
     validation: &[Pair],
     config: &SftConfig,
-) -> Result<SftReport> {
+    output: &Path,
+    tokenizer: &Tokenizer,
+) -> Result<(SftReport, Model)> {
     let terminal = std::io::stderr().is_terminal();
     let every = if terminal { 1 } else { 50 };
-    let report = flopsmith_learner::sft(model, pairs, config, validation, |p| {
+    let mut training = SftTraining::new(model, pairs, config, validation)?;
+    let mut skipped = Skipped::of(output, false)?;
+    let shown = |place: usize| {
+        let (prompt, answer) = &pairs[place];
+        let text = |ids: &[u32]| tokenizer.decode(ids).unwrap_or_default();
+        json!({
+            "prompt": text(prompt), "prompt_tokens": prompt,
+            "answer": text(answer), "answer_tokens": answer,
+        })
+    };
+    loop {
+        let step = training.step();
+        let Some(p) = skipped.step(step, &training.take_skipped(), shown)? else {
+            break;
+        };
         if p.step % every == 0 || p.val_loss.is_some() {
             let left = p.seconds / p.step.max(1) as f64 * (p.steps - p.step) as f64;
             let validation = p
@@ -347,9 +366,12 @@ fn train(
                 p.step, p.steps, p.loss, p.tokens_per_s, left
             ));
         }
-        ControlFlow::Continue(())
-    })?;
-    Ok(report)
+    }
+    skipped.tell();
+    // Another handle on the same weights.
+    let mut model = training.model.replica()?;
+    model.set_trainable(false);
+    Ok((training.finish()?, model))
 }
 
 /// The stages that say how fast a program is.

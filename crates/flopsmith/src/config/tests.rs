@@ -193,9 +193,11 @@ fn training_is_refused_what_only_a_search_may_have() {
         Ok(settings)
     };
     trained("[generator]\nevaluation_top_p = 0.9\n").expect("evaluations may be cut");
-    let ahead =
-        "[generator]\nsteps_ahead = 1\n[learner]\ncorrection = \"token_mask\"\ntarget_kl = 0.01\n";
+    let ahead = "[generator]\nsteps_ahead = 1\n[learner]\ncorrection = \"token_mask\"\nminibatches = 2\ntarget_kl = 0.01\n";
     trained(ahead).expect("the divergence of the step alone");
+    #[cfg(feature = "torch")]
+    trained("[generator]\nsteps_ahead = 1\n[learner]\ndtype = \"bfloat16\"\nminibatches = 2\ntarget_kl = 0.01\n")
+        .expect("half precision is corrected");
     for (text, parts) in [
         (
             "[generator]\nkind = \"schedule\"\n",
@@ -211,8 +213,13 @@ fn training_is_refused_what_only_a_search_may_have() {
         ),
         #[cfg(feature = "torch")]
         (
-            "[generator]\nsteps_ahead = 1\n[learner]\ntarget_kl = 0.01\n",
+            "[generator]\nsteps_ahead = 1\n[learner]\nminibatches = 2\ntarget_kl = 0.01\n",
             ["`generator.steps_ahead`", "learner.correction"],
+        ),
+        #[cfg(feature = "torch")]
+        (
+            "[learner]\nloss = \"gspo\"\ndtype = \"bfloat16\"\ncorrection = \"none\"\n",
+            ["gspo", "half precision"],
         ),
     ] {
         parse(text, "x.toml", &[]).expect("a search may have it");

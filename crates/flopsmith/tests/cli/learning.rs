@@ -217,7 +217,7 @@ fn adapters_are_written_alone_and_gone_on_with() {
         (
             "reward-model",
             "rewards",
-            "model = \"tuned\"\npairs = \"pairs.jsonl\"\nvalidation = \"pairs.jsonl\"\n[reward_model]\nlearning_rate = 1e-3\nsteps = 3\n"
+            "model = \"tuned\"\ndtype = \"bfloat16\"\npairs = \"pairs.jsonl\"\nvalidation = \"pairs.jsonl\"\n[reward_model]\nlearning_rate = 1e-3\nsteps = 3\n"
                 .to_owned()
                 + &lora("reward_model"),
         ),
@@ -230,14 +230,21 @@ fn adapters_are_written_alone_and_gone_on_with() {
         (
             "rlpf",
             "trained",
-            "model = \"aligned\"\nexercises = \"rl.jsonl\"\nreward_model = \"rewards\"\nsteps = 1\nprompts = 1\nsamples = 2\nmax_tokens = 8\n[ppo]\nlearning_rate = 1e-3\n"
+            "model = \"aligned\"\ndtype = \"bfloat16\"\nexercises = \"rl.jsonl\"\nreward_model = \"rewards\"\nsteps = 1\nprompts = 1\nsamples = 2\nmax_tokens = 8\n[ppo]\nlearning_rate = 1e-3\n"
                 .to_owned()
                 + &lora("ppo"),
         ),
     ];
     let mut weights = Vec::new();
     for (command, name, recipe) in &recipes {
-        made(place, command, name, recipe);
+        let report = made(place, command, name, recipe);
+        if *command == "sft" {
+            let losses = &report["training"];
+            assert!(
+                losses["last_loss"].as_f64() < losses["first_loss"].as_f64(),
+                "{losses}"
+            );
+        }
         let folder = place.join(name);
         let file = std::fs::read(folder.join("adapter_config.json")).unwrap();
         let file: Value = serde_json::from_slice(&file).unwrap();
@@ -253,8 +260,8 @@ fn adapters_are_written_alone_and_gone_on_with() {
         assert!(!folder.join("model.safetensors").exists(), "{name}");
         weights.push(std::fs::read(folder.join("adapter_model.safetensors")).unwrap());
     }
-    weights.dedup();
-    assert_eq!(weights.len(), recipes.len(), "each has learned something");
+    // Each has changed the adapter that it began with.
+    assert!(weights[0] != weights[2] && weights[2] != weights[3]);
     // An adapter of another shape is no start for this one.
     let (mut other, _) = by_recipe(
         place,
@@ -270,6 +277,46 @@ fn adapters_are_written_alone_and_gone_on_with() {
     made(place, "sft", "tuned", whole);
     assert!(!tuned.join("adapter_config.json").exists());
     assert!(tuned.join("model.safetensors").exists());
+}
+
+#[test]
+fn reinforcement_is_not_gone_on_with_by_other_rewards() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    pairs(&place.join("pairs.jsonl"), 4);
+    let judge = |rate: f64| {
+        format!(
+            "model = \"models/starter\"\npairs = \"pairs.jsonl\"\n[reward_model]\nlearning_rate = {rate}\nsteps = 1\n[reward_model.lora]\nrank = 2\n"
+        )
+    };
+    made(place, "reward-model", "rewards", &judge(1e-3));
+    let exercises = place.join("rl.jsonl");
+    let exercise =
+        "{\"problem\": \"p\", \"prompt\": \"// dgemm: unroll\\n\", \"median_s\": null}\n";
+    std::fs::write(&exercises, exercise).unwrap();
+    let recipe = "model = \"models/starter\"\nexercises = \"rl.jsonl\"\nreward_model = \"rewards\"\nsteps = 40\nprompts = 1\nsamples = 2\nmax_tokens = 8\ncheckpoint_every = 1\n";
+    interrupted(place, "rlpf", "trained", recipe);
+    let again = || {
+        let (mut again, _) = by_recipe(place, "rlpf", "trained", recipe);
+        again.arg("--resume").output().unwrap()
+    };
+    let refused = || {
+        let output = again();
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(words.contains("have changed"), "{words}");
+    };
+    std::fs::write(&exercises, exercise.replace("unroll", "simd")).unwrap();
+    refused();
+    std::fs::write(&exercises, exercise).unwrap();
+    let adapter = place.join("rewards/adapter_model.safetensors");
+    let own = std::fs::read(&adapter).unwrap();
+    made(place, "reward-model", "rewards", &judge(2e-3));
+    refused();
+    std::fs::write(&adapter, own).unwrap();
+    let output = again();
+    assert!(said(&output).contains("going on after step "));
+    assert_eq!(last_object(&output)["steps"].as_array().unwrap().len(), 40);
 }
 
 #[test]
@@ -299,13 +346,9 @@ fn what_skipped_updates_were_of_is_kept_and_too_many_end_the_training() {
     }
 }
 
-#[test]
-fn an_interrupted_training_goes_on_where_it_stopped() {
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
-    pairs(&place.join("pairs.jsonl"), 40);
-    let recipe = "model = \"models/starter\"\npairs = \"pairs.jsonl\"\ncheckpoint_every = 1\n[reward_model]\nlearning_rate = 3e-4\nsteps = 60\nbatch = 8\n";
-    let (mut begun, folder) = by_recipe(place, "reward-model", "rewards", recipe);
+/// Begins a training and interrupts it once it has a checkpoint.
+fn interrupted(place: &Path, command: &str, name: &str, recipe: &str) {
+    let (mut begun, folder) = by_recipe(place, command, name, recipe);
     let mut child = begun
         .stdout(Stdio::null())
         .stderr(File::create(place.join("said")).unwrap())
@@ -331,6 +374,15 @@ fn an_interrupted_training_goes_on_where_it_stopped() {
     let words = std::fs::read_to_string(place.join("said")).unwrap();
     assert_eq!(status.code(), Some(130), "{words}");
     assert!(words.contains("--resume"), "{words}");
+}
+
+#[test]
+fn an_interrupted_training_goes_on_where_it_stopped() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    pairs(&place.join("pairs.jsonl"), 40);
+    let recipe = "model = \"models/starter\"\npairs = \"pairs.jsonl\"\ncheckpoint_every = 1\n[reward_model]\nlearning_rate = 3e-4\nsteps = 60\nbatch = 8\n";
+    interrupted(place, "reward-model", "rewards", recipe);
 
     // Neither is it begun over by mistake, nor gone on with by another recipe.
     let (mut again, _) = by_recipe(place, "reward-model", "rewards", recipe);

@@ -4,6 +4,7 @@
 
 mod native;
 mod prefill;
+mod space;
 mod torch;
 
 use crate::error::Result;

@@ -2,6 +2,7 @@
 
 use tch::{Device, Kind, Tensor};
 
+use crate::decode::space::room;
 use crate::decode::{Decoder, Prompt, prefill};
 use crate::error::{Doing, Result};
 use crate::model::Model;
@@ -68,7 +69,8 @@ impl Decoder for Torch<'_> {
             .and_then(|t| t.f_softmax(-1, None)?.f_to_device(Device::Cpu))
             .doing("turn scores into probabilities")?;
         let count = probabilities.numel();
-        into.resize(count, 0.0);
+        room(into, count, "hold probabilities of the vocabulary")?;
+        into.truncate(count);
         probabilities
             .f_copy_data(into, count)
             .doing("read probabilities")

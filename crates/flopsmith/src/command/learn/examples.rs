@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::checkpoints::Checkpoints;
 use super::skipped::Skipped;
-use super::{REPORT, Reader, beside, open, place, refused, save, unrestorable};
+use super::{REPORT, Reader, beside, open, refused, save, unrestorable};
 use crate::args::{Format, Sft};
 use crate::exit::{INTERRUPTED, data, say, usage};
 use crate::interrupt::Watch;
@@ -111,7 +111,7 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
     }
     let watch = Watch::start()?;
     let mut ticker = Ticker::new(50);
-    let mut skipped = Skipped::of(&output);
+    let mut skipped = Skipped::of(&output, args.resume)?;
     let shown = |place: usize| {
         let (prompt, answer) = &examples[place];
         json!({
@@ -147,12 +147,7 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
         }
     }
     ticker.end();
-    let digest = save(
-        &training.model,
-        &reader.tokenizer,
-        &output,
-        &place(&args.recipe, &recipe.model),
-    )?;
+    let digest = save(&training.model, &reader.tokenizer, &output, &reader.base)?;
     let report = Report {
         model: digest,
         examples: count,

@@ -1,6 +1,5 @@
 //! Training on files of examples, pairs and exercises: what `sft` with files, `reward-model`, `dpa` and `rlpf` have in common.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,7 +19,7 @@ pub mod examples;
 pub mod pairs;
 mod rewards;
 pub mod rlpf;
-mod skipped;
+pub mod skipped;
 
 /// What is written beside a model that was made here.
 const REPORT: &str = "training.json";
@@ -45,16 +44,13 @@ struct Reader {
     tokenizer: Tokenizer,
     style: Style,
     end: u32,
-}
-
-/// The folder of a model that a recipe names.
-fn place(recipe: &Path, folder: &Path) -> PathBuf {
-    paths::model(&beside(recipe, folder))
+    /// [`base_of`] the model.
+    base: PathBuf,
 }
 
 /// Opens a model that a recipe names, in these numbers. An adapter of its own stays on it: that is what is trained then.
 fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model, Reader)> {
-    let folder = place(recipe, folder);
+    let folder = paths::model(&beside(recipe, folder));
     let unusable = |e: flopsmith_policy::Error| {
         let words = format!(
             "the model in {} cannot be used: {}",
@@ -82,6 +78,7 @@ fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model
             tokenizer,
             style,
             end,
+            base: base_of(&folder),
         },
     ))
 }
@@ -166,25 +163,23 @@ fn unrestorable(error: flopsmith_learner::Error) -> anyhow::Error {
 }
 
 /// Writes a model that was made into its folder; gives the digest of its weights. Of a model with an adapter that is the adapter alone, in
-/// PEFT's files, which name the model it belongs to: that of `began`, the folder that the training began with.
-pub fn save(model: &Model, tokenizer: &Tokenizer, folder: &Path, began: &Path) -> Result<Digest> {
+/// PEFT's files, which name `base`, the folder of the model it belongs to ([`base_of`]).
+///
+/// What lies there of another kind goes first: whenever the process ends, no adapter lies beside weights that it does not belong to.
+pub fn save(model: &Model, tokenizer: &Tokenizer, folder: &Path, base: &Path) -> Result<Digest> {
+    crate::output::folder(folder)?;
     let weights = match model.adapter() {
         Some(adapter) => {
-            let base = export::base(began);
-            let base = base
-                .canonicalize()
-                .with_context(|| format!("cannot find the model in {}", base.display()))?;
-            adapter.save(folder, &base.display().to_string())?;
-            // A whole model from an earlier time would be taken for the one it belongs to.
-            if folder.canonicalize().ok().as_ref() != Some(&base) {
-                forget(folder, &WHOLE)?;
+            if folder.canonicalize().ok().as_deref() != Some(base) {
+                forget(folder, |name| name == SHAPE || is_whole(name))?;
             }
+            adapter.save(folder, &base.display().to_string())?;
             ADAPTER[0]
         }
         None => {
+            forget(folder, |name| ADAPTER.contains(&name))?;
             model.save(folder)?;
-            forget(folder, &ADAPTER)?;
-            WHOLE[0]
+            "model.safetensors"
         }
     };
     tokenizer.save(folder)?;
@@ -194,23 +189,30 @@ pub fn save(model: &Model, tokenizer: &Tokenizer, folder: &Path, began: &Path) -
     Ok(Digest::of(&bytes))
 }
 
-/// The files of a whole model's weights and shape, and of an adapter's.
-const WHOLE: [&str; 3] = [
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "config.json",
-];
+/// Where the model lies that an adapter made from what is in this folder belongs to.
+pub fn base_of(folder: &Path) -> PathBuf {
+    let base = export::base(folder);
+    base.canonicalize().unwrap_or(base)
+}
+
+/// The shape of a whole model, and an adapter's files.
+const SHAPE: &str = "config.json";
 const ADAPTER: [&str; 2] = ["adapter_model.safetensors", "adapter_config.json"];
 
-/// Removes files of a folder, where they are there.
-pub fn forget(folder: &Path, files: &[&str]) -> Result<()> {
-    for name in files {
-        let file = folder.join(name);
-        match std::fs::remove_file(&file) {
-            Err(e) if e.kind() != ErrorKind::NotFound => {
-                return Err(e).with_context(|| format!("cannot remove {}", file.display()));
-            }
-            _ => {}
+/// Is this a file of a whole model's weights, all of them or a part?
+fn is_whole(name: &str) -> bool {
+    export::is_of_weights(name) && !ADAPTER.contains(&name)
+}
+
+/// Removes files of a folder by their names.
+pub fn forget(folder: &Path, of: impl Fn(&str) -> bool) -> Result<()> {
+    let failed = || format!("cannot tidy up {}", folder.display());
+    for entry in std::fs::read_dir(folder).with_context(failed)? {
+        let entry = entry.with_context(failed)?;
+        let path = entry.path();
+        if path.is_file() && of(&entry.file_name().to_string_lossy()) {
+            std::fs::remove_file(&path)
+                .with_context(|| format!("cannot remove {}", path.display()))?;
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::checkpoints::{Checkpoints, Files};
 use super::skipped::Skipped;
-use super::{REPORT, Reader, beside, open, place, read_recipe, refused, save, unrestorable};
+use super::{REPORT, Reader, beside, open, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
 use crate::exit::{INTERRUPTED, data, say, usage};
 use crate::interrupt::Watch;
@@ -155,7 +155,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
     let watch = Watch::start()?;
     let mut last = None;
     let mut ticker = Ticker::new(50);
-    let mut skipped = Skipped::of(&args.output);
+    let mut skipped = Skipped::of(&args.output, args.resume)?;
     let shown = |place: usize| {
         let pair = &pairs[place];
         json!({
@@ -198,7 +198,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
             &training.model,
             &reader.tokenizer,
             &args.output,
-            &place(&args.recipe, &recipe.model),
+            &reader.base,
         )?,
         updates: training.steps_done(),
         skipped: training.skipped(),

@@ -19,7 +19,7 @@ use super::checkpoints::{Checkpoints, Files};
 use super::conversation::{self, Conversation, Manner};
 use super::rewards::{Answer, Rewards, Worth};
 use super::skipped::Skipped;
-use super::{REPORT, Reader, beside, open, place, read_recipe, refused, save, unrestorable};
+use super::{REPORT, Reader, beside, open, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
 use crate::exit::{INTERRUPTED, data, say, usage};
 use crate::interrupt::Watch;
@@ -197,13 +197,14 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
             let found = files.iter().find(|(name, _)| name == SITTING);
             let (_, bytes) = found.context("the checkpoint has no sitting.json")?;
             say(&format!("going on after step {}", ppo.steps()));
-            let sitting: Sitting = serde_json::from_slice(bytes)
+            let mut sitting: Sitting = serde_json::from_slice(bytes)
                 .context("the checkpoint's sitting.json is damaged")?;
             if sitting.rewards.as_ref().is_some_and(|known| *known != by) {
                 return Err(usage(
                     "the exercises or the reward model have changed since the checkpoint was written: go on with what it was begun with, or begin anew in another folder",
                 ));
             }
+            sitting.rewards.get_or_insert(by);
             sitting
         }
         None => Sitting {
@@ -221,7 +222,7 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
     let earlier = sitting.seconds;
     let watch = Watch::start()?;
     let mut ticker = Ticker::new(1);
-    let mut skipped = Skipped::of(&args.output);
+    let mut skipped = Skipped::of(&args.output, args.resume)?;
     let mut number = sitting.steps.len() as u64;
     while number < recipe.steps {
         let step = step(
@@ -262,13 +263,8 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
         skipped: ppo.skipped(),
         first_score: ends(|s| s.ppo.score, false),
         last_score: ends(|s| s.ppo.score, true),
-        last_kl: ends(|s| s.ppo.kl, true),
-        model: save(
-            &ppo.model,
-            &reader.tokenizer,
-            &args.output,
-            &place(&args.recipe, &recipe.model),
-        )?,
+        last_kl: divergence(&sitting.steps),
+        model: save(&ppo.model, &reader.tokenizer, &args.output, &reader.base)?,
         best: sitting.best,
         steps: sitting.steps,
         seconds: earlier + began.elapsed().as_secs_f64(),
@@ -473,6 +469,17 @@ fn prompts(
     Ok(all)
 }
 
+/// Mean divergence of the last steps, of those that trained something.
+fn divergence(steps: &[Step]) -> f64 {
+    let tail = &steps[steps.len() - steps.len().min(ENDS)..];
+    let known: Vec<f64> = tail
+        .iter()
+        .filter(|s| s.ppo.updates > 0)
+        .map(|s| s.ppo.kl)
+        .collect();
+    known.iter().sum::<f64>() / known.len().max(1) as f64
+}
+
 fn files(ppo: &Ppo, sitting: &Sitting) -> Result<Files> {
     let mut files = ppo.state()?;
     files.push((SITTING.to_owned(), serde_json::to_vec(sitting)?));
@@ -492,6 +499,12 @@ fn line(step: &Step, steps: u64) -> String {
             format!(" (by turn {})", means.join(", "))
         }
     };
+    if step.ppo.updates == 0 && step.ppo.skipped > 0 {
+        return format!(
+            "step {}/{steps}: score {:.3}{turns}{right}, skipped: what the model says of it is not finite",
+            step.step, step.ppo.score
+        );
+    }
     format!(
         "step {}/{steps}: score {:.3}{turns}{right}, divergence {:.2} at weight {:.3}",
         step.step, step.ppo.score, step.ppo.kl, step.ppo.kl_weight

@@ -24,12 +24,24 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// Those of the training whose model will lie in `output`.
-    pub fn of(output: &Path) -> Self {
-        Self {
-            folder: output.join(FOLDER),
-            kept: 0,
+    /// Those of the training whose model will lie in `output`. What an earlier training there has left goes, unless it is `resumed`.
+    pub fn of(output: &Path, resumed: bool) -> Result<Self> {
+        let folder = output.join(FOLDER);
+        let mut kept = 0;
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let (name, path) = (entry.file_name(), entry.path());
+            let name = name.to_string_lossy();
+            if !(name.starts_with("update-") && name.ends_with(".json")) {
+                continue;
+            }
+            if resumed {
+                kept += 1;
+            } else {
+                fs::remove_file(&path)
+                    .with_context(|| format!("cannot remove {}", path.display()))?;
+            }
         }
+        Ok(Self { folder, kept })
     }
 
     /// Keeps what was skipped in a step, and gives on what the step gave; `of` says what is at a place of what the training was given. The error that ends a
@@ -112,7 +124,7 @@ mod tests {
     #[test]
     fn the_first_ones_and_the_last_are_kept_with_what_they_were_of() {
         let place = tempfile::tempdir().unwrap();
-        let mut skipped = Skipped::of(place.path());
+        let mut skipped = Skipped::of(place.path(), false).unwrap();
         let of = |i: usize| {
             let prompt = ["a", "b", "c"][i];
             json!({ "prompt": prompt, "score": f64::NAN })
@@ -144,12 +156,17 @@ mod tests {
         assert_eq!(file["batch"][0]["prompt"], "c");
         assert_eq!(file["batch"][0]["score"], Value::Null);
         assert_eq!(file["batch"][1]["prompt"], "a");
+        // Gone on with, there are as many as there are; begun anew, none of what was before.
+        assert_eq!(Skipped::of(place.path(), true).unwrap().kept, KEPT + 1);
+        let fresh = Skipped::of(place.path(), false).unwrap();
+        assert_eq!(fresh.kept, 0);
+        assert!(fs::read_dir(&fresh.folder).unwrap().next().is_none());
     }
 
     #[test]
     fn other_errors_pass() {
         let place = tempfile::tempdir().unwrap();
-        let mut skipped = Skipped::of(place.path());
+        let mut skipped = Skipped::of(place.path(), false).unwrap();
         let error = skipped.step(Err::<(), _>(Error::ThreadEnded), &[], |_| Value::Null);
         assert!(error.unwrap_err().is::<Error>());
     }

@@ -6,6 +6,8 @@
 //! Everything here is inlined into a function that is compiled for the vectors in use, hence `inline(always)`.
 
 use super::simd::{Simd, exp};
+use crate::decode::space::zeros;
+use crate::error::Result;
 
 /// Where a matrix product begins.
 #[derive(Clone, Copy)]
@@ -28,20 +30,24 @@ pub(super) struct Panels {
 
 impl Panels {
     /// Packs `weights` [outputs, inputs] for vectors of `lanes`.
-    pub fn pack(weights: &[f32], outputs: usize, inputs: usize, lanes: usize) -> Self {
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`].
+    pub fn pack(weights: &[f32], outputs: usize, inputs: usize, lanes: usize) -> Result<Self> {
         let width = 2 * lanes;
-        let mut values = vec![0.0; outputs.div_ceil(width) * width * inputs];
+        let count = outputs.div_ceil(width) * width * inputs;
+        let mut values = zeros(count, "pack the weights")?;
         for (n, row) in weights.chunks_exact(inputs).take(outputs).enumerate() {
             let panel = &mut values[n / width * width * inputs..];
             for (k, w) in row.iter().enumerate() {
                 panel[k * width + n % width] = *w;
             }
         }
-        Panels {
+        Ok(Panels {
             values,
             inputs,
             outputs,
-        }
+        })
     }
 }
 

@@ -17,7 +17,6 @@ mod plain;
 mod row;
 mod shared;
 mod simd;
-mod space;
 mod step;
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
@@ -31,6 +30,7 @@ mod weights;
 
 use tch::{Device, Kind};
 
+use crate::decode::space::room;
 use crate::decode::{Decoder, Prompt, prefill};
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -39,7 +39,6 @@ use low::Adapted;
 use row::Row;
 use shared::{Buffers, Hands};
 use simd::Width;
-use space::room;
 use step::{Part, Scratch};
 use weights::{Shape, Weights};
 
@@ -168,7 +167,9 @@ impl Decoder for Native<'_> {
         self.logits.truncate(wanted);
         let (rows, logits, width) = (&mut self.rows, &mut self.logits, self.width);
         match &mut self.weights {
-            Held::Packed(weights, scratch) => apart(width, weights, rows, tokens, logits, scratch),
+            Held::Packed(weights, scratch) => {
+                apart(width, weights, rows, tokens, logits, scratch)?;
+            }
             Held::Plain(weights, buffers) => {
                 let hands = Hands {
                     width,
@@ -221,6 +222,9 @@ impl Decoder for Native<'_> {
 }
 
 /// One step in which every thread runs rows of its own.
+///
+/// # Errors
+/// [`Error::Memory`], before anything is computed.
 fn apart(
     width: Width,
     weights: &Weights<'_, Panels>,
@@ -228,11 +232,14 @@ fn apart(
     tokens: &[u32],
     logits: &mut [f32],
     scratch: &mut [Scratch],
-) {
+) -> Result<()> {
     let count = rows.len();
     let threads = scratch.len().min(count.div_ceil(ROWS_OF_A_THREAD)).max(1);
     let each = count.div_ceil(threads).max(1);
     let stride = logits.len() / count.max(1);
+    for (rows, scratch) in rows.chunks(each).zip(&mut *scratch) {
+        scratch.fit(&weights.shape, rows, width.lanes())?;
+    }
     let mut parts = rows
         .chunks_mut(each)
         .zip(tokens.chunks(each))
@@ -253,6 +260,7 @@ fn apart(
             step::run(width, weights, part);
         }
     });
+    Ok(())
 }
 
 /// As many threads as libtorch would use.

@@ -2,9 +2,9 @@
 
 use tch::{Kind, Tensor};
 
-use super::space::zeros;
 use super::weights::Shape;
 use crate::decode::prefill::Stretch;
+use crate::decode::space::zeros;
 use crate::error::{Doing, Result};
 
 /// A row's cache. Every row has its own, as long as the row itself.

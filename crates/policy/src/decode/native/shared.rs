@@ -11,10 +11,10 @@ use super::low::Adapted;
 use super::plain::{Plain, product};
 use super::row::Row;
 use super::simd::{Portable, Simd, Width};
-use super::space::room;
 use super::step::attend;
 use super::tiles;
 use super::weights::Weights;
+use crate::decode::space::room;
 use crate::error::Result;
 
 /// Outputs are dealt out in lines of the processor's caches, so that no two threads write to one.

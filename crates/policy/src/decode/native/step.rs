@@ -4,6 +4,8 @@ use super::kernels::{self, Panels, Start, product};
 use super::row::Row;
 use super::simd::{Portable, Simd, Width};
 use super::weights::{Shape, Weights};
+use crate::decode::space::room;
+use crate::error::Result;
 
 /// What one thread works on.
 pub(super) struct Part<'a> {
@@ -28,7 +30,59 @@ pub(super) struct Scratch {
     scores: Vec<f32>,
 }
 
-/// Runs one step.
+/// Lengths of what a row has in each buffer.
+struct Strides {
+    x: usize,
+    y: usize,
+    z: usize,
+}
+
+impl Strides {
+    #[inline(always)]
+    fn of(s: &Shape, lanes: usize) -> Self {
+        let pad = |n: usize| n.next_multiple_of(2 * lanes);
+        let (h, n, d) = (s.hidden, s.query_heads, s.head);
+        let (wide, inner) = (pad((n + 2 * s.kv_heads) * d), s.intermediate);
+        Strides {
+            x: pad(h),
+            y: pad(h.max(n * d).max(inner)),
+            // A gated layer reads a whole vector past the end of each half.
+            z: wide.max(pad(2 * inner) + 2 * lanes),
+        }
+    }
+}
+
+/// Numbers that one query of the longest row has scores for.
+#[inline(always)]
+fn score_stride(rows: &[Row], lanes: usize) -> usize {
+    let longest = rows.iter().map(Row::position).max().unwrap_or_default() + 1;
+    longest.next_multiple_of(lanes)
+}
+
+impl Scratch {
+    /// Has room for a step of these rows.
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`].
+    pub fn fit(&mut self, shape: &Shape, rows: &[Row], lanes: usize) -> Result<()> {
+        let (strides, count) = (Strides::of(shape, lanes), rows.len());
+        for (buffer, size) in [
+            (&mut self.x, count * strides.x),
+            (&mut self.y, count * strides.y),
+            (&mut self.z, count * strides.z),
+            (&mut self.scores, 2 * score_stride(rows, lanes)),
+        ] {
+            room(
+                buffer,
+                size,
+                "hold what goes from one product of a step to the next",
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs one step; [`Scratch::fit`] came before it.
 pub(super) fn run(width: Width, weights: &Weights<'_, Panels>, part: Part<'_>) {
     match width {
         // SAFETY: `Width` names only what this processor was found to have.
@@ -105,27 +159,15 @@ unsafe fn step<S: Simd>(weights: &Weights<'_, Panels>, part: Part<'_>) {
         scratch,
     } = part;
     let s = &weights.shape;
-    let pad = |n: usize| n.next_multiple_of(2 * S::LANES);
-    let (h, n, d) = (s.hidden, s.query_heads, s.head);
-    let (wide, inner) = (pad((n + 2 * s.kv_heads) * d), s.intermediate);
-    let x_stride = pad(h);
-    let y_stride = pad(h.max(n * d).max(inner));
-    // A gated layer reads a whole vector past the end of each half.
-    let z_stride = wide.max(pad(2 * inner) + 2 * S::LANES);
-    let longest = rows.iter().map(Row::position).max().unwrap_or_default() + 1;
-    let score_stride = longest.next_multiple_of(S::LANES);
+    let (h, inner) = (s.hidden, s.intermediate);
+    let wide = ((s.query_heads + 2 * s.kv_heads) * s.head).next_multiple_of(2 * S::LANES);
+    let Strides {
+        x: x_stride,
+        y: y_stride,
+        z: z_stride,
+    } = Strides::of(s, S::LANES);
     let count = rows.len();
     let Scratch { x, y, z, scores } = scratch;
-    for (buffer, size) in [
-        (&mut *x, count * x_stride),
-        (y, count * y_stride),
-        (z, count * z_stride),
-        (scores, 2 * score_stride),
-    ] {
-        if buffer.len() < size {
-            buffer.resize(size, 0.0);
-        }
-    }
     for (row, token) in tokens.iter().enumerate() {
         let x = &mut x[row * x_stride..][..x_stride];
         weights.embedding.row(*token as usize, x);

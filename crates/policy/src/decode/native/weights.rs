@@ -82,7 +82,7 @@ impl<'a> Weights<'a, Panels> {
             let (outputs, inputs) = weights.size2().doing("read the shape of weights")?;
             let width = |n: i64| usize::try_from(n).unwrap_or_default();
             let values = numbers(&weights)?;
-            Ok(Panels::pack(&values, width(outputs), width(inputs), lanes))
+            Panels::pack(&values, width(outputs), width(inputs), lanes)
         })
     }
 }

@@ -1,6 +1,10 @@
 //! Memory for what grows with the number of rows: keys and values, scores, and what goes between products.
 //!
 //! A vector that finds none ends the process. Here that is an error like libtorch's, which says what did not fit, so that somebody can lower it.
+#![expect(
+    unsafe_code,
+    reason = "memory that is asked for without ending the process"
+)]
 
 use std::alloc::{Layout, alloc_zeroed};
 

@@ -32,7 +32,10 @@ def peer(a):
     torch.set_num_threads(a.threads)
     torch.manual_seed(0)
     config = {k: v for k, v in json.loads(a.config.read_text()).items() if k not in ("architectures", "model_type", "dtype", "torch_dtype")}
-    model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**config)).to(getattr(torch, a.dtype))
+    with torch.device(a.device):
+        torch.set_default_dtype(getattr(torch, a.dtype))
+        model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**config))
+        torch.set_default_dtype(torch.float32)
     parameters = sum(p.numel() for p in model.parameters())
     if a.lora:
         import peft
@@ -43,9 +46,9 @@ def peer(a):
             model.enable_input_require_grads()
     model.train()
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], 1e-5)
-    ids = torch.randint(0, config["vocab_size"], (a.batch, a.prompt + a.tokens))
-    advantages = torch.tensor([1.0 if row % 2 == 0 else -1.0 for row in range(a.batch)])[:, None]
-    old = torch.full((a.batch, a.tokens), -torch.log(torch.tensor(float(config["vocab_size"]))).item())
+    ids = torch.randint(0, config["vocab_size"], (a.batch, a.prompt + a.tokens), device=a.device)
+    advantages = torch.tensor([1.0 if row % 2 == 0 else -1.0 for row in range(a.batch)], device=a.device)[:, None]
+    old = torch.full((a.batch, a.tokens), -torch.log(torch.tensor(float(config["vocab_size"]))).item(), device=a.device)
     micro = a.micro or a.batch
 
     def step():
@@ -60,6 +63,8 @@ def peer(a):
             loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        if a.device != "cpu":
+            torch.cuda.synchronize()
 
     if a.steps > 1:
         step()
@@ -68,7 +73,7 @@ def peer(a):
         began = time.perf_counter()
         step()
         seconds = min(seconds, time.perf_counter() - began)
-    print(json.dumps(dict(parameters=parameters, train_tokens_per_s=ids.numel() / seconds,
+    print(json.dumps(dict(parameters=parameters, batch=a.batch, prompt=a.prompt, tokens=a.tokens, train_tokens_per_s=ids.numel() / seconds,
                           peak_memory_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)))
 
 
@@ -86,6 +91,7 @@ def main():
     for name, default in dict(batch=4, prompt=32, tokens=224, steps=1, rounds=3, lora=16, threads=2, micro=0).items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where both sides compute")
     parser.add_argument("--recompute", action="store_true", help="activation checkpointing on both sides")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)
@@ -96,7 +102,7 @@ def main():
         if a.config is None:
             a.config = Path(place) / "config.json"
             a.config.write_text(json.dumps(QWEN_05B))
-        shape = [x for key in ("batch", "prompt", "tokens", "steps", "dtype") for x in (f"--{key}", getattr(a, key))]
+        shape = [x for key in ("batch", "prompt", "tokens", "steps", "dtype", "device") for x in (f"--{key}", getattr(a, key))]
         ours = [ROOT / "target/release/examples/train_speed", a.config, *shape, *(["--lora", a.lora] if a.lora else []),
                 "--micro", (a.micro or a.batch) * (a.prompt + a.tokens), *(["--recompute", 1] if a.recompute else [])]
         theirs = [a.python, Path(__file__).resolve(), "--peer", "--config", a.config, *shape, "--lora", a.lora, "--threads", a.threads, "--micro", a.micro,

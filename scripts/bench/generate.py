@@ -28,7 +28,10 @@ def main():
     torch.manual_seed(0)
     said = json.loads(a.config.read_text())
     shape = {key: value for key, value in said.items() if key not in ("architectures", "model_type", "dtype", "torch_dtype")}
-    model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shape)).to(a.device, getattr(torch, a.dtype)).eval()
+    with torch.device(a.device):
+        torch.set_default_dtype(getattr(torch, a.dtype))
+        model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shape)).eval()
+        torch.set_default_dtype(torch.float32)
     ids = torch.randint(0, said["vocab_size"], (a.batch, a.prompt), device=a.device)
     how = dict(do_sample=True, temperature=1.0, top_k=0, top_p=1.0, min_new_tokens=a.tokens, max_new_tokens=a.tokens, pad_token_id=0,
                attention_mask=torch.ones_like(ids))
@@ -40,6 +43,8 @@ def main():
         wall, processor = time.perf_counter(), time.process_time()
         with torch.no_grad():
             model.generate(ids, **how)
+        if a.device != "cpu":
+            torch.cuda.synchronize()
         if step:
             walls.append(time.perf_counter() - wall)
             processors.append(time.process_time() - processor)

@@ -1,8 +1,8 @@
 //! What does a stage cost?
 //!
-//! `stages [--number 40] [--json FILE]`: compiles, verifies and screens three correct programs of dgemm in turns: the plain
-//! reference, the baseline and a register-blocked kernel. Prints the milliseconds of each stage, those of a screening's timed
-//! calls apart.
+//! `stages [--number 40] [--programs FOLDER] [--json FILE]`: compiles, verifies and screens three correct programs of dgemm in turns:
+//! the plain reference, the baseline and a register-blocked kernel; or the `*.c` of a folder, all of them correct. Prints the
+//! milliseconds of each stage, those of a screening's timed calls apart; of several programs of a folder their means as well.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
@@ -15,28 +15,32 @@ use laboratory::words::{Words, keep};
 use laboratory::{Done, Laboratory, harnessed, kernels, numbers};
 use serde_json::json;
 
-const USAGE: &str = "stages [--number 40] [--json FILE]";
+const USAGE: &str = "stages [--number 40] [--programs FOLDER] [--json FILE]";
 
 fn main() -> Done {
     let mut words = Words::of_this_call();
     let number: u32 = words.value("--number", 40)?;
+    let folder: String = words.value("--programs", String::new())?;
     let json: String = words.value("--json", String::new())?;
     words.nothing_else(USAGE)?;
 
     let laboratory = Laboratory::new()?;
     let problem = &laboratory.problem;
     let baseline = problem.baseline_source.as_ref();
-    let programs = [
-        ("reference", problem.reference_source.clone()),
-        (
-            "baseline",
-            baseline.unwrap_or(&problem.reference_source).clone(),
-        ),
-        ("blocked", kernels::FAST.render()),
-    ];
+    let programs = match folder.as_str() {
+        "" => vec![
+            ("reference".to_owned(), problem.reference_source.clone()),
+            (
+                "baseline".to_owned(),
+                baseline.unwrap_or(&problem.reference_source).clone(),
+            ),
+            ("blocked".to_owned(), kernels::FAST.render()),
+        ],
+        folder => sources(folder)?,
+    };
     let mut verifier = laboratory.verifier()?;
     let mut timer = laboratory.timer()?;
-    let mut costs: [[Vec<f64>; 4]; 3] = Default::default();
+    let mut costs: Vec<[Vec<f64>; 4]> = vec![Default::default(); programs.len()];
     for n in 0..=u64::from(number) {
         for ((_, source), costs) in programs.iter().zip(&mut costs) {
             let begin = Instant::now();
@@ -69,8 +73,36 @@ fn main() -> Done {
         );
         all.push(json!({ "program": name, "compile_ms": compile, "verify_ms": verify, "screen_ms": screen, "calls_ms": calls }));
     }
+    if !folder.is_empty() {
+        let mean = [0, 1, 2, 3].map(|stage| {
+            let of = costs.iter().map(|costs| numbers::median(&costs[stage]));
+            of.sum::<f64>() / costs.len().max(1) as f64
+        });
+        println!(
+            "mean of {} programs: compile {:.1} ms, verify {:.1} ms, screen {:.1} ms, of which timed calls {:.1} ms",
+            costs.len(),
+            mean[0],
+            mean[1],
+            mean[2],
+            mean[3]
+        );
+    }
     keep(
         &json,
         &json!({ "program": "stages", "number": number, "programs": all }),
     )
+}
+
+/// The programs of a folder and their names.
+fn sources(folder: &str) -> Done<Vec<(String, String)>> {
+    let mut paths: Vec<_> = std::fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Done<_>>()?;
+    paths.retain(|path| path.extension().is_some_and(|e| e == "c"));
+    paths.sort();
+    let read = |path: std::path::PathBuf| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        Ok((name.into_owned(), std::fs::read_to_string(&path)?))
+    };
+    paths.into_iter().map(read).collect()
 }

@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let config = Config::parse(&std::fs::read_to_string(config)?)?;
     let vocabulary = u32::try_from(config.vocab_size)?;
-    let model = Model::random(config, 0, device, kind)?;
+    let model = Model::noise(config, 0, device, kind)?;
     let parameters = model.parameter_count();
     let samples: Vec<GrpoSample> = (0..batch)
         .map(|row| {

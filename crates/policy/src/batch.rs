@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::decode::{self, Decoder, Prompt};
+use crate::decode::{self, Answer, Ask, Decoder, Prompt};
 use crate::draw::{Cut, Drawn, draw, exchange, share, uniform};
 use crate::ending::{Circles, End};
 use crate::error::{Error, Result};
@@ -73,9 +73,38 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Is its next token drawn from the whole distribution, by nothing but a number?
+    fn is_plain(&self) -> bool {
+        let Cut {
+            greedy,
+            top_k,
+            top_p,
+            min_p,
+        } = self.cut;
+        let whole = greedy || top_k == 0 && top_p >= 1.0 && min_p <= 0.0;
+        let detour = self.request.detour.as_ref();
+        whole && detour.is_none_or(|detour| self.met > detour.at)
+    }
+
+    /// The number that its next draw inverts the cumulative sum at.
+    fn u(&self) -> f64 {
+        uniform(self.request.seed, self.sample.tokens.len() as u64)
+    }
+
+    /// A draw that is left to the decoder.
+    fn ask(&self) -> Ask {
+        Ask {
+            sharpen: match self.cut.greedy {
+                true => 1.0,
+                false => 1.0 / self.request.sampling.temperature,
+            },
+            greedy: self.cut.greedy,
+            u: self.u(),
+        }
+    }
+
     /// Draws its next token from the scores of the model, which the decoder has brought to its temperature unless that is done here.
     fn draw(&mut self, scores: &[f32], eos: &[u32], room: &mut Room) -> Result<u32> {
-        let position = self.sample.tokens.len();
         let p = if self.is_tempered_here() {
             // From the likelier to the less likely side nothing that matters gets lost: p^(1/T) of what a float can hold.
             let by = 1.0 / self.request.sampling.temperature;
@@ -87,22 +116,31 @@ impl<'a> Row<'a> {
         } else {
             scores
         };
-        let u = uniform(self.request.seed, position as u64);
-        let mut next = draw(p, self.cut, u, &mut room.kept).ok_or(Error::Scores)?;
+        let mut next = draw(p, self.cut, self.u(), &mut room.kept).ok_or(Error::Scores)?;
         if let Some(detour) = &self.request.detour
             && detour.kind.get(next.token as usize) == Some(&true)
         {
             if self.met == detour.at {
-                let u = uniform(!self.request.seed, position as u64);
+                let position = self.sample.tokens.len() as u64;
+                let u = uniform(!self.request.seed, position);
                 next = exchange(p, &detour.kind, next, u);
             }
             self.met += 1;
         }
-        let Drawn { token, logprob } = next;
+        let raw = match self.request.extras.raw {
+            true => share(scores, next.token),
+            false => 0.0,
+        };
+        self.take(Answer { drawn: next, raw }, eos)
+    }
+
+    /// Appends what was drawn, and sees whether the answer ends by it.
+    fn take(&mut self, Answer { drawn, raw }: Answer, eos: &[u32]) -> Result<u32> {
+        let Drawn { token, logprob } = drawn;
         self.sample.tokens.push(token);
         self.sample.logprobs.push(logprob);
         if self.request.extras.raw {
-            self.sample.raw.push(share(scores, token));
+            self.sample.raw.push(raw);
         }
         let tokens = &self.sample.tokens;
         let stopped = match &self.request.extras.stops {
@@ -173,6 +211,14 @@ impl<'a> Batch<'a> {
         eos: &'a [u32],
         bounds: Bounds,
     ) -> Result<Self> {
+        let waiting = Self::waiting(requests);
+        let longest = waiting.iter().map(|(_, r)| prefix(r).len() + more(r)).max();
+        let decoder = decode::begin(model, longest.unwrap_or_default())?;
+        Ok(Self::over(decoder, model, waiting, eos, bounds))
+    }
+
+    /// The requests that want a token, equal prompts side by side.
+    fn waiting(requests: &'a [Request]) -> VecDeque<(usize, &'a Request)> {
         let mut waiting: Vec<(usize, &Request)> = requests
             .iter()
             .enumerate()
@@ -182,19 +228,29 @@ impl<'a> Batch<'a> {
             let (a, b) = (&a.prompt, &b.prompt);
             b.len().cmp(&a.len()).then_with(|| a.cmp(b))
         });
-        let longest = waiting.iter().map(|(_, r)| prefix(r).len() + more(r)).max();
+        waiting.into()
+    }
+
+    /// A batch that an engine of choice runs.
+    fn over(
+        decoder: Box<dyn Decoder + 'a>,
+        model: &Model,
+        waiting: VecDeque<(usize, &'a Request)>,
+        eos: &'a [u32],
+        bounds: Bounds,
+    ) -> Self {
         let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1).max(1);
-        Ok(Batch {
+        Batch {
             eos,
             bounds,
             tokens: bounds.cache_bytes / decode::bytes_of_token(model).max(1),
-            decoder: decode::begin(model, longest.unwrap_or_default())?,
-            waiting: waiting.into(),
+            decoder,
+            waiting,
             rows: Vec::new(),
             probabilities: Vec::new(),
             drawn: Vec::new(),
             rooms: (0..threads).map(|_| Room::default()).collect(),
-        })
+        }
     }
 
     /// Lets requests in where there is room, and runs the last token of every row. False when there is nothing left to write.
@@ -253,6 +309,38 @@ impl<'a> Batch<'a> {
 
     /// Draws the next token of every row.
     pub fn draw(&mut self) -> Result<()> {
+        self.drawn.clear();
+        if !self.decoder.draws() {
+            return self.draw_here(false);
+        }
+        let (mut places, mut asks, mut others) = (Vec::new(), Vec::new(), false);
+        for (place, row) in self.rows.iter().enumerate() {
+            match row {
+                Some(row) if row.is_plain() => {
+                    places.push(place);
+                    asks.push(row.ask());
+                }
+                Some(_) => others = true,
+                None => {}
+            }
+        }
+        if others {
+            self.draw_here(true)?;
+        }
+        if places.is_empty() {
+            return Ok(());
+        }
+        let answers = self.decoder.draw(&places, &asks)?;
+        for (place, answer) in places.into_iter().zip(answers) {
+            if let Some(row) = &mut self.rows[place] {
+                self.drawn.push((row.index, row.take(answer, self.eos)?));
+            }
+        }
+        Ok(())
+    }
+
+    /// Draws from probabilities that the decoder hands over: for all rows, or for those alone that are not `plain`.
+    fn draw_here(&mut self, leave_plain: bool) -> Result<()> {
         let sharpen = |row: &Option<Row<'_>>| row.as_ref().map_or(1.0, Row::sharpen);
         let sharpen: Vec<f32> = self.rows.iter().map(sharpen).collect();
         self.decoder
@@ -267,16 +355,18 @@ impl<'a> Batch<'a> {
             .chunks_mut(each)
             .zip(self.probabilities.chunks(each * width))
             .zip(&mut self.rooms);
-        self.drawn.clear();
         if threads == 1 {
             for ((rows, p), room) in parts {
-                self.drawn.extend(draw_all(rows, p, width, eos, room)?);
+                let drawn = draw_all(rows, p, width, leave_plain, eos, room)?;
+                self.drawn.extend(drawn);
             }
             return Ok(());
         }
         std::thread::scope(|scope| {
             let parts: Vec<_> = parts
-                .map(|((rows, p), room)| scope.spawn(move || draw_all(rows, p, width, eos, room)))
+                .map(|((rows, p), room)| {
+                    scope.spawn(move || draw_all(rows, p, width, leave_plain, eos, room))
+                })
                 .collect();
             for part in parts {
                 let drawn = part
@@ -308,12 +398,17 @@ fn draw_all(
     rows: &mut [Option<Row<'_>>],
     p: &[f32],
     width: usize,
+    leave_plain: bool,
     eos: &[u32],
     room: &mut Room,
 ) -> Result<Vec<(usize, u32)>> {
     rows.iter_mut()
         .zip(p.chunks_exact(width))
         .filter_map(|(row, p)| Some((row.as_mut()?, p)))
+        .filter(|(row, _)| !(leave_plain && row.is_plain()))
         .map(|(row, p)| Ok((row.index, row.draw(p, eos, room)?)))
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,6 +70,27 @@ impl Model {
         Ok(model)
     }
 
+    /// Like [`Model::random`], drawn on the device by its own generator: other weights on each kind of device, in a moment for shapes of billions. For
+    /// measurements, where weights only have to be of the usual size.
+    pub fn noise(config: Config, seed: i64, device: Device, kind: Kind) -> Result<Self> {
+        let model = Self::zeros(config, device, kind)?;
+        let std = model.config.initializer_range;
+        let _guard = tch::no_grad_guard();
+        tch::manual_seed(seed);
+        for (slot, (name, parameter)) in model.base.slots().iter().zip(model.base.leaves()) {
+            let mut parameter = parameter.shallow_clone();
+            let _same = if name.ends_with("norm.weight") || name.contains("layernorm") {
+                parameter.f_fill_(1.0)
+            } else if slot.is_matrix() && name != VALUE {
+                parameter.f_normal_(0.0, std)
+            } else {
+                continue;
+            }
+            .doing("fill in fresh weights")?;
+        }
+        Ok(model)
+    }
+
     /// A model whose weights are all zero: the ground that loading writes on.
     pub(crate) fn zeros(config: Config, device: Device, kind: Kind) -> Result<Self> {
         config.check()?;

@@ -5,8 +5,9 @@
 mod native;
 mod prefill;
 mod space;
-mod torch;
+pub(crate) mod torch;
 
+use crate::draw::Drawn;
 use crate::error::Result;
 use crate::model::Model;
 
@@ -19,6 +20,25 @@ pub(crate) struct Prompt<'a> {
     pub more: usize,
     /// A row that stays (its place among those) and began with the same tokens: what they left in its cache is copied.
     pub like: Option<usize>,
+}
+
+/// One row's draw, where nothing of its distribution is cut.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask {
+    /// What its scores are multiplied by before the softmax: 1 / temperature.
+    pub sharpen: f32,
+    /// Take the likeliest token.
+    pub greedy: bool,
+    /// Where in [0, 1) the cumulative sum is inverted.
+    pub u: f64,
+}
+
+/// What was drawn for a row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answer {
+    pub drawn: Drawn,
+    /// ln of the token's probability under the scores as they are.
+    pub raw: f32,
 }
 
 /// Rows that are written side by side. It begins without any.
@@ -36,6 +56,17 @@ pub(crate) trait Decoder {
 
     /// Probabilities of every row's next token, row after row. Scores are multiplied by the row's `sharpen` (1 / temperature) before the softmax.
     fn probabilities(&mut self, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()>;
+
+    /// Does it draw by itself, where the scores lie? An engine whose scores lie in this process's memory has no reason to.
+    fn draws(&self) -> bool {
+        false
+    }
+
+    /// Draws the next tokens of some rows, one for each of `asks`; nothing from an engine that does not draw.
+    fn draw(&mut self, rows: &[usize], asks: &[Ask]) -> Result<Vec<Answer>> {
+        let _unused = (rows, asks);
+        Ok(Vec::new())
+    }
 }
 
 /// An engine for a model whose rows have at most `longest` tokens.

@@ -3,8 +3,9 @@
 use tch::{Device, Kind, Tensor};
 
 use crate::decode::space::room;
-use crate::decode::{Decoder, Prompt, prefill};
-use crate::error::{Doing, Result};
+use crate::decode::{Answer, Ask, Decoder, Prompt, prefill};
+use crate::draw::Drawn;
+use crate::error::{Doing, Error, Result};
 use crate::model::Model;
 
 /// A batch of rows in libtorch's tensors.
@@ -13,6 +14,8 @@ pub(crate) struct Torch<'a> {
     cache: Cache,
     /// Scores of the next token, [rows, vocabulary].
     logits: Tensor,
+    /// Draw where the scores lie: on a GPU, moving a large vocabulary's costs more than all else of a step.
+    draws: bool,
 }
 
 impl<'a> Torch<'a> {
@@ -22,6 +25,16 @@ impl<'a> Torch<'a> {
             model,
             cache: Cache::default(),
             logits: Tensor::new(),
+            draws: model.device().is_cuda(),
+        }
+    }
+
+    /// The same that draws wherever it is.
+    #[cfg(test)]
+    pub fn that_draws(model: &'a Model) -> Self {
+        Torch {
+            draws: true,
+            ..Self::begin(model)
         }
     }
 }
@@ -75,6 +88,83 @@ impl Decoder for Torch<'_> {
             .f_copy_data(into, count)
             .doing("read probabilities")
     }
+
+    fn draw(&mut self, rows: &[usize], asks: &[Ask]) -> Result<Vec<Answer>> {
+        let rows: Vec<i64> = rows.iter().map(|row| *row as i64).collect();
+        let scores = match rows.len() as i64 == self.logits.size()[0] {
+            true => Ok(self.logits.shallow_clone()),
+            false => Tensor::f_from_slice(&rows)
+                .and_then(|rows| rows.f_to_device(self.model.device()))
+                .and_then(|rows| self.logits.f_index_select(0, &rows)),
+        }
+        .doing("pick rows to draw for")?;
+        draw(&scores, asks)
+    }
+
+    fn draws(&self) -> bool {
+        self.draws
+    }
+}
+
+/// Draws one token for each row of `scores` [rows, vocabulary], on the device they are on: the rule of [`crate::draw::draw`], whose sums are
+/// rounded otherwise. Three numbers of each row come back.
+fn draw(scores: &Tensor, asks: &[Ask]) -> Result<Vec<Answer>> {
+    let column = |values: &[f64]| {
+        Tensor::f_from_slice(values)?
+            .f_unsqueeze(1)?
+            .f_to_device(scores.device())
+    };
+    let of = |number: fn(&Ask) -> f64| -> Vec<f64> { asks.iter().map(number).collect() };
+    let numbers = || {
+        let scores = scores.f_to_kind(Kind::Float)?;
+        let last = scores.size()[1] - 1;
+        let sharpen = column(&of(|ask| f64::from(ask.sharpen)))?.f_to_kind(Kind::Float)?;
+        let p = scores.f_mul(&sharpen)?.f_softmax(-1, None)?;
+        let sums = p.f_cumsum(-1, Kind::Double)?;
+        let total = sums.f_narrow(1, last, 1)?;
+        let target = column(&of(|ask| ask.u))?.f_mul(&total)?;
+        let token = target
+            .f_searchsorted(&sums, false, true, "right", None::<&Tensor>)?
+            .f_clamp_max(last)?;
+        // Where rounding leaves the sum behind the last token with any probability, as where the likeliest is wanted.
+        let best = scores.f_argmax(-1, true)?;
+        let greedy = column(&of(|ask| f64::from(u8::from(ask.greedy))))?.f_gt(0.0)?;
+        let none = p.f_gather(1, &token, false)?.f_le(0.0)?;
+        let token = best.f_where_self(&greedy.f_logical_or(&none)?, &token)?;
+        let logprob = p
+            .f_gather(1, &token, false)?
+            .f_to_kind(Kind::Double)?
+            .f_div(&total)?
+            .f_log()?;
+        let raw = scores
+            .f_gather(1, &token, false)?
+            .f_to_kind(Kind::Double)?
+            .f_sub(&scores.f_logsumexp([-1], true)?.f_to_kind(Kind::Double)?)?;
+        Tensor::f_cat(&[token.f_to_kind(Kind::Double)?, logprob, raw], 1)?
+            .f_to_device(Device::Cpu)?
+            .f_contiguous()
+    };
+    let numbers = numbers().doing("draw tokens")?;
+    let mut read = vec![0.0f64; numbers.numel()];
+    numbers
+        .f_copy_data(&mut read, numbers.numel())
+        .doing("read drawn tokens")?;
+    asks.iter()
+        .zip(read.as_chunks::<3>().0)
+        .map(|(ask, &[token, logprob, raw])| {
+            if !(logprob.is_finite() && raw.is_finite()) {
+                return Err(Error::Scores);
+            }
+            let logprob = if ask.greedy { 0.0 } else { logprob };
+            Ok(Answer {
+                drawn: Drawn {
+                    token: token as u32,
+                    logprob: logprob as f32,
+                },
+                raw: raw as f32,
+            })
+        })
+        .collect()
 }
 
 /// Keys and values of a batch of rows that all end at the same column.

@@ -192,20 +192,20 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         .transpose()?;
     let validation = pairs.split_off(recipe.corpus.examples);
     let began = match &recipe.model {
-        Start::Folder { folder } => base_of(&paths::model(folder)),
+        Start::Folder { folder } => Some(base_of(&paths::model(folder))),
         // Nobody has the weights that an adapter would belong to: it is merged.
-        Start::Random { .. } => PathBuf::new(),
+        Start::Random { .. } => None,
     };
     let (training, mut model) =
         train(model, &pairs, &validation, &recipe.sft, &output, &tokenizer)?;
     // What lies there from an earlier time is of other weights.
     forget(&output, |name| [EVALUATION, CORPUS_BEST].contains(&name))?;
-    if began.as_os_str().is_empty() {
+    if began.is_none() {
         // What is looked at below and what is saved are one model.
         model.merge()?;
     }
     let mut evaluation = Evaluation {
-        model: Some(save(&model, &tokenizer, &output, &began)?),
+        model: Some(save(&model, &tokenizer, &output, began.as_deref())?),
         training,
         parameters: model.parameter_count(),
         examples: examples.len(),

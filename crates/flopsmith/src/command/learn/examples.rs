@@ -147,7 +147,12 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
         }
     }
     ticker.end();
-    let digest = save(&training.model, &reader.tokenizer, &output, &reader.base)?;
+    let digest = save(
+        &training.model,
+        &reader.tokenizer,
+        &output,
+        Some(&reader.base),
+    )?;
     let report = Report {
         model: digest,
         examples: count,

@@ -163,13 +163,20 @@ fn unrestorable(error: flopsmith_learner::Error) -> anyhow::Error {
 }
 
 /// Writes a model that was made into its folder; gives the digest of its weights. Of a model with an adapter that is the adapter alone, in
-/// PEFT's files, which name `base`, the folder of the model it belongs to ([`base_of`]).
+/// PEFT's files, which name `base`, the folder of the model it belongs to ([`base_of`]); an error where there is none.
 ///
 /// What lies there of another kind goes first: whenever the process ends, no adapter lies beside weights that it does not belong to.
-pub fn save(model: &Model, tokenizer: &Tokenizer, folder: &Path, base: &Path) -> Result<Digest> {
+pub fn save(
+    model: &Model,
+    tokenizer: &Tokenizer,
+    folder: &Path,
+    base: Option<&Path>,
+) -> Result<Digest> {
     crate::output::folder(folder)?;
     let weights = match model.adapter() {
         Some(adapter) => {
+            let base =
+                base.context("an adapter is saved, and nobody has the weights it belongs to")?;
             if folder.canonicalize().ok().as_deref() != Some(base) {
                 forget(folder, |name| name == SHAPE || is_whole(name))?;
             }

@@ -198,7 +198,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
             &training.model,
             &reader.tokenizer,
             &args.output,
-            &reader.base,
+            Some(&reader.base),
         )?,
         updates: training.steps_done(),
         skipped: training.skipped(),

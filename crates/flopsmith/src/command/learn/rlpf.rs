@@ -264,7 +264,12 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
         first_score: ends(|s| s.ppo.score, false),
         last_score: ends(|s| s.ppo.score, true),
         last_kl: divergence(&sitting.steps),
-        model: save(&ppo.model, &reader.tokenizer, &args.output, &reader.base)?,
+        model: save(
+            &ppo.model,
+            &reader.tokenizer,
+            &args.output,
+            Some(&reader.base),
+        )?,
         best: sitting.best,
         steps: sitting.steps,
         seconds: earlier + began.elapsed().as_secs_f64(),

@@ -91,7 +91,7 @@ def commands(shape, config, a):
     (batch, prompt, tokens), micro = shape["train"], shape["micro"]
     common = ["--dtype", "bfloat16", "--device", a.device]
     found = {
-        ("sample", "here"): [a.programs / "sample_speed", config, *numbers(shape["sample"]), "--steps", 1, "--cache-mib", 8192, *common],
+        ("sample", "here"): [a.programs / "sample_speed", config, *numbers(shape["sample"]), "--steps", 1, *common],
         ("train", "here"): [a.programs / "train_speed", config, *numbers((batch, prompt, tokens)), "--steps", 2, "--lora", 16, "--recompute", 1,
                             "--micro", micro * (prompt + tokens), *common],
     }

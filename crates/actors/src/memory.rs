@@ -109,9 +109,9 @@ pub fn sampling(words: &str, batch: Answers) -> String {
     } = batch;
     let most = longest_prompt + max_tokens;
     format!(
-        "{words}\n  {answers} answers to {tasks} tasks, of up to {most} positions each, were sampled side by side: lower `group_size` \
-         ({} for each task), `tasks` or `generator.max_tokens` ({max_tokens}), or take weights of half the size (`generator.dtype = \"bfloat16\"`)",
-        answers / tasks.max(1)
+        "{words}\n  {answers} answers to {tasks} tasks, of up to {most} positions each, were asked for: lower how much is written \
+         side by side (`generator.cache_mib`, `generator.rows`) or `generator.max_tokens` ({max_tokens}), or take weights of half the size \
+         (`generator.dtype = \"bfloat16\"`)"
     )
 }
 
@@ -164,8 +164,9 @@ mod tests {
         for part in [
             "64 answers to 4 tasks",
             "877 positions",
-            "(16 for each",
             "(777)",
+            "generator.cache_mib",
+            "generator.rows",
             "generator.dtype",
         ] {
             assert!(said.contains(part), "{part}: {said}");

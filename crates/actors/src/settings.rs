@@ -176,6 +176,18 @@ pub struct Generator {
     pub max_tokens: u32,
     /// `compact` prompts for the starter, `full` for chat models.
     pub prompt: Prompt,
+    /// Strings that end an answer, which holds them then; programs are read without them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// An answer ends once a passage of it stands so many times in a row: a model that goes round in circles writes no program. Below 2 never.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeats: u32,
+    /// Answers that are written side by side at most. Default: 256.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u32>,
+    /// MiB of keys and values of all answers that are written side by side, at most; those that do not fit wait. Default: 1024, on a GPU 8192.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_mib: Option<u32>,
     /// Samples of each training group that leave the policy's way once: a numeral, chosen by lot, is exchanged for another one,
     /// and the policy goes on from there. Tile sizes, vector widths and unroll factors that a policy was never shown
     /// together are found so. At least two samples of a group are none. They are not trained on as samples of the group; where one is the best answer to its prompt,
@@ -200,10 +212,18 @@ impl Default for Generator {
             top_k: 0,
             max_tokens: 320,
             prompt: Prompt::Compact,
+            stop: Vec::new(),
+            repeats: 0,
+            rows: None,
+            cache_mib: None,
             explorers: 0,
             steps_ahead: 0,
         }
     }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The kinds of generator.

@@ -123,10 +123,16 @@ fn kind(expected: &str) -> &str {
     }
 }
 
-/// Dr. GRPO is the loss and advantages that are divided by nothing: where nobody says what they are divided by, the loss decides.
+/// Dr. GRPO is the loss and advantages that are divided by nothing, and a leave-one-out baseline stands for itself: where nobody says what
+/// advantages are divided by, these decide.
 fn follow_loss(table: &mut toml::Table) {
-    let loss = table.get("learner").and_then(|learner| learner.get("loss"));
-    if loss.and_then(toml::Value::as_str) != Some("dr_grpo") {
+    let said = |section: &str, key: &str| {
+        let value = table.get(section).and_then(|section| section.get(key));
+        value.and_then(toml::Value::as_str)
+    };
+    if said("learner", "loss") != Some("dr_grpo")
+        && said("advantage", "kind") != Some("leave_one_out")
+    {
         return;
     }
     let advantage = table.entry("advantage");

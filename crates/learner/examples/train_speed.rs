@@ -8,7 +8,7 @@
 
 use std::io::Write;
 
-use flopsmith_learner::{GrpoConfig, GrpoSample, Learner};
+use flopsmith_learner::{Correction, GrpoConfig, GrpoSample, Learner};
 use flopsmith_policy::{Config, Device, Kind, LoraConfig, Model};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,6 +20,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut batch, mut prompt, mut tokens, mut steps) = (64usize, 32usize, 256usize, 3usize);
     let mut grpo = GrpoConfig {
         learning_rate: 1e-5,
+        // The other side makes no pass of its own for the policy that a step begins with.
+        correction: Correction::None,
         ..GrpoConfig::default()
     };
     let (mut kind, mut device) = (Kind::Float, Device::Cpu);

@@ -46,8 +46,10 @@ pub struct GrpoConfig {
     pub learning_rate: f64,
     /// Updates over which the step size grows linearly from 0. Default 0.
     pub warmup_steps: u64,
-    /// Share of the step size that is left when the run's budget is spent; it falls linearly, see [`crate::Learner::set_progress`]. Default 1: it stays.
+    /// Share of the step size that is left when the run's budget is spent, see [`crate::Learner::set_progress`]. Default 1: it stays.
     pub final_rate: f64,
+    /// How it falls to `final_rate`: `linear` or `cosine`. Default `linear`.
+    pub schedule: Fall,
     /// Factor that the logits grow by towards the end of the run's budget, in small parts behind the steps of its last third; see
     /// [`crate::sharpen`]. Default 1: they stay.
     pub sharpen: f64,
@@ -113,6 +115,7 @@ impl Default for GrpoConfig {
             learning_rate: 1e-6,
             warmup_steps: 0,
             final_rate: 1.0,
+            schedule: Fall::Linear,
             sharpen: 1.0,
             clip_low: None,
             clip_high: None,
@@ -205,7 +208,7 @@ impl GrpoConfig {
             if !(target > 0.0 && target.is_finite()) {
                 return Err(bad("target_kl", target, "a positive number"));
             }
-            if self.epochs * self.minibatches < 2 {
+            if self.epochs.saturating_mul(self.minibatches) < 2 {
                 return Err(bad(
                     "target_kl",
                     target,
@@ -221,6 +224,28 @@ impl GrpoConfig {
             positive("workers", n as u64)?;
         }
         Ok(())
+    }
+}
+
+/// How a step size falls with the share of the budget that is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Fall {
+    /// Evenly.
+    #[default]
+    Linear,
+    /// Along half a cosine wave (Loshchilov & Hutter, 2017): slowly at first and at the end.
+    Cosine,
+}
+
+impl Fall {
+    /// Factor of the step size at `progress` (0 to 1) on the way from 1 to `last`.
+    pub fn factor(self, progress: f64, last: f64) -> f64 {
+        let left = match self {
+            Fall::Linear => 1.0 - progress,
+            Fall::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * progress).cos()),
+        };
+        last + (1.0 - last) * left
     }
 }
 
@@ -347,8 +372,17 @@ pub(crate) fn rate(largest: f64, warmup: u64, schedule: Schedule, step: u64, ste
         Schedule::Cosine => {
             let length = steps.saturating_sub(warmup).max(1);
             let done = ((step - warmup) as f64 / length as f64).min(1.0);
-            let wave = 0.5 * (1.0 + (std::f64::consts::PI * done).cos());
-            largest * (0.1 + 0.9 * wave)
+            largest * schedule.factor(done)
+        }
+    }
+}
+
+impl Schedule {
+    /// Factor of the step size once the share `done` (0 to 1) of the updates behind the warm-up is made.
+    pub(crate) fn factor(self, done: f64) -> f64 {
+        match self {
+            Schedule::Constant => 1.0,
+            Schedule::Cosine => Fall::Cosine.factor(done, 0.1),
         }
     }
 }

@@ -313,7 +313,10 @@ impl Learner {
                 update: done,
             });
         }
-        let fallen = 1.0 - (1.0 - self.config.final_rate) * self.progress;
+        let fallen = self
+            .config
+            .schedule
+            .factor(self.progress, self.config.final_rate);
         let rate =
             self.config.learning_rate * self.pace * fallen * warm(done, self.config.warmup_steps);
         self.engine

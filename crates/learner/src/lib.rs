@@ -50,7 +50,7 @@ mod state;
 mod twins;
 
 pub use adamw::AdamW;
-pub use config::{GrpoConfig, Labels, Loss, Schedule, SftConfig};
+pub use config::{Fall, GrpoConfig, Labels, Loss, Schedule, SftConfig};
 pub use correction::Correction;
 pub use error::{Error, Result};
 pub use judge::Judge;

@@ -40,6 +40,8 @@ pub struct Ppo {
     base: Option<String>,
     seed: u64,
     steps: u64,
+    /// Share of the steps that is done, as it was told.
+    progress: f64,
     /// Updates done or skipped.
     tried: u64,
     kl_weight: f64,
@@ -48,6 +50,15 @@ pub struct Ppo {
 }
 
 impl Ppo {
+    /// Says which share of the training is done, 0 to 1; [`PpoConfig::schedule`] goes by it.
+    pub fn set_progress(&mut self, share: f64) {
+        self.progress = if share.is_finite() {
+            share.clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
+    }
+
     /// A learner for `model`, which gets a value head if it has none. As it is now it is kept as the reference: a frozen copy, or with an
     /// adapter the weights below it, with a copy of the adapter where it had one before.
     ///
@@ -91,6 +102,7 @@ impl Ppo {
             base,
             seed,
             steps: 0,
+            progress: 0.0,
             tried: 0,
             skips: Skips::default(),
             kept: Kept::default(),
@@ -260,7 +272,8 @@ impl Ppo {
         sums: &mut Tally,
     ) -> Result<()> {
         let done = self.optimizer.updates();
-        let rate = self.config.learning_rate * warm(done, self.config.warmup);
+        let fallen = self.config.schedule.factor(self.progress);
+        let rate = self.config.learning_rate * fallen * warm(done, self.config.warmup);
         let updated = self.try_update(prepared, picked, rate);
         self.kept.look_at(&updated, self.tried, picked);
         self.tried += 1;

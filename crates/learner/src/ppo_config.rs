@@ -4,7 +4,7 @@ use flopsmith_policy::LoraConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::adamw::Constants;
-use crate::config::{adapter, at_least, bad, optimizer, positive};
+use crate::config::{Schedule, adapter, at_least, bad, optimizer, positive};
 use crate::error::Result;
 use crate::kl_control::KlControl;
 
@@ -16,6 +16,8 @@ pub struct PpoConfig {
     pub learning_rate: f64,
     /// Updates over which the step size grows linearly from 0. Default 0.
     pub warmup: u64,
+    /// What follows the warm-up, by the share of steps that is done ([`crate::Ppo::set_progress`]). Default `constant`.
+    pub schedule: Schedule,
     /// Passes over the answers of a step. Default 4.
     pub epochs: u32,
     /// Answers of one update. Default 4.
@@ -61,6 +63,7 @@ impl Default for PpoConfig {
         Self {
             learning_rate: 1.41e-5,
             warmup: 0,
+            schedule: Schedule::Constant,
             epochs: 4,
             batch: 4,
             kl: KlControl::default(),

@@ -5,7 +5,7 @@ mod tiny;
 
 use std::ops::Range;
 
-use flopsmith_learner::{Correction, Error, GrpoConfig, GrpoSample, Learner, Loss};
+use flopsmith_learner::{Correction, Error, Fall, GrpoConfig, GrpoSample, Learner, Loss};
 use flopsmith_policy::{Kind, Model};
 use tch::Tensor;
 
@@ -246,6 +246,30 @@ fn towards_the_end_of_the_budget_the_logits_grow_by_the_factor_that_was_asked_fo
             learner.step(&samples).unwrap();
         }
         assert_like(&learner, 1.0 / 1.25);
+    }
+}
+
+#[test]
+fn the_step_size_falls_with_the_budget_as_it_was_asked_for() {
+    for (schedule, expected) in [
+        (Fall::Linear, [1.0, 0.775, 0.55, 0.1]),
+        (Fall::Cosine, [1.0, 0.868_198, 0.55, 0.1]),
+    ] {
+        for (progress, expected) in [0.0, 0.25, 0.5, 1.0].into_iter().zip(expected) {
+            assert!((schedule.factor(progress, 0.1) - expected).abs() < 1e-6);
+            let config = GrpoConfig {
+                learning_rate: 1e-3,
+                final_rate: 0.1,
+                schedule,
+                ..GrpoConfig::default()
+            };
+            let mut learner = learner(Kind::Double, config);
+            learner.set_progress(progress);
+            let samples = tiny::samples(&learner.model, 4, 0.0, 1.0);
+            let report = learner.step(&samples).unwrap();
+            let off = report.learning_rate - 1e-3 * expected;
+            assert!(off.abs() < 1e-9, "{schedule:?} at {progress}: {report:?}");
+        }
     }
 }
 

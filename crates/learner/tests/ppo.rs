@@ -3,7 +3,7 @@
 
 mod tiny;
 
-use flopsmith_learner::{Error, KlControl, Ppo, PpoConfig, PpoReport, PpoSample};
+use flopsmith_learner::{Error, KlControl, Ppo, PpoConfig, PpoReport, PpoSample, Schedule};
 use flopsmith_policy::layout::VALUE;
 use flopsmith_policy::{Extras, Kind, LoraConfig, Model, Request, Scalar, sample};
 use flopsmith_protocol::Sampling;
@@ -110,6 +110,21 @@ fn more_divergence_than_is_wanted_makes_its_weight_grow() {
     train(&mut strict, 0, 8);
     train(&mut free, 0, 8);
     assert!(strict.kl_weight() > 0.05 && free.kl_weight() < 0.05);
+}
+
+#[test]
+fn the_step_size_falls_along_a_cosine_where_that_is_asked_for() {
+    for (progress, expected) in [(0.0, 1.0), (0.5, 0.55), (1.0, 0.1)] {
+        let mut ppo = ppo(PpoConfig {
+            schedule: Schedule::Cosine,
+            ..config()
+        });
+        ppo.set_progress(progress);
+        let samples = written(&ppo.model, 0);
+        let report = ppo.step(&samples).unwrap();
+        let off = report.learning_rate - config().learning_rate * expected;
+        assert!(off.abs() < 1e-12, "at {progress}: {report:?}");
+    }
 }
 
 #[test]

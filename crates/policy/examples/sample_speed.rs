@@ -1,6 +1,6 @@
 //! Sampling speed on a `config.json`, to be held against the same shapes in plain PyTorch.
 //!
-//! `sample_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--prompts 64] [--rows 256] [--cache-mib 1024] [--dtype float32] [--device cpu]`
+//! `sample_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--prompts 64] [--rows 256] [--cache-mib MIB] [--dtype float32] [--device cpu]`
 //!
 //! Every row runs to its full length. `--prompts` is the number of distinct prompts in the batch, `--rows` how many rows are in flight at most.
 //! Prints one JSON object; the figure is the best of `--steps` after one that does not count. `peak_memory_mib` is the most the process had in
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ("threads", 2),
             ("prompts", 64),
             ("rows", Bounds::default().rows),
-            ("cache-mib", Bounds::default().cache_bytes >> 20),
+            ("cache-mib", 0),
         ]
         .map(|(k, v)| (k.to_owned(), v)),
     );
@@ -83,9 +83,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             },
         })
         .collect();
+    let usual = Bounds::on(device);
     let bounds = Bounds {
         rows: get("rows"),
-        cache_bytes: get("cache-mib") << 20,
+        cache_bytes: match get("cache-mib") {
+            0 => usual.cache_bytes,
+            mib => mib << 20,
+        },
     };
     // What the model took to build is not what sampling takes.
     std::fs::write("/proc/self/clear_refs", "5")?;

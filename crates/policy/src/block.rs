@@ -4,7 +4,7 @@ use tch::{Kind, Tensor};
 
 use crate::error::{Doing, Result};
 use crate::lora::Noise;
-use crate::model::{Linear, Model};
+use crate::model::{Block, Linear, Model};
 
 /// What the blocks of one forward pass have in common.
 #[derive(Debug)]
@@ -83,9 +83,23 @@ impl Model {
         s: &Sequences,
         keep: &mut dyn FnMut(usize, &Tensor, &Tensor) -> Result<()>,
     ) -> Result<Tensor> {
+        let w = self.block(n);
+        let (x, gate_up) = self.run_to_gate(&w, n, x, s, keep)?;
+        self.run_from_gate(&w, n, &x, &gate_up, s)
+    }
+
+    /// Block `n`, whose weights are `w`, up to its feed-forward layer's first product: `x` behind the attention, and gate and up side by side,
+    /// [rows · length, 2 · intermediate].
+    pub(crate) fn run_to_gate(
+        &self,
+        w: &Block<'_>,
+        n: usize,
+        x: &Tensor,
+        s: &Sequences,
+        keep: &mut dyn FnMut(usize, &Tensor, &Tensor) -> Result<()>,
+    ) -> Result<(Tensor, Tensor)> {
         let c = self.config();
         let (d, heads, kv) = (c.head(), c.num_attention_heads, c.kv_heads());
-        let w = self.block(n);
         let qkv = w
             .qkv
             .apply(&self.norm(x, w.norm1)?, s.noise(n, 0))?
@@ -120,14 +134,63 @@ impl Model {
         })
         .doing("attend")?;
         let x = w.out.add_to(x, &y, s.noise(n, 1))?;
-        let i = c.intermediate_size;
-        let gated = w
-            .gate_up
-            .apply(&self.norm(&x, w.norm2)?, s.noise(n, 2))?
-            .f_split_with_sizes([i, i], 1)
-            .and_then(|t| t[0].f_silu()?.f_mul(&t[1]))
+        let gate_up = w.gate_up.apply(&self.norm(&x, w.norm2)?, s.noise(n, 2))?;
+        Ok((x, gate_up))
+    }
+
+    /// The rest of block `n`, from what [`Model::run_to_gate`] gave.
+    pub(crate) fn run_from_gate(
+        &self,
+        w: &Block<'_>,
+        n: usize,
+        x: &Tensor,
+        gate_up: &Tensor,
+        s: &Sequences,
+    ) -> Result<Tensor> {
+        let (gate, up) = self.halves(gate_up)?;
+        let gated = gate
+            .f_silu()
+            .and_then(|t| t.f_mul(&up))
             .doing("run a feed-forward layer")?;
-        w.down.add_to(&x, &gated, s.noise(n, 3))
+        w.down.add_to(x, &gated, s.noise(n, 3))
+    }
+
+    /// From `by_y`, the derivative by what [`Model::run_from_gate`] gave, to that by `gate_up`, and adds to `weights` that of the last product's. The
+    /// derivative by its `x` is `by_y` itself. For blocks without an adapter: what lies between the two products, more than a third of what a
+    /// graph of the block would keep, is computed again.
+    pub(crate) fn back_to_gate(
+        &self,
+        n: usize,
+        gate_up: &Tensor,
+        by_y: &Tensor,
+        weights: &mut Tensor,
+    ) -> Result<Tensor> {
+        let (gate, up) = self.halves(gate_up)?;
+        let mut back = || {
+            let by_gated = by_y.f_matmul(self.block(n).down.weight)?;
+            let silu = gate.f_silu()?;
+            let gated = silu.f_mul(&up)?;
+            if weights.kind() == by_y.kind() {
+                let _same = weights.f_addmm_(&by_y.f_tr()?, &gated)?;
+            } else {
+                let by_weight = by_y.f_tr()?.f_matmul(&gated)?;
+                let _same = weights.f_add_(&by_weight)?;
+            }
+            drop(gated);
+            let by_up = by_gated.f_mul(&silu)?;
+            drop(silu);
+            let by_gate = gate.f_silu_backward(&by_gated.f_mul(&up)?)?;
+            Tensor::f_cat(&[by_gate, by_up], 1)
+        };
+        back().doing("go back through a feed-forward layer")
+    }
+
+    fn halves(&self, gate_up: &Tensor) -> Result<(Tensor, Tensor)> {
+        let i = self.config.intermediate_size;
+        gate_up
+            .f_narrow(1, 0, i)
+            .and_then(|gate| Ok((gate, gate_up.f_narrow(1, i, i)?)))
+            .doing("run a feed-forward layer")
     }
 
     /// The embeddings of `ids` [rows, length]: [rows · length, hidden]. Two dimensions for everything but attention: libtorch then goes straight to

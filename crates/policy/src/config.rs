@@ -250,17 +250,29 @@ impl Config {
     /// Is this a shape that can be built? [`Config::parse`] and the model's constructors ask it.
     pub fn check(&self) -> Result<()> {
         let fail = |field, reason: String| Err(Error::Config { field, reason });
-        for (field, value) in [
-            ("vocab_size", self.vocab_size),
-            ("hidden_size", self.hidden_size),
-            ("intermediate_size", self.intermediate_size),
-            ("num_hidden_layers", self.num_hidden_layers),
-            ("num_attention_heads", self.num_attention_heads),
-            ("num_key_value_heads", self.kv_heads()),
-            ("max_position_embeddings", self.max_position_embeddings),
+        // Far above every model there is, and low enough that no product of them overflows and no list of a model's tensors fills the memory.
+        for (field, value, most) in [
+            ("vocab_size", self.vocab_size, 1 << 24),
+            ("hidden_size", self.hidden_size, 1 << 20),
+            ("intermediate_size", self.intermediate_size, 1 << 22),
+            ("num_hidden_layers", self.num_hidden_layers, 1 << 12),
+            ("num_attention_heads", self.num_attention_heads, 1 << 14),
+            ("num_key_value_heads", self.kv_heads(), 1 << 14),
+            ("head_dim", self.head_dim.unwrap_or(2), 1 << 14),
+            (
+                "max_position_embeddings",
+                self.max_position_embeddings,
+                1 << 30,
+            ),
         ] {
-            if !(1..=1 << 32).contains(&value) {
+            if value < 1 {
                 return fail(field, format!("is {value}, not a positive number"));
+            }
+            if value > most {
+                return fail(
+                    field,
+                    format!("is {value}; more than {most} is not possible"),
+                );
             }
         }
         if self.head_dim.is_none() && self.hidden_size % self.num_attention_heads != 0 {

@@ -152,19 +152,13 @@ impl<T> Doing<T> for std::result::Result<T, tch::TchError> {
     }
 }
 
-/// The first few of a list, and how many more there are: a folder of another model misses hundreds of tensors.
+/// All of a list: a few on one line, many on lines of their own.
 fn list(problems: &[String]) -> String {
-    const SHOWN: usize = 24;
-    let mut text = problems
-        .iter()
-        .take(SHOWN)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join("; ");
-    if problems.len() > SHOWN {
-        text.push_str(&format!("; and {} more", problems.len() - SHOWN));
+    const ON_ONE_LINE: usize = 6;
+    match problems.len() {
+        0..=ON_ONE_LINE => problems.join("; "),
+        many => format!("{many} of its tensors:\n  {}", problems.join("\n  ")),
     }
-    text
 }
 
 #[cfg(test)]

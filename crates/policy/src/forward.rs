@@ -6,7 +6,7 @@ use tch::{Kind, Tensor};
 
 use crate::block::Sequences;
 use crate::error::{Doing, Error, Result};
-use crate::model::Model;
+use crate::model::{Block, Linear, Model};
 use crate::pass::Plan;
 
 /// Whether a pass computes the entropy of each distribution.
@@ -48,6 +48,53 @@ impl Model {
         self.norm(&x, self.last_norm())?
             .f_view([rows, length, self.config.hidden_size])
             .doing("shape hidden states")
+    }
+
+    /// The keys and values of [`Model::run`] and nothing else, in single precision whatever the weights are in: each block's are widened while it
+    /// runs. A processor that has no tiles for half precision multiplies large matrices in it more slowly than in single.
+    pub(crate) fn run_widened(
+        &self,
+        ids: &Tensor,
+        mut keep: impl FnMut(usize, &Tensor, &Tensor) -> Result<()>,
+    ) -> Result<()> {
+        let (rows, length) = ids.size2().doing("read the shape of token ids")?;
+        let sequences = self.sequences(rows, length, None)?;
+        let wide = |t: &Tensor| t.f_to_kind(Kind::Float).doing("widen a block's weights");
+        let mut x = wide(&self.embed(ids)?)?;
+        for n in 0..self.blocks() {
+            let w = self.block(n);
+            let matrices = [&w.qkv, &w.out, &w.gate_up, &w.down].map(|l| wide(l.weight));
+            let [qkv, out, gate_up, down] = matrices;
+            let (qkv, out, gate_up, down) = (qkv?, out?, gate_up?, down?);
+            let (norm1, norm2) = (wide(w.norm1)?, wide(w.norm2)?);
+            let bias = w.qkv.bias.map(wide).transpose()?;
+            let widened = Block {
+                norm1: &norm1,
+                norm2: &norm2,
+                qkv: Linear {
+                    weight: &qkv,
+                    bias: bias.as_ref(),
+                    low: w.qkv.low,
+                },
+                out: Linear {
+                    weight: &out,
+                    ..w.out
+                },
+                gate_up: Linear {
+                    weight: &gate_up,
+                    ..w.gate_up
+                },
+                down: Linear {
+                    weight: &down,
+                    ..w.down
+                },
+            };
+            let (behind, halves) = self.run_to_gate(&widened, n, &x, &sequences, &mut keep)?;
+            if n + 1 < self.blocks() {
+                x = self.run_from_gate(&widened, n, &behind, &halves, &sequences)?;
+            }
+        }
+        Ok(())
     }
 
     /// What is common to the blocks of a pass over `rows` sequences of `length` tokens.

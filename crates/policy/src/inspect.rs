@@ -100,16 +100,30 @@ pub fn check(folder: &Path) -> Result<Config> {
     Ok(config)
 }
 
-fn fitting_tokenizer(folder: &Path, config: &Config) -> Result<Tokenizer> {
+/// The tokenizer in a folder, if each of its tokens is one of the model's.
+///
+/// # Errors
+/// There is none, or it has a token, or an end, that the model's vocabulary does not reach to.
+pub fn fitting_tokenizer(folder: &Path, config: &Config) -> Result<Tokenizer> {
     let tokenizer = Tokenizer::load(folder)?;
-    if tokenizer.vocab_size() as i64 > config.vocab_size {
-        return Err(Error::Input(format!(
-            "the tokenizer has {} tokens, more than the model's {}",
-            tokenizer.vocab_size(),
+    let reaches = |id: u32| i64::from(id) < config.vocab_size;
+    let disagree = |what: String| {
+        Err(Error::Input(format!(
+            "the tokenizer and the model disagree: {what}, and `vocab_size` of config.json is {}",
             config.vocab_size
-        )));
+        )))
+    };
+    let highest = tokenizer.highest_id();
+    if !reaches(highest) {
+        return disagree(format!(
+            "it has {} tokens up to number {highest}",
+            tokenizer.vocab_size()
+        ));
     }
-    Ok(tokenizer)
+    match tokenizer.eos().iter().find(|id| !reaches(**id)) {
+        Some(end) => disagree(format!("answers end by token {end}")),
+        None => Ok(tokenizer),
+    }
 }
 
 /// `{"ok": …}` or `{"error": "reason: cause: …"}`.

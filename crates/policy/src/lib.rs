@@ -53,7 +53,7 @@ pub use dtype::Dtype;
 pub use ending::{End, Stops};
 pub use error::{Error, Result};
 pub use forward::Entropy;
-pub use inspect::{Inspection, TokenizerFacts, check, inspect};
+pub use inspect::{Inspection, TokenizerFacts, check, fitting_tokenizer, inspect};
 pub use lora::{Adapter, LoraConfig};
 pub use memory::keep_freed_memory;
 pub use model::Model;

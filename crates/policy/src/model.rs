@@ -370,6 +370,11 @@ impl Model {
         1 + n * block::len(self.config.has_bias())
     }
 
+    /// The slot of block `n`'s last product.
+    pub(crate) fn down_slot(&self, n: usize) -> usize {
+        self.first_slot(n + 1) - block::DOWN
+    }
+
     pub(crate) fn blocks(&self) -> usize {
         usize::try_from(self.config.num_hidden_layers).unwrap_or_default()
     }

@@ -85,8 +85,17 @@ pub struct Pass<'a> {
 struct Segment {
     /// What went in: a leaf.
     x: Tensor,
-    /// What came out, where it is kept.
-    y: Option<Tensor>,
+    /// The ends of its graph, unless it is computed again.
+    kept: Option<Kept>,
+}
+
+/// The ends of a block's graph.
+#[derive(Debug)]
+enum Kept {
+    /// What came out of the block.
+    Whole(Tensor),
+    /// What goes into the rest of its feed-forward layer, whose derivatives are written out ([`Model::back_to_gate`]).
+    ToGate { x: Tensor, gate_up: Tensor },
 }
 
 impl Model {
@@ -131,14 +140,20 @@ impl Model {
         let mut blocks = Vec::with_capacity(self.blocks());
         let mut x = embedded;
         for n in 0..self.blocks() {
-            let mut segment = Segment { x, y: None };
+            let mut segment = Segment { x, kept: None };
             if plan.recompute {
                 let _guard = tch::no_grad_guard();
                 x = self.run_block(n, &segment.x, &sequences, &mut |_, _, _| Ok(()))?;
             } else {
-                let y = self.run_segment(n, &mut segment, &sequences)?;
-                x = y.detach();
-                segment.y = Some(y);
+                let kept = self.run_segment(n, &mut segment, &sequences)?;
+                x = match &kept {
+                    Kept::Whole(y) => y.detach(),
+                    Kept::ToGate { x, gate_up } => {
+                        let _guard = tch::no_grad_guard();
+                        self.run_from_gate(&self.block(n), n, x, gate_up, &sequences)?
+                    }
+                };
+                segment.kept = Some(kept);
             }
             blocks.push(segment);
         }
@@ -162,12 +177,18 @@ impl Model {
         })
     }
 
-    /// A block with its graph, from a leaf.
-    fn run_segment(&self, n: usize, segment: &mut Segment, s: &Sequences) -> Result<Tensor> {
+    /// A block with its graph, from a leaf; without an adapter only as far as its derivatives are not written out.
+    fn run_segment(&self, n: usize, segment: &mut Segment, s: &Sequences) -> Result<Kept> {
+        let whole = self.adapter().is_none();
         // Nothing before the first block is differentiated by the way of it, unless the embedding is trained.
-        let needed = n > 0 || self.adapter().is_none();
-        segment.x = segment.x.detach().set_requires_grad(needed);
-        self.run_block(n, &segment.x, s, &mut |_, _, _| Ok(()))
+        segment.x = segment.x.detach().set_requires_grad(n > 0 || whole);
+        let keep = &mut |_, _: &Tensor, _: &Tensor| Ok(());
+        if whole {
+            let (x, gate_up) = self.run_to_gate(&self.block(n), n, &segment.x, s, keep)?;
+            Ok(Kept::ToGate { x, gate_up })
+        } else {
+            self.run_block(n, &segment.x, s, keep).map(Kept::Whole)
+        }
     }
 
     fn batch(
@@ -279,34 +300,48 @@ impl Pass<'_> {
         if whole {
             inputs.push(model.last_norm());
         }
-        let mut found = derivatives(&self.hidden, &by_hidden, &inputs)?;
+        let ends = [(self.hidden.shallow_clone(), by_hidden)];
+        let mut found = derivatives(&ends, &inputs)?;
+        drop(ends);
         if whole {
             collect(&mut gradient[model.last_norm_slot()], &found.remove(1))?;
         }
         let mut by_x = found.remove(0);
         drop((self.hidden, self.last));
         for (n, mut segment) in self.blocks.into_iter().enumerate().rev() {
-            let y = match segment.y.take() {
-                Some(y) => y,
+            let kept = match segment.kept.take() {
+                Some(kept) => kept,
                 None => model.run_segment(n, &mut segment, &self.sequences)?,
             };
             let slots = match model.adapter() {
                 Some(adapter) => adapter.block_slots(n),
                 None => model.block_slots(n),
             };
+            let ends = match kept {
+                Kept::Whole(y) => vec![(y, by_x.shallow_clone())],
+                Kept::ToGate { x, gate_up } => {
+                    let _guard = tch::no_grad_guard();
+                    let down = &mut gradient[model.down_slot(n)];
+                    let by_gate_up = model.back_to_gate(n, &gate_up.detach(), &by_x, down)?;
+                    vec![(x, by_x.shallow_clone()), (gate_up, by_gate_up)]
+                }
+            };
             let carries_on = segment.x.requires_grad();
-            let mut inputs: Vec<&Tensor> = slots.clone().map(|s| trained.leaf(s)).collect();
+            let written_out = whole.then(|| model.down_slot(n));
+            let slots: Vec<usize> = slots.filter(|slot| Some(*slot) != written_out).collect();
+            let mut inputs: Vec<&Tensor> = slots.iter().map(|s| trained.leaf(*s)).collect();
             if carries_on {
                 inputs.push(&segment.x);
             }
             if inputs.is_empty() {
                 continue;
             }
-            let mut found = derivatives(&y, &by_x, &inputs)?;
+            let mut found = derivatives(&ends, &inputs)?;
+            drop(ends);
             if carries_on && let Some(by) = found.pop() {
                 by_x = by;
             }
-            for (slot, by) in slots.zip(&found) {
+            for (slot, by) in slots.into_iter().zip(&found) {
                 collect(&mut gradient[slot], by)?;
             }
         }
@@ -354,14 +389,16 @@ impl Pass<'_> {
     }
 }
 
-/// Derivatives of a loss by `inputs`, where `slopes` are those by `y`.
-fn derivatives(y: &Tensor, slopes: &Tensor, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
-    // A number whose derivative by `y` is `slopes`.
-    let surrogate = y
-        .f_mul(slopes)
-        .and_then(|t| t.f_sum(t.kind()))
-        .doing("begin the backward pass")?;
-    Tensor::f_run_backward(&[surrogate], inputs, false, false).doing("run the backward pass")
+/// Derivatives of a loss by `inputs`, where `ends` are tensors and the loss's derivatives by them.
+fn derivatives(ends: &[(Tensor, Tensor)], inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+    // Numbers whose derivatives by the ends are those given.
+    let surrogates = ends.iter().map(|(y, slopes)| {
+        y.f_mul(slopes)
+            .and_then(|t| t.f_sum(t.kind()))
+            .doing("begin the backward pass")
+    });
+    let surrogates = surrogates.collect::<Result<Vec<_>>>()?;
+    Tensor::f_run_backward(&surrogates, inputs, false, false).doing("run the backward pass")
 }
 
 fn collect(into: &mut Tensor, gradient: &Tensor) -> Result<()> {

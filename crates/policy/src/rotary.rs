@@ -3,6 +3,7 @@
 use tch::{Device, Kind, Tensor};
 
 use crate::config::Config;
+use crate::decode::space::room;
 use crate::error::{Doing, Result};
 
 /// scale · e^(i·position·frequency) for every position and pair of a head.
@@ -20,7 +21,13 @@ impl Rotary {
         let pairs = usize::try_from(d / 2).unwrap_or_default();
         let positions = usize::try_from(config.max_position_embeddings).unwrap_or_default();
         let (frequencies, scale) = config.rope.frequencies(config.theta(), d);
-        let mut values = Vec::with_capacity(positions * pairs * 2);
+        let mut values = Vec::new();
+        room(
+            &mut values,
+            positions * pairs * 2,
+            "hold the rotations of `max_position_embeddings`",
+        )?;
+        values.clear();
         for position in 0..positions {
             for f in &frequencies {
                 // transformers computes angles in single precision, too.
@@ -71,7 +78,9 @@ impl Rotary {
         let mut shape = x.size();
         let d = shape.pop().unwrap_or_default();
         shape.extend([d / 2, 2]);
-        let rotated = match self.widen {
+        // Where a pass is in single precision though the weights are not, there is nothing to narrow.
+        let widen = self.widen.filter(|kind| x.kind() == *kind);
+        let rotated = match widen {
             None => x.f_view(shape.as_slice()),
             Some(_) => x
                 .f_to_kind(Kind::Float)
@@ -82,7 +91,7 @@ impl Rotary {
         .and_then(|t| t.f_view_as_real())
         .and_then(|t| t.f_flatten(-2, -1))
         .doing("rotate queries and keys")?;
-        match self.widen {
+        match widen {
             None => Ok(rotated),
             Some(kind) => rotated.f_to_kind(kind).doing("narrow rotated heads"),
         }

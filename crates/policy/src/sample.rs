@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use flopsmith_protocol::Sampling;
+use tch::Device;
 
 use crate::batch::Batch;
 use crate::ending::{End, Stops};
@@ -96,6 +97,17 @@ impl Default for Bounds {
     }
 }
 
+impl Bounds {
+    /// What suits a device unless more is known: a GPU's memory is larger than its share of the machine would say, and there a step costs nearly the
+    /// same for few rows and for many, so 8 GiB; elsewhere the default.
+    pub fn on(device: Device) -> Self {
+        Bounds {
+            cache_bytes: if device.is_cuda() { 8 << 30 } else { 1 << 30 },
+            ..Bounds::default()
+        }
+    }
+}
+
 /// Answers every request; answers come in the order of the requests.
 ///
 /// A prompt that occurs several times is run once. Rows that are finished leave
@@ -121,7 +133,8 @@ pub fn sample_while(
     mut on_progress: impl FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Vec<Sample>> {
     let mut drawn = 0;
-    sample_stream(model, requests, eos, Bounds::default(), |tokens| {
+    let bounds = Bounds::on(model.device());
+    sample_stream(model, requests, eos, bounds, |tokens| {
         drawn += tokens.len();
         on_progress(drawn)
     })

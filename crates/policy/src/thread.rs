@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::sample::{Request, Sample, sample_while};
+use crate::sample::{Bounds, Request, Sample, sample_stream};
 use crate::threads::compute_on;
 use crate::tokenizer::Tokenizer;
 
@@ -58,6 +58,7 @@ enum Command {
     Sample(Vec<Request>, oneshot::Sender<Result<Sampled>>),
     SetWeights(PolicyVersion, Vec<u8>, oneshot::Sender<Result<()>>),
     SetThreads(usize),
+    SetBounds(Bounds),
     Version(oneshot::Sender<Result<PolicyVersion>>),
     Weights(oneshot::Sender<Result<Vec<u8>>>),
 }
@@ -76,6 +77,7 @@ struct Shared {
     ending: Arc<AtomicBool>,
     tokenizer: Arc<Tokenizer>,
     config: Config,
+    bounds: Bounds,
 }
 
 impl Handle {
@@ -94,8 +96,11 @@ impl Handle {
             .spawn(move || match build() {
                 Ok((model, tokenizer)) => {
                     let tokenizer = Arc::new(tokenizer);
-                    let config = model.config().clone();
-                    if built.send(Ok((Arc::clone(&tokenizer), config))).is_ok() {
+                    let (config, bounds) = (model.config().clone(), Bounds::on(model.device()));
+                    if built
+                        .send(Ok((Arc::clone(&tokenizer), config, bounds)))
+                        .is_ok()
+                    {
                         serve(model, tokenizer.eos(), &inbox, &flag);
                     }
                 }
@@ -104,7 +109,7 @@ impl Handle {
                 }
             })
             .map_err(Error::ThreadStart)?;
-        let (tokenizer, config) = ready.recv().map_err(|_| Error::ThreadEnded)??;
+        let (tokenizer, config, bounds) = ready.recv().map_err(|_| Error::ThreadEnded)??;
         Ok(Handle {
             shared: Arc::new(Shared {
                 commands: Some(commands),
@@ -112,6 +117,7 @@ impl Handle {
                 ending,
                 tokenizer,
                 config,
+                bounds,
             }),
         })
     }
@@ -129,6 +135,11 @@ impl Handle {
     /// Lets what is asked for from now on compute on so many threads, at least one. At first they are as many as libtorch takes by itself.
     pub fn set_threads(&self, threads: usize) {
         self.tell(Command::SetThreads(threads));
+    }
+
+    /// Bounds what is written side by side from now on. At first it is what suits the model's device ([`Bounds::on`]).
+    pub fn set_bounds(&self, bounds: Bounds) {
+        self.tell(Command::SetBounds(bounds));
     }
 
     /// The version of the weights, once all commands sent before are done.
@@ -149,6 +160,11 @@ impl Handle {
     /// The model's shape.
     pub fn config(&self) -> &Config {
         &self.shared.config
+    }
+
+    /// What bounds suit the model's device.
+    pub fn bounds(&self) -> Bounds {
+        self.shared.bounds
     }
 
     fn send<T>(&self, command: impl FnOnce(oneshot::Sender<Result<T>>) -> Command) -> Reply<T> {
@@ -181,6 +197,7 @@ impl Drop for Shared {
 
 fn serve(mut model: Model, eos: &[u32], inbox: &mpsc::Receiver<Command>, ending: &AtomicBool) {
     let mut version = PolicyVersion(0);
+    let mut bounds = Bounds::on(model.device());
     while let Ok(command) = inbox.recv() {
         // A failed send means that the caller has gone; there is nobody left to tell.
         match command {
@@ -188,7 +205,7 @@ fn serve(mut model: Model, eos: &[u32], inbox: &mpsc::Receiver<Command>, ending:
                 if reply.is_closed() {
                     continue;
                 }
-                let samples = sample_while(&model, &requests, eos, |_| {
+                let samples = sample_stream(&model, &requests, eos, bounds, |_| {
                     if reply.is_closed() || ending.load(Ordering::Relaxed) {
                         ControlFlow::Break(())
                     } else {
@@ -207,6 +224,7 @@ fn serve(mut model: Model, eos: &[u32], inbox: &mpsc::Receiver<Command>, ending:
             Command::SetThreads(threads) => {
                 compute_on(threads);
             }
+            Command::SetBounds(new) => bounds = new,
             Command::Version(reply) => {
                 let _gone = reply.send(Ok(version));
             }

@@ -92,8 +92,7 @@ impl Tokenizer {
 
     /// For each token id: is it a numeral, nothing but decimal digits?
     pub fn numerals(&self) -> Vec<bool> {
-        let size = self.inner.get_vocab_size(true) as u32;
-        (0..size)
+        (0..=self.highest_id())
             .map(|id| {
                 let text = self.inner.id_to_token(id).unwrap_or_default();
                 !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
@@ -210,6 +209,12 @@ impl Tokenizer {
     /// Number of tokens, special ones included.
     pub fn vocab_size(&self) -> usize {
         self.inner.get_vocab_size(true)
+    }
+
+    /// The largest id of a token, special ones included: above their number less one where ids are left out.
+    pub fn highest_id(&self) -> u32 {
+        let ids = self.inner.get_vocab(true).into_values();
+        ids.max().unwrap_or_default()
     }
 
     /// The id of a token written as in `tokenizer.json`.

@@ -14,6 +14,9 @@ use crate::pass::{Slopes, column, numbers};
 /// Head products are cut into pieces of at most this many logits: 512 MiB in single precision. Products with fewer rows take longer.
 const LOGITS_AT_ONCE: i64 = 1 << 27;
 
+/// Scores become log-probabilities in their own place, so many at a time: 16 MiB in single precision.
+const LOGITS_TURNED: i64 = 1 << 22;
+
 /// So many logits of a pass are kept until its way back: 512 MiB in single precision.
 const LOGITS_KEPT: i64 = 1 << 27;
 
@@ -236,7 +239,19 @@ impl Vocabulary {
         if !early {
             logits = self.sharpen.apply(logits, from)?;
         }
-        logits.f_log_softmax(-1, None).doing("score the vocabulary")
+        // At once there would be two tensors of their size, at the moment when all blocks' are there as well.
+        let rows = (LOGITS_TURNED / model.config().vocab_size).max(1);
+        let mut at = 0;
+        while at < count {
+            let some = rows.min(count - at);
+            at += some;
+            logits
+                .f_narrow(0, at - some, some)
+                .and_then(|mut place| place.f_copy_(&place.f_log_softmax(-1, None)?))
+                .map(drop)
+                .doing("score the vocabulary")?;
+        }
+        Ok(logits)
     }
 }
 

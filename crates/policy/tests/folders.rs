@@ -82,6 +82,51 @@ fn every_tensor_that_does_not_fit_is_listed_at_once() {
 }
 
 #[test]
+fn however_many_do_not_fit_each_is_named() {
+    let folder = folder();
+    let mut names = Vec::new();
+    rewrite(folder.path(), |t| {
+        names = t.keys().filter(|n| n.contains("layers")).cloned().collect();
+        t.retain(|name, _| !name.contains("layers"));
+        for n in 0..12 {
+            let name = format!("surprise.{n}");
+            t.insert(name.clone(), (Dtype::F32, vec![1], vec![0; 4]));
+            names.push(name);
+        }
+    });
+    assert!(names.len() > 30, "{names:?}");
+    let text = load(folder.path()).to_string();
+    for name in &names {
+        assert!(text.contains(name.as_str()), "{name} is not in {text}");
+    }
+    assert_eq!(text.lines().count(), names.len() + 1, "{text}");
+}
+
+#[test]
+fn a_tokenizer_with_tokens_that_the_model_has_not_is_refused() {
+    let with = |vocabulary: i64| {
+        let folder = tempfile::tempdir().unwrap();
+        let tokenizer = train_bpe(&["int i;".to_owned()], 300, &["<end>"]).unwrap();
+        tokenizer.save(folder.path()).unwrap();
+        let shape = Config::new(vocabulary, 16, 24, 2, 4, 2);
+        Model::random(shape, 1, Device::Cpu, Kind::Float)
+            .unwrap()
+            .save(folder.path())
+            .unwrap();
+        (folder, tokenizer.highest_id())
+    };
+    let (enough, highest) = with(300);
+    check(enough.path()).unwrap();
+    let (short, _) = with(i64::from(highest));
+    let error = check(short.path()).unwrap_err().to_string();
+    let words = format!("up to number {highest}, and `vocab_size` of config.json is {highest}");
+    assert!(error.contains(&words), "{error}");
+    assert!(inspect(short.path()).unwrap().tokenizer.is_err());
+    let (exact, _) = with(i64::from(highest) + 1);
+    check(exact.path()).unwrap();
+}
+
+#[test]
 fn harmless_surplus_is_passed_over_and_half_precision_is_widened() {
     let folder = folder();
     rewrite(folder.path(), |t| {
@@ -173,6 +218,25 @@ fn configurations_that_cannot_be_run_are_named() {
             "rotary scaling `longrope`",
         ),
         ("vocab_size", "many".into(), "no usable JSON"),
+        // What would take more memory than there is only to be listed, or more than a number holds.
+        (
+            "num_hidden_layers",
+            4_000_000_000u32.into(),
+            "`num_hidden_layers`",
+        ),
+        ("hidden_size", (1i64 << 32).into(), "`hidden_size`"),
+        (
+            "intermediate_size",
+            (1i64 << 32).into(),
+            "`intermediate_size`",
+        ),
+        ("vocab_size", (1i64 << 32).into(), "`vocab_size`"),
+        ("head_dim", (1i64 << 40).into(), "`head_dim`"),
+        (
+            "max_position_embeddings",
+            (1i64 << 32).into(),
+            "`max_position_embeddings`",
+        ),
     ];
     for (field, value, words) in cases {
         let folder = folder();

@@ -75,6 +75,53 @@ fn log_probabilities_are_near_those_of_the_same_weights_in_single_precision() {
     );
 }
 
+/// Has this processor tiles, with which prompts are run in half precision?
+fn has_tiles() -> bool {
+    let said = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    said.contains("amx_bf16")
+}
+
+#[test]
+fn many_prompts_are_run_in_single_precision_where_that_is_faster() {
+    let mut config = Config::new(60, 64, 96, 3, 4, 2);
+    config.initializer_range = 0.1;
+    config.max_position_embeddings = 64;
+    let half = Model::random(config.clone(), 7, Device::Cpu, Kind::BFloat16).unwrap();
+    let single = Model::random(config, 0, Device::Cpu, Kind::Float).unwrap();
+    let mut flat = single.base().flat().shallow_clone();
+    {
+        let _guard = tch::no_grad_guard();
+        flat.copy_(half.base().flat());
+    }
+    let requests: Vec<Request> = (0..20u32)
+        .map(|i| Request {
+            prompt: (0..20).map(|t| (t * 7 + i * 13) % 60).collect(),
+            seed: u64::from(i),
+            sampling: Sampling {
+                temperature: 1.0,
+                top_p: 1.0,
+                top_k: 0,
+                max_tokens: 12,
+            },
+            detour: None,
+            extras: Extras::default(),
+        })
+        .collect();
+    let answers = sample(&half, &requests, &[], |_| {}).unwrap();
+    let expected = sample(&single, &requests, &[], |_| {}).unwrap();
+    let (mut same, most) = (0, if has_tiles() { 0.05 } else { 2e-4 });
+    for (answer, expected) in answers.iter().zip(&expected) {
+        // A draw may fall on the other side of a boundary, after which the answers have nothing in common.
+        let pairs = answer.tokens.iter().zip(&expected.tokens);
+        let alike = pairs.take_while(|(a, b)| a == b).count();
+        same += alike;
+        for (a, b) in answer.logprobs[..alike].iter().zip(&expected.logprobs) {
+            assert!((a - b).abs() < most, "{a} and {b}");
+        }
+    }
+    assert!(same > 200, "{same} of 240 tokens are the same");
+}
+
 #[test]
 fn auto_goes_by_what_the_folder_holds() {
     let config = Config::new(60, 16, 24, 1, 2, 1);

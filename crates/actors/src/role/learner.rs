@@ -324,8 +324,12 @@ impl Learner {
                 });
             }
             done => {
-                work.skips.in_a_row = 0;
-                done.map_err(|e| Error::Learner(crate::supervisor::words(&e)))?
+                let report = done.map_err(|e| Error::Learner(crate::supervisor::words(&e)))?;
+                // A step without anything to learn from says nothing of the policy.
+                if report.updates > 0 {
+                    work.skips.in_a_row = 0;
+                }
+                report
             }
         };
         metrics.progress = Some(progress);

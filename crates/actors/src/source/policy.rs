@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use flopsmith_policy::chat::Message;
-use flopsmith_policy::{Detour, Extras, Handle, Request, Tokenizer};
+use flopsmith_policy::{Detour, Extras, Handle, Request, Stops, Tokenizer};
 use flopsmith_problem::{Problem, prompt};
 use flopsmith_protocol::{ArtifactRef, PolicyVersion, Task};
 use flopsmith_store::Store;
@@ -12,7 +12,7 @@ use flopsmith_store::Store;
 use crate::answer::{Answer, Sampled, Source};
 use crate::error::Error;
 use crate::memory;
-use crate::settings::Prompt;
+use crate::settings::{Generator, Prompt};
 
 /// Samples programs from a policy that lives on a thread of its own.
 pub struct PolicySource {
@@ -21,6 +21,8 @@ pub struct PolicySource {
     numerals: Arc<[bool]>,
     store: Store,
     style: prompt::Style,
+    stops: Option<Arc<Stops>>,
+    repeats: u32,
     version: Option<PolicyVersion>,
 }
 
@@ -29,14 +31,30 @@ pub struct PolicySource {
 const NUMERALS: u64 = 24;
 
 impl PolicySource {
-    /// A source of `handle`'s samples; weights come from `store`.
-    pub fn new(handle: Handle, tokenizer: Arc<Tokenizer>, store: Store, style: Prompt) -> Self {
-        let style = match style {
+    /// A source of `handle`'s samples, within what the settings say of memory; weights come from `store`.
+    pub fn new(
+        handle: Handle,
+        tokenizer: Arc<Tokenizer>,
+        store: Store,
+        settings: &Generator,
+    ) -> Self {
+        let style = match settings.prompt {
             Prompt::Compact => prompt::Style::Compact,
             Prompt::Full => prompt::Style::Full,
         };
+        let mut bounds = handle.bounds();
+        if let Some(rows) = settings.rows {
+            bounds.rows = rows as usize;
+        }
+        if let Some(mib) = settings.cache_mib {
+            bounds.cache_bytes = (mib as usize) << 20;
+        }
+        handle.set_bounds(bounds);
+        let stops = Stops::new(Arc::clone(&tokenizer), settings.stop.iter().cloned());
         Self {
             handle,
+            stops: (!settings.stop.is_empty()).then(|| Arc::new(stops)),
+            repeats: settings.repeats,
             numerals: tokenizer.numerals().into(),
             tokenizer,
             store,
@@ -115,7 +133,11 @@ impl Source for PolicySource {
                     prompt: ids.clone(),
                     seed,
                     sampling: task.sampling.clone(),
-                    extras: Extras::default(),
+                    extras: Extras {
+                        stops: self.stops.clone(),
+                        repeats: self.repeats,
+                        ..Extras::default()
+                    },
                     detour: explores.then(|| Detour {
                         kind: Arc::clone(&self.numerals),
                         // The seed's high bits are the mixed ones.
@@ -134,9 +156,9 @@ impl Source for PolicySource {
             .zip(sampled.samples)
             .map(|(request, sample)| {
                 let text = self.tokenizer.decode(&sample.tokens).map_err(failed)?;
+                let text = self.stops.as_ref().map_or(text.as_str(), |s| s.cut(&text));
                 Ok(Answer {
-                    source: prompt::extract(&text, self.style, problem.language)
-                        .unwrap_or_default(),
+                    source: prompt::extract(text, self.style, problem.language).unwrap_or_default(),
                     sampled: Some(Sampled {
                         prompt: request.prompt,
                         tokens: sample.tokens,

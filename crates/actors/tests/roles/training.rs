@@ -57,6 +57,17 @@ async fn publish(world: &World, number: u64, logprob: f32) {
     world.bus.publish_many(&of, &outcomes).await.unwrap();
 }
 
+/// A step in which all programs are wrong: there is nothing to learn from.
+async fn publish_flat(world: &World, number: u64) {
+    let of = |group, sample| candidate(number, group, sample, Purpose::Train);
+    let all = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(g, s)| outcome(of(g, s), wrong()));
+    let rollouts: Vec<Rollout> = all.iter().map(rollout).collect();
+    let subject = subjects::rollout(&run_id());
+    world.bus.publish_many(&subject, &rollouts).await.unwrap();
+    let subject = subjects::outcome(&run_id());
+    world.bus.publish_many(&subject, &all).await.unwrap();
+}
+
 /// The policy versions up to this one, once it is there.
 async fn versions(world: &World, last: u64) -> Vec<PolicyPublished> {
     let subject = subjects::policy(&run_id());
@@ -136,6 +147,18 @@ async fn a_batch_without_a_finite_gradient_is_kept_and_too_many_in_a_row_end_the
     let last = published.last().unwrap();
     assert_eq!((last.version.0, last.step, kept(last)), (6, 6, None));
     learner.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_without_anything_to_learn_begins_no_new_count_of_skipped_updates() {
+    let world = World::new().await;
+    let learner = start(Learner::new(world.context(training(2))));
+    publish(&world, 1, UNHEARD_OF).await;
+    publish_flat(&world, 2).await;
+    versions(&world, 2).await;
+    publish(&world, 3, UNHEARD_OF).await;
+    let ended = soon(learner.ended).await.unwrap();
+    assert!(matches!(ended, Err(Error::Hopeless(_))), "{ended:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -109,7 +109,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                 &model,
                 &requests,
                 tokenizer.eos(),
-                Bounds::default(),
+                Bounds::on(model.device()),
                 |tokens| {
                     if *stream {
                         typed.add(&tokenizer, &stops, tokens);

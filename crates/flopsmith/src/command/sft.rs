@@ -282,10 +282,9 @@ fn start(recipe: &Recipe, examples: &[Example]) -> Result<(Model, Tokenizer)> {
     match &recipe.model {
         Start::Folder { folder } => {
             let folder = paths::model(folder);
-            Ok((
-                super::learn::load(&folder, recipe.dtype)?,
-                Tokenizer::load(&folder)?,
-            ))
+            let model = super::learn::load(&folder, recipe.dtype)?;
+            let tokenizer = flopsmith_policy::fitting_tokenizer(&folder, model.config())?;
+            Ok((model, tokenizer))
         }
         Start::Random {
             vocab_size,

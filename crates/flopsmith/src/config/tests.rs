@@ -131,6 +131,10 @@ fn dr_grpo_divides_advantages_by_nothing_unless_told_otherwise() {
     let told = "[advantage]\nscale = \"batch\"\n";
     assert_eq!(scale(told, &["learner.loss=dr_grpo"]), Scale::Batch);
     assert_eq!(scale("", &["learner.loss=dapo"]), Scale::Group);
+    // A leave-one-out baseline stands for itself.
+    let alone = "advantage.kind=leave_one_out";
+    assert_eq!(scale("", &[alone]), Scale::None);
+    assert_eq!(scale(told, &[alone]), Scale::Batch);
 }
 
 #[test]

@@ -243,7 +243,7 @@ async fn source(
 async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
     use flopsmith_actors::settings;
     use flopsmith_actors::source::policy::PolicySource;
-    use flopsmith_policy::{Device, Dtype, Handle, Model, Tokenizer};
+    use flopsmith_policy::{Device, Dtype, Handle, Model};
     let folder = crate::paths::model(&context.settings.generator.model);
     let dtype = match context.settings.generator.dtype {
         settings::Dtype::Float32 => Dtype::Float32,
@@ -265,7 +265,8 @@ async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsm
                     tracing::info!("the generator reads its model: {read} of {of} MiB");
                 }
             })?;
-            Ok((model, Tokenizer::load(&folder)?))
+            let tokenizer = flopsmith_policy::fitting_tokenizer(&folder, model.config())?;
+            Ok((model, tokenizer))
         })
     })
     .await
@@ -286,7 +287,7 @@ async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsm
         handle,
         tokenizer,
         context.host.store.clone(),
-        context.settings.generator.prompt,
+        &context.settings.generator,
     )))
 }
 

@@ -4,7 +4,7 @@
 
 mod native;
 mod prefill;
-mod space;
+pub(crate) mod space;
 pub(crate) mod torch;
 
 use crate::draw::Drawn;

@@ -11,6 +11,9 @@ use crate::model::Model;
 /// Prompt tokens that are run at once.
 const TOKENS_AT_ONCE: usize = 1 << 14;
 
+/// Positions of prompts for which weights are widened: it costs about as much as multiplying so few by them.
+const WORTH_WIDENING: usize = 128;
+
 /// Rows of a stretch, and which of its distinct prompts each begins with.
 pub(super) struct Stretch<'a> {
     /// Places among the prompts, ascending.
@@ -22,9 +25,12 @@ pub(super) struct Stretch<'a> {
 /// Runs every distinct prompt that is not like that of a row in flight once; they come sorted by descending length, equal ones side by side.
 ///
 /// For each block, `put` is shown a stretch of rows and the keys and values of their distinct prompts, [prompts, kv heads, length, head].
+///
+/// `widen`: in single precision where the weights are not, when there are enough positions to pay for widening them.
 pub(super) fn run(
     model: &Model,
     prompts: &[Prompt<'_>],
+    widen: bool,
     mut put: impl FnMut(usize, &Stretch<'_>, &Tensor, &Tensor) -> Result<()>,
 ) -> Result<()> {
     let new: Vec<usize> = (0..prompts.len())
@@ -63,9 +69,12 @@ pub(super) fn run(
             .and_then(|t| t.f_to_device(model.device()))
             .doing("hand over prompts")?;
         // Only what is put away is wanted, not the hidden states.
-        let _hidden = model.run(&ids, |block, keys, values| {
-            put(block, &stretch, keys, values)
-        })?;
+        let keep = |block, keys: &Tensor, values: &Tensor| put(block, &stretch, keys, values);
+        if widen && distinct.len() * length >= WORTH_WIDENING {
+            model.run_widened(&ids, keep)?;
+        } else {
+            let _hidden = model.run(&ids, keep)?;
+        }
     }
     Ok(())
 }

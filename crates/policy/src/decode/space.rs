@@ -11,7 +11,7 @@ use std::alloc::{Layout, alloc_zeroed};
 use crate::error::{Error, Result};
 
 /// A number whose zero is all bits 0.
-pub(super) trait Plain: Copy {
+pub(crate) trait Plain: Copy {
     const ZERO: Self;
 }
 
@@ -51,7 +51,7 @@ pub(super) fn zeros<T: Plain>(count: usize, to: &'static str) -> Result<Vec<T>> 
 ///
 /// # Errors
 /// [`Error::Memory`]; the buffer is empty then.
-pub(super) fn room<T: Plain>(buffer: &mut Vec<T>, count: usize, to: &'static str) -> Result<()> {
+pub(crate) fn room<T: Plain>(buffer: &mut Vec<T>, count: usize, to: &'static str) -> Result<()> {
     if buffer.len() >= count {
         return Ok(());
     }

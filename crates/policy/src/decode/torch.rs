@@ -265,7 +265,7 @@ impl Cache {
                 self.copy_beginning(like, row, prompt.tokens.len() as i64)?;
             }
         }
-        prefill::run(model, join, |block, stretch, keys, values| {
+        prefill::run(model, join, false, |block, stretch, keys, values| {
             let rows: Vec<i64> = stretch.rows.iter().map(|r| (stayed + r) as i64).collect();
             index(&rows)
                 .and_then(|rows| self.put(block, &rows, &index(stretch.from)?, keys, values))

@@ -113,10 +113,20 @@ pub fn hold<'a>(
 }
 
 impl Conversation<'_> {
-    /// What each answer is worth with what came of it later: the discounted sum of [`flopsmith_reward::turns`].
-    pub fn returns(&self, discount: f64) -> Vec<Option<f64>> {
-        let scores: Vec<Option<f64>> = self.turns.iter().map(|t| t.worth.score()).collect();
-        flopsmith_reward::turns::discounted(&scores, discount)
+    /// What each answer is worth with what came of it later: [`flopsmith_reward::turns::discounted`].
+    pub fn discounted(&self, discount: f64) -> Vec<Option<f64>> {
+        flopsmith_reward::turns::discounted(&self.scores(), discount)
+    }
+
+    /// What the conversation is worth, for each of its answers that has a worth of its own: [`flopsmith_reward::turns::first_and_best`].
+    pub fn first_and_best(&self, first: f64) -> Vec<Option<f64>> {
+        let scores = self.scores();
+        let whole = flopsmith_reward::turns::first_and_best(&scores, first);
+        scores.iter().map(|score| score.and(whole)).collect()
+    }
+
+    fn scores(&self) -> Vec<Option<f64>> {
+        self.turns.iter().map(|t| t.worth.score()).collect()
     }
 
     /// Everything said so far and what is said to the last answer.
@@ -203,13 +213,16 @@ mod tests {
         let parts = ["int first;", &failed, "int second;", "2.500e-3 s a call"];
         let places: Vec<usize> = parts.iter().map(|part| said.find(part).unwrap()).collect();
         assert!(places.is_sorted(), "{said}");
-        assert_eq!(conversation.returns(0.4), [Some(-0.6), Some(1.0)]);
-        assert_eq!(conversation.returns(0.0), [Some(-1.0), Some(1.0)]);
+        assert_eq!(conversation.discounted(0.4), [Some(-0.6), Some(1.0)]);
+        assert_eq!(conversation.discounted(0.0), [Some(-1.0), Some(1.0)]);
 
         conversation
             .turns
             .push(turn("int third;\n", Worth::Unknown));
         assert_eq!(following(&conversation, 20), None);
-        assert_eq!(conversation.returns(0.4), [Some(-0.6), Some(1.0), None]);
+        assert_eq!(conversation.discounted(0.4), [Some(-0.6), Some(1.0), None]);
+        // 3/4 of -1 and 1/4 of 1.
+        let whole = conversation.first_and_best(0.75);
+        assert_eq!(whole, [Some(-0.5), Some(-0.5), None]);
     }
 }

@@ -63,7 +63,8 @@ fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model
         }
     };
     let model = load(&folder, dtype).map_err(unusable)?;
-    let tokenizer = Tokenizer::load(&folder).map_err(unusable)?;
+    let tokenizer =
+        flopsmith_policy::fitting_tokenizer(&folder, model.config()).map_err(unusable)?;
     let end = *tokenizer
         .eos()
         .first()

@@ -27,6 +27,17 @@ use crate::ticker::Ticker;
 use crate::{config, jsonl};
 
 /// How a policy is trained.
+/// What the turns of a conversation are worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Returns {
+    /// Each what it was and a share of what came of it.
+    #[default]
+    Discounted,
+    /// All the same: a share of the first one's, and the rest of the best one's.
+    FirstAndBest,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recipe {
@@ -63,6 +74,12 @@ struct Recipe {
     /// Share of what a turn is worth that the one before it is credited with.
     #[serde(default = "usual_discount")]
     discount: f64,
+    /// What the turns of a conversation are worth.
+    #[serde(default)]
+    returns: Returns,
+    /// Weight of the first turn where `returns` is `first_and_best`.
+    #[serde(default = "usual_first")]
+    first: f64,
     /// Softmax temperature.
     #[serde(default = "one")]
     temperature: f32,
@@ -83,6 +100,10 @@ fn four() -> usize {
 
 fn single() -> usize {
     1
+}
+
+fn usual_first() -> f64 {
+    flopsmith_reward::turns::FIRST
 }
 
 fn usual_discount() -> f64 {
@@ -364,6 +385,7 @@ fn step(
             "logprobs": sample.old_logprobs, "score": sample.score,
         })
     };
+    ppo.set_progress(number as f64 / recipe.steps as f64);
     let trained = ppo.step(&samples);
     let trained = skipped.step(trained, &ppo.take_skipped(), shown)?;
     Ok(Step {
@@ -387,7 +409,10 @@ fn mean(conversations: &[Conversation<'_>], turn: usize) -> Option<f64> {
 fn samples(conversations: Vec<Conversation<'_>>, recipe: &Recipe) -> Vec<PpoSample> {
     let mut samples = Vec::new();
     for conversation in conversations {
-        let returns = conversation.returns(recipe.discount);
+        let returns = match recipe.returns {
+            Returns::Discounted => conversation.discounted(recipe.discount),
+            Returns::FirstAndBest => conversation.first_and_best(recipe.first),
+        };
         for (turn, score) in conversation.turns.into_iter().zip(returns) {
             let Some(score) = score else { continue };
             samples.push(PpoSample {
@@ -414,11 +439,12 @@ fn check(recipe: &Recipe) -> Result<()> {
             return Err(usage(format!("`{name}` is 0; it must be 1 or more")));
         }
     }
-    if !(0.0..=1.0).contains(&recipe.discount) {
-        return Err(usage(format!(
-            "`discount` is {}; it must be between 0 and 1",
-            recipe.discount
-        )));
+    for (name, share) in [("discount", recipe.discount), ("first", recipe.first)] {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(usage(format!(
+                "`{name}` is {share}; it must be between 0 and 1"
+            )));
+        }
     }
     if !(recipe.temperature >= 1e-3 && recipe.temperature.is_finite()) {
         return Err(usage(format!(

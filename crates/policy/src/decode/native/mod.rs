@@ -149,7 +149,8 @@ impl Decoder for Native<'_> {
             self.rows.push(row);
         }
         let joined = &mut self.rows[stayed..];
-        prefill::run(self.model, join, |block, stretch, keys, values| {
+        let widen = !self.tiles && self.model.kind() == Kind::BFloat16;
+        prefill::run(self.model, join, widen, |block, stretch, keys, values| {
             row::fill(joined, block, shape, stretch, keys, values)
         })
     }

@@ -311,27 +311,38 @@ impl<'a> Batch<'a> {
     pub fn draw(&mut self) -> Result<()> {
         self.drawn.clear();
         if !self.decoder.draws() {
-            return self.draw_here(false);
+            return self.draw_here();
         }
-        let (mut places, mut asks, mut others) = (Vec::new(), Vec::new(), false);
+        let (mut plain, mut asks) = (Vec::new(), Vec::new());
+        let (mut others, mut sharpen) = (Vec::new(), Vec::new());
         for (place, row) in self.rows.iter().enumerate() {
             match row {
                 Some(row) if row.is_plain() => {
-                    places.push(place);
+                    plain.push(place);
                     asks.push(row.ask());
                 }
-                Some(_) => others = true,
+                Some(row) => {
+                    others.push(place);
+                    sharpen.push(row.sharpen());
+                }
                 None => {}
             }
         }
-        if others {
-            self.draw_here(true)?;
+        if plain.is_empty() {
+            return self.draw_here();
         }
-        if places.is_empty() {
-            return Ok(());
+        if !others.is_empty() {
+            let p = &mut self.probabilities;
+            self.decoder.probabilities_of(&others, &sharpen, p)?;
+            let width = p.len() / others.len();
+            for (place, p) in others.into_iter().zip(p.chunks_exact(width)) {
+                if let (Some(row), Some(room)) = (&mut self.rows[place], self.rooms.first_mut()) {
+                    self.drawn.push((row.index, row.draw(p, self.eos, room)?));
+                }
+            }
         }
-        let answers = self.decoder.draw(&places, &asks)?;
-        for (place, answer) in places.into_iter().zip(answers) {
+        let answers = self.decoder.draw(&plain, &asks)?;
+        for (place, answer) in plain.into_iter().zip(answers) {
             if let Some(row) = &mut self.rows[place] {
                 self.drawn.push((row.index, row.take(answer, self.eos)?));
             }
@@ -339,8 +350,8 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Draws from probabilities that the decoder hands over: for all rows, or for those alone that are not `plain`.
-    fn draw_here(&mut self, leave_plain: bool) -> Result<()> {
+    /// Draws for all rows from probabilities that the decoder hands over.
+    fn draw_here(&mut self) -> Result<()> {
         let sharpen = |row: &Option<Row<'_>>| row.as_ref().map_or(1.0, Row::sharpen);
         let sharpen: Vec<f32> = self.rows.iter().map(sharpen).collect();
         self.decoder
@@ -357,16 +368,14 @@ impl<'a> Batch<'a> {
             .zip(&mut self.rooms);
         if threads == 1 {
             for ((rows, p), room) in parts {
-                let drawn = draw_all(rows, p, width, leave_plain, eos, room)?;
+                let drawn = draw_all(rows, p, width, eos, room)?;
                 self.drawn.extend(drawn);
             }
             return Ok(());
         }
         std::thread::scope(|scope| {
             let parts: Vec<_> = parts
-                .map(|((rows, p), room)| {
-                    scope.spawn(move || draw_all(rows, p, width, leave_plain, eos, room))
-                })
+                .map(|((rows, p), room)| scope.spawn(move || draw_all(rows, p, width, eos, room)))
                 .collect();
             for part in parts {
                 let drawn = part
@@ -398,14 +407,12 @@ fn draw_all(
     rows: &mut [Option<Row<'_>>],
     p: &[f32],
     width: usize,
-    leave_plain: bool,
     eos: &[u32],
     room: &mut Room,
 ) -> Result<Vec<(usize, u32)>> {
     rows.iter_mut()
         .zip(p.chunks_exact(width))
         .filter_map(|(row, p)| Some((row.as_mut()?, p)))
-        .filter(|(row, _)| !(leave_plain && row.is_plain()))
         .map(|(row, p)| Ok((row.index, row.draw(p, eos, room)?)))
         .collect()
 }

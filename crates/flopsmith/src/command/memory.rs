@@ -13,6 +13,9 @@ pub fn of_training(table: &str, then: &str) -> String {
 /// Of samples.
 pub const OF_SAMPLES: &str = "lower `--max-tokens` or the number of samples (`-n`), take weights of half the size (`--dtype bfloat16`), or a smaller model";
 
+/// Of a model that is looked at or merged.
+pub const OF_WHOLE: &str = "the whole model has to fit for this, looked at in single precision, merged in the numbers it is in: take a machine with more memory";
+
 /// An error that is said with the advice, where it came of too little memory, and as it is otherwise.
 pub fn advise(error: anyhow::Error, advice: &str) -> anyhow::Error {
     let short = error

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+#[cfg(feature = "torch")]
+use crate::args::Model;
 use crate::args::{Args, Command};
 
 mod bench;
@@ -111,7 +113,11 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         }
         #[cfg(feature = "torch")]
         Command::Model(a) => {
-            model::run(&a).map_err(|error| memory::advise(error, memory::OF_SAMPLES))
+            let advice = match &a {
+                Model::Sample { .. } => memory::OF_SAMPLES,
+                _ => memory::OF_WHOLE,
+            };
+            model::run(&a).map_err(|error| memory::advise(error, advice))
         }
     }
 }

@@ -176,7 +176,8 @@ fn merge(adapter: &Path, output: &Path, dtype: Option<Precision>) -> Result<Exit
         (None, _) => Kind::Float,
     };
     let mut model = Loaded::load(&folder, Device::Cpu, kind).map_err(|e| wrong(&e))?;
-    let tokenizer = Tokenizer::load(&folder).map_err(|e| wrong(&e))?;
+    let tokenizer =
+        flopsmith_policy::fitting_tokenizer(&folder, model.config()).map_err(|e| wrong(&e))?;
     model.merge()?;
     model.save(output)?;
     tokenizer.save(output)?;
@@ -279,7 +280,8 @@ fn load(folder: &Path, dtype: Dtype) -> Result<(Loaded, Tokenizer)> {
         true => anyhow::Error::new(e),
         false => wrong(&e),
     })?;
-    let tokenizer = Tokenizer::load(&folder).map_err(|e| wrong(&e))?;
+    let tokenizer =
+        flopsmith_policy::fitting_tokenizer(&folder, model.config()).map_err(|e| wrong(&e))?;
     Ok((model, tokenizer))
 }
 

@@ -62,6 +62,18 @@ pub(crate) trait Decoder {
         false
     }
 
+    /// [`Decoder::probabilities`] of some rows alone, from an engine that draws for the others.
+    fn probabilities_of(
+        &mut self,
+        rows: &[usize],
+        sharpen: &[f32],
+        into: &mut Vec<f32>,
+    ) -> Result<()> {
+        let _unused = (rows, sharpen);
+        into.clear();
+        Ok(())
+    }
+
     /// Draws the next tokens of some rows, one for each of `asks`; nothing from an engine that does not draw.
     fn draw(&mut self, rows: &[usize], asks: &[Ask]) -> Result<Vec<Answer>> {
         let _unused = (rows, asks);

@@ -29,6 +29,18 @@ impl<'a> Torch<'a> {
         }
     }
 
+    /// The scores of some rows.
+    fn logits_of(&self, rows: &[usize]) -> Result<Tensor> {
+        let rows: Vec<i64> = rows.iter().map(|row| *row as i64).collect();
+        match rows.len() as i64 == self.logits.size()[0] {
+            true => Ok(self.logits.shallow_clone()),
+            false => Tensor::f_from_slice(&rows)
+                .and_then(|rows| rows.f_to_device(self.model.device()))
+                .and_then(|rows| self.logits.f_index_select(0, &rows)),
+        }
+        .doing("pick rows to draw for")
+    }
+
     /// The same that draws wherever it is.
     #[cfg(test)]
     pub fn that_draws(model: &'a Model) -> Self {
@@ -65,45 +77,50 @@ impl Decoder for Torch<'_> {
     }
 
     fn probabilities(&mut self, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()> {
-        let plain = sharpen.iter().all(|by| *by == 1.0);
-        let probabilities = self
-            .logits
-            .f_to_kind(Kind::Float)
-            .and_then(|t| {
-                if plain {
-                    return Ok(t);
-                }
-                t.f_mul(
-                    &Tensor::f_from_slice(sharpen)?
-                        .f_unsqueeze(1)?
-                        .f_to_device(self.model.device())?,
-                )
-            })
-            .and_then(|t| t.f_softmax(-1, None)?.f_to_device(Device::Cpu))
-            .doing("turn scores into probabilities")?;
-        let count = probabilities.numel();
-        room(into, count, "hold probabilities of the vocabulary")?;
-        into.truncate(count);
-        probabilities
-            .f_copy_data(into, count)
-            .doing("read probabilities")
+        probabilities(&self.logits, sharpen, into)
+    }
+
+    fn probabilities_of(
+        &mut self,
+        rows: &[usize],
+        sharpen: &[f32],
+        into: &mut Vec<f32>,
+    ) -> Result<()> {
+        probabilities(&self.logits_of(rows)?, sharpen, into)
     }
 
     fn draw(&mut self, rows: &[usize], asks: &[Ask]) -> Result<Vec<Answer>> {
-        let rows: Vec<i64> = rows.iter().map(|row| *row as i64).collect();
-        let scores = match rows.len() as i64 == self.logits.size()[0] {
-            true => Ok(self.logits.shallow_clone()),
-            false => Tensor::f_from_slice(&rows)
-                .and_then(|rows| rows.f_to_device(self.model.device()))
-                .and_then(|rows| self.logits.f_index_select(0, &rows)),
-        }
-        .doing("pick rows to draw for")?;
-        draw(&scores, asks)
+        draw(&self.logits_of(rows)?, asks)
     }
 
     fn draws(&self) -> bool {
         self.draws
     }
+}
+
+/// Brings the scores' softmax into this process's memory.
+fn probabilities(scores: &Tensor, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()> {
+    let plain = sharpen.iter().all(|by| *by == 1.0);
+    let probabilities = scores
+        .f_to_kind(Kind::Float)
+        .and_then(|t| {
+            if plain {
+                return Ok(t);
+            }
+            t.f_mul(
+                &Tensor::f_from_slice(sharpen)?
+                    .f_unsqueeze(1)?
+                    .f_to_device(scores.device())?,
+            )
+        })
+        .and_then(|t| t.f_softmax(-1, None)?.f_to_device(Device::Cpu))
+        .doing("turn scores into probabilities")?;
+    let count = probabilities.numel();
+    room(into, count, "hold probabilities of the vocabulary")?;
+    into.truncate(count);
+    probabilities
+        .f_copy_data(into, count)
+        .doing("read probabilities")
 }
 
 /// Draws one token for each row of `scores` [rows, vocabulary], on the device they are on: the rule of [`crate::draw::draw`], whose sums are

@@ -140,6 +140,14 @@ fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Er
     }
 }
 
+/// The same where there may be none.
+fn some_from_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    match Option::<u32>::deserialize(deserializer)? {
+        Some(0) => Err(serde::de::Error::custom("0 is no number from 1 on")),
+        number => Ok(number),
+    }
+}
+
 /// A number that is not below 0, refused where it is read.
 fn not_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
@@ -183,10 +191,16 @@ pub struct Generator {
     #[serde(skip_serializing_if = "is_zero")]
     pub repeats: u32,
     /// Answers that are written side by side at most. Default: 256.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "some_from_one"
+    )]
     pub rows: Option<u32>,
     /// MiB of keys and values of all answers that are written side by side, at most; those that do not fit wait. Default: 1024, on a GPU 8192.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "some_from_one"
+    )]
     pub cache_mib: Option<u32>,
     /// Samples of each training group that leave the policy's way once: a numeral, chosen by lot, is exchanged for another one,
     /// and the policy goes on from there. Tile sizes, vector widths and unroll factors that a policy was never shown

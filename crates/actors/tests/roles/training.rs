@@ -8,8 +8,10 @@ use flopsmith_actors::role::recorder::{Progress, Recorder};
 use flopsmith_actors::settings::GeneratorKind;
 use flopsmith_actors::skipped::{self, Skipped};
 use flopsmith_actors::{Settings, skipped::Sample};
-use flopsmith_protocol::{Outcome, PolicyPublished, Purpose, Rollout, subjects};
-use flopsmith_test_support::{Measured, outcome, rollout, run_id, wrong};
+use flopsmith_protocol::{
+    InfrastructureCause, Outcome, PolicyPublished, Purpose, Rollout, subjects,
+};
+use flopsmith_test_support::{Measured, infrastructure, outcome, rollout, run_id, wrong};
 use tokio::sync::watch;
 
 use crate::{World, candidate, settings, soon, start};
@@ -57,10 +59,11 @@ async fn publish(world: &World, number: u64, logprob: f32) {
     world.bus.publish_many(&of, &outcomes).await.unwrap();
 }
 
-/// A step in which all programs are wrong: there is nothing to learn from.
-async fn publish_flat(world: &World, number: u64) {
+/// A step in which nothing could be measured: there is nothing to learn from.
+async fn publish_nothing(world: &World, number: u64) {
     let of = |group, sample| candidate(number, group, sample, Purpose::Train);
-    let all = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(g, s)| outcome(of(g, s), wrong()));
+    let all = [(0, 0), (0, 1), (1, 0), (1, 1)]
+        .map(|(g, s)| outcome(of(g, s), infrastructure(InfrastructureCause::Jail)));
     let rollouts: Vec<Rollout> = all.iter().map(rollout).collect();
     let subject = subjects::rollout(&run_id());
     world.bus.publish_many(&subject, &rollouts).await.unwrap();
@@ -154,7 +157,7 @@ async fn a_step_without_anything_to_learn_begins_no_new_count_of_skipped_updates
     let world = World::new().await;
     let learner = start(Learner::new(world.context(training(2))));
     publish(&world, 1, UNHEARD_OF).await;
-    publish_flat(&world, 2).await;
+    publish_nothing(&world, 2).await;
     versions(&world, 2).await;
     publish(&world, 3, UNHEARD_OF).await;
     let ended = soon(learner.ended).await.unwrap();

@@ -138,6 +138,21 @@ fn dr_grpo_divides_advantages_by_nothing_unless_told_otherwise() {
 }
 
 #[test]
+fn what_is_written_side_by_side_is_bounded_by_numbers_from_one_on() {
+    let set = |item: &str| parse("", "x.toml", &[item.to_owned()]);
+    let settings = set("generator.cache_mib=64").expect("usable");
+    assert_eq!(settings.generator.cache_mib, Some(64));
+    assert_eq!(settings.generator.rows, None);
+    for item in ["generator.rows=0", "generator.cache_mib=0"] {
+        assert!(
+            words(set(item)).contains("0 is no number from 1 on"),
+            "{item}"
+        );
+    }
+    assert!(words(set("learner.schedule=cosinus")).contains("cosine"));
+}
+
+#[test]
 fn openmp_is_permitted_where_more_than_one_core_is_timed() {
     let example = include_str!("../../../../examples/dgemm.toml");
     let pool = |set: &str| {

@@ -149,7 +149,6 @@ fn what_is_written_side_by_side_is_bounded_by_numbers_from_one_on() {
             "{item}"
         );
     }
-    assert!(words(set("learner.schedule=cosinus")).contains("cosine"));
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! An engine that draws by itself against draws from its probabilities.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
 

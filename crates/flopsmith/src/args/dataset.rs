@@ -16,7 +16,7 @@ Examples:
   flopsmith dataset schedules --examples 500 | flopsmith dataset measure - --permit all > programs.jsonl
   flopsmith dataset run > programs.jsonl
   flopsmith dataset split programs.jsonl --output data
-  flopsmith sft sft.toml && flopsmith reward-model reward.toml && flopsmith rlpf rlpf.toml";
+  flopsmith sft sft.toml -o models/sft && flopsmith reward-model reward.toml -o models/reward && flopsmith rlpf rlpf.toml -o models/rlpf";
 
 /// What to make.
 #[derive(Debug, Subcommand)]

@@ -63,20 +63,23 @@ pub const RLPF: &str = "\
 A recipe:
   model = \"models/sft\"          # the policy; as it is now it is the reference
   exercises = \"data/rl.jsonl\"   # of `flopsmith dataset split`
-  reward_model = \"models/reward\" # for exercises without tests; may be left out where there are none
+  reward_model = \"models/reward\" # for exercises without `median_s` (no tests, or nothing right); may be left out where there are none
   chat = false                  # are prompts messages to a chat model?
   seed = 1
   steps = 100
   prompts = 4                   # exercises of a step
   samples = 4                   # answers to each
   turns = 1                     # answers of a conversation: each but the last is told what came of it
+  returns = \"discounted\"        # or first_and_best: every turn is worth `first` of the first one and the rest of the best one
   discount = 0.4                # share of a turn's worth that goes to the one before it
+  first = 0.75
   temperature = 1.0
   max_tokens = 320
   checkpoint_every = 10         # steps
   dtype = \"float32\"             # or bfloat16, auto
   [ppo]                         # all of it may be left out
   learning_rate = 1e-4
+  schedule = \"constant\"         # or cosine: falls to a tenth
   kl = { type = \"adaptive\", start = 0.1, target = 6.0, horizon = 10000.0 }
   [ppo.lora]                    # an adapter is trained and saved, instead of all weights
   rank = 16

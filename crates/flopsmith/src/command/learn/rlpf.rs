@@ -26,7 +26,6 @@ use crate::interrupt::Watch;
 use crate::ticker::Ticker;
 use crate::{config, jsonl};
 
-/// How a policy is trained.
 /// What the turns of a conversation are worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -38,6 +37,7 @@ enum Returns {
     FirstAndBest,
 }
 
+/// How a policy is trained.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recipe {

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::checkpoints::Checkpoints;
 use super::skipped::Skipped;
-use super::{REPORT, Reader, beside, open, refused, save, unrestorable};
+use super::{REPORT, Reader, apart, beside, open, refused, save, unrestorable};
 use crate::args::{Format, Sft};
 use crate::exit::{INTERRUPTED, data, say, usage};
 use crate::interrupt::Watch;
@@ -80,6 +80,8 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
         Some(output) => output.clone(),
         None => args.recipe.parent().map(Path::to_owned).unwrap_or_default(),
     };
+    let lora = recipe.sft.lora.is_some();
+    apart(&args.recipe, &recipe.model, &output, lora)?;
     let (checkpoints, saved) = Checkpoints::open(&output, text, args.resume)?;
     let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
     let (examples, mut left_out) = read(&beside(&args.recipe, &recipe.examples), &reader, &model)?;

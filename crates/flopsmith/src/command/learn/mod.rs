@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use flopsmith_policy::chat::Message;
-use flopsmith_policy::{Device, Dtype, Model, Tokenizer};
+use flopsmith_policy::{Adapter, Device, Dtype, Model, Tokenizer};
 use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::Digest;
 
@@ -46,6 +46,21 @@ struct Reader {
     end: u32,
     /// [`base_of`] the model.
     base: PathBuf,
+}
+
+/// Refuses to write what is made over what it is made from. An adapter may lie beside the weights it belongs to.
+fn apart(recipe: &Path, model: &Path, output: &Path, lora: bool) -> Result<()> {
+    let model = paths::model(&beside(recipe, model));
+    let (Ok(from), Ok(to)) = (model.canonicalize(), output.canonicalize()) else {
+        return Ok(());
+    };
+    if from != to || lora && !Adapter::is_in(&model) {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "{} is the model to begin with, and what is made of it would be written over it: name another folder with --output",
+        output.display()
+    )))
 }
 
 /// Opens a model that a recipe names, in these numbers. An adapter of its own stays on it: that is what is trained then.
@@ -224,4 +239,33 @@ pub fn forget(folder: &Path, of: impl Fn(&str) -> bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_made_is_not_written_over_what_it_is_made_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let (recipe, model) = (folder.path().join("r.toml"), folder.path().join("model"));
+        let other = folder.path().join("other");
+        std::fs::create_dir(&model).unwrap();
+        let of = |output: &Path, lora| apart(&recipe, &model, output, lora);
+        // Nothing is there yet.
+        of(&other, false).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        for output in [model.clone(), other.join("../model")] {
+            let error = of(&output, false).unwrap_err().to_string();
+            assert!(error.contains("--output"), "{error}");
+        }
+        of(&other, false).unwrap();
+        // An adapter beside its weights, but not over the adapter that it goes on from.
+        of(&model, true).unwrap();
+        for file in ["adapter_config.json", "adapter_model.safetensors"] {
+            std::fs::write(model.join(file), "{}").unwrap();
+        }
+        of(&model, true).unwrap_err();
+    }
 }

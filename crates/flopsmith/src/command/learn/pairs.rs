@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::checkpoints::{Checkpoints, Files};
 use super::skipped::Skipped;
-use super::{REPORT, Reader, beside, open, read_recipe, refused, save, unrestorable};
+use super::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
 use crate::exit::{INTERRUPTED, data, say, usage};
 use crate::interrupt::Watch;
@@ -111,6 +111,9 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
     let text = read_recipe(&args.recipe)?;
     let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
     refuse_other_tables(&recipe, aim)?;
+    let of_reward = recipe.reward_model.as_ref().and_then(|c| c.lora.as_ref());
+    let lora = of_reward.or(recipe.dpa.as_ref().and_then(|c| c.lora.as_ref()));
+    apart(&args.recipe, &recipe.model, &args.output, lora.is_some())?;
     let (checkpoints, saved) = Checkpoints::open(&args.output, &text, args.resume)?;
     let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
     let pairs = read_pairs(&beside(&args.recipe, &recipe.pairs))?;

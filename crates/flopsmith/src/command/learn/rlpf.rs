@@ -19,7 +19,7 @@ use super::checkpoints::{Checkpoints, Files};
 use super::conversation::{self, Conversation, Manner};
 use super::rewards::{Answer, Rewards, Worth};
 use super::skipped::Skipped;
-use super::{REPORT, Reader, beside, open, read_recipe, refused, save, unrestorable};
+use super::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
 use crate::exit::{INTERRUPTED, data, say, usage};
 use crate::interrupt::Watch;
@@ -193,6 +193,8 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
     let text = read_recipe(&args.recipe)?;
     let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
     check(&recipe)?;
+    let lora = recipe.ppo.lora.is_some();
+    apart(&args.recipe, &recipe.model, &args.output, lora)?;
     let (checkpoints, saved) = Checkpoints::open(&args.output, &text, args.resume)?;
     let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
     let exercises = read_exercises(&beside(&args.recipe, &recipe.exercises))?;

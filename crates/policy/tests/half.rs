@@ -25,8 +25,8 @@ fn requests(vocabulary: u32) -> Vec<Request> {
         .collect()
 }
 
-#[test]
-fn log_probabilities_are_near_those_of_the_same_weights_in_single_precision() {
+/// A model in bfloat16, and the same weights in single precision.
+fn models() -> (Model, Model) {
     let mut config = Config::new(60, 64, 96, 3, 4, 2);
     config.initializer_range = 0.1;
     config.max_position_embeddings = 64;
@@ -37,6 +37,12 @@ fn log_probabilities_are_near_those_of_the_same_weights_in_single_precision() {
         let _guard = tch::no_grad_guard();
         flat.copy_(half.base().flat());
     }
+    (half, single)
+}
+
+#[test]
+fn log_probabilities_are_near_those_of_the_same_weights_in_single_precision() {
+    let (half, single) = models();
     let requests = requests(60);
     let answers = sample(&half, &requests, &[], |_| {}).unwrap();
     let mut offs = Vec::new();
@@ -83,16 +89,7 @@ fn has_tiles() -> bool {
 
 #[test]
 fn many_prompts_are_run_in_single_precision_where_that_is_faster() {
-    let mut config = Config::new(60, 64, 96, 3, 4, 2);
-    config.initializer_range = 0.1;
-    config.max_position_embeddings = 64;
-    let half = Model::random(config.clone(), 7, Device::Cpu, Kind::BFloat16).unwrap();
-    let single = Model::random(config, 0, Device::Cpu, Kind::Float).unwrap();
-    let mut flat = single.base().flat().shallow_clone();
-    {
-        let _guard = tch::no_grad_guard();
-        flat.copy_(half.base().flat());
-    }
+    let (half, single) = models();
     let requests: Vec<Request> = (0..20u32)
         .map(|i| Request {
             prompt: (0..20).map(|t| (t * 7 + i * 13) % 60).collect(),

@@ -10,6 +10,8 @@ mod generator;
 mod learner;
 mod notices;
 mod office;
+#[cfg(feature = "torch")]
+mod policy;
 mod quarantine;
 mod recall;
 mod recorder;

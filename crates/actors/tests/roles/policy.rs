@@ -1,0 +1,53 @@
+//! A language model as a source of programs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use flopsmith_actors::answer::Source;
+use flopsmith_actors::settings::Generator;
+use flopsmith_actors::source::policy::PolicySource;
+use flopsmith_policy::{Device, Handle, Kind, Model, Tokenizer};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::Purpose;
+
+use crate::World;
+
+/// What the starter answers to one task under these settings: programs, and whether each ended.
+async fn answers(settings: &Generator) -> Vec<(String, bool)> {
+    let world = World::new().await;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = root.join("models/starter");
+    let handle = Handle::spawn(move || {
+        let model = Model::load(&folder, Device::Cpu, Kind::Float)?;
+        Ok((model, Tokenizer::load(&folder)?))
+    });
+    let handle = handle.unwrap();
+    let tokenizer = Arc::clone(handle.tokenizer());
+    let mut source = PolicySource::new(handle, tokenizer, world.store.clone(), settings);
+    let problem = Problem::load(&root.join("problems/dgemm")).unwrap();
+    let mut task = crate::task(1, 0, Purpose::Train);
+    task.sampling.max_tokens = 320;
+    let groups = source.answer(&problem, &[task]).await.unwrap();
+    let answers = groups.into_iter().flatten();
+    answers
+        .map(|answer| (answer.source, answer.sampled.unwrap().finished))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_end_at_the_strings_that_were_set_and_are_read_without_them() {
+    let plain = answers(&Generator::default()).await;
+    let stopped = answers(&Generator {
+        stop: vec!["for(".to_owned()],
+        // One after the other: what is written does not depend on it.
+        rows: Some(1),
+        ..Generator::default()
+    })
+    .await;
+    assert!(!plain.is_empty() && plain.len() == stopped.len());
+    for ((whole, _), (cut, finished)) in plain.iter().zip(&stopped) {
+        let (before, _) = whole.split_once("for(").unwrap();
+        assert_eq!(cut.trim_end(), before.trim_end());
+        assert!(finished);
+    }
+}

@@ -1,6 +1,6 @@
 //! How well does a measurement repeat? Times a kernel against itself, again and again.
 //!
-//! `self_ratio [MEASUREMENTS] [screen|rank|certify] [busy]`: with `busy`, other work (a compiler run) goes on
+//! `self_ratio [MEASUREMENTS] [screen|rank|certify] [busy] [problem=NAME]`: with `busy`, other work (a compiler run) goes on
 //! between the measurements, as in a training run; `raw=FOLDER` keeps the raw samples. Prints the share within
 //! 1 % and the spread.
 #![expect(
@@ -30,7 +30,10 @@ fn main() {
     };
     let busy = words.iter().any(|w| w == "busy");
 
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+    let named = words.iter().find_map(|w| w.strip_prefix("problem="));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../problems")
+        .join(named.unwrap_or("dgemm"));
     let problem = Arc::new(Problem::load(&root).unwrap());
     let sandbox = Arc::new(
         Sandbox::new(Options {
@@ -106,13 +109,14 @@ fn main() {
     let within = ratios.iter().filter(|r| (*r - 1.0).abs() <= 0.01).count();
     ratios.sort_by(f64::total_cmp);
     println!(
-        "{purpose:?}: {within} of {} within 1 %; mean {mean:.5}, sd {:.3} %, range {:.4} to {:.4}; {covered} intervals cover 1; {:.0} ms and {:.0} calls each",
+        "{purpose:?}: {within} of {} within 1 %; mean {mean:.5}, sd {:.3} %, range {:.4} to {:.4}; {covered} intervals cover 1; {:.0} ms and {:.0} calls each of {:.1} µs",
         ratios.len(),
         sd * 100.0,
         ratios.first().copied().unwrap_or(0.0),
         ratios.last().copied().unwrap_or(0.0),
         seconds / n * 1e3,
-        f64::from(calls) / n
+        f64::from(calls) / n,
+        timer.chain().baseline_seconds * 1e6
     );
     println!("{outlying} of {rounds} rounds were too far off to have any weight");
 }

@@ -1,7 +1,7 @@
 //! Prints how long the inputs of a 256 x 256 matrix product take to fill.
 #![expect(clippy::print_stdout, reason = "an example that prints")]
 
-use flopsmith_harness::inputs;
+use flopsmith_harness::inputs::Stream;
 use std::time::Instant;
 
 fn main() {
@@ -10,8 +10,8 @@ fn main() {
     let mut best = f64::INFINITY;
     for seed in 0..2000 {
         let start = Instant::now();
-        inputs::fill_f64(inputs::origin(seed, 0), &mut a);
-        inputs::fill_f64(inputs::origin(seed, 1), &mut b);
+        Stream::new(seed, 0).fill_f64(&mut a);
+        Stream::new(seed, 1).fill_f64(&mut b);
         best = best.min(start.elapsed().as_secs_f64());
         std::hint::black_box((&a, &b));
     }

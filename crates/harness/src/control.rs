@@ -30,7 +30,7 @@ pub enum Order {
     Exit = 5,
     /// Take all arrays out of all caches.
     Chill = 6,
-    /// Wake up, and do nothing but wait for the next order: so that waking is no part of a timed call.
+    /// Do nothing: what it takes is what any order costs.
     StandBy = 7,
 }
 
@@ -56,7 +56,8 @@ impl Order {
     }
 }
 
-/// How the two sides wait for each other.
+/// How a side waits for the other one. A harness with a candidate in it always sleeps, so that it cannot tell timed calls from
+/// verified ones; one of ours that makes inputs may spin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Waiting {

@@ -1,9 +1,12 @@
-//! The counter-based generator of input elements.
+//! The generator of input elements: AES-128 in counter mode.
 //!
-//! Element `index` of stream `stream` under `seed` needs no other element. The
-//! mixing uses 32 × 32 → 64 bit products only, because those have a vector
-//! instruction on every x86-64 while 64 × 64 bit ones have not; filling two
-//! 256 × 256 matrices takes a small part of a timed call.
+//! Element `index` of stream `stream` under `seed` needs no other element, so
+//! the supervisor recomputes any of them alone. The key is the secret seed
+//! beside the number of the stream: an element says nothing about another one,
+//! nor about the seed, so a program has to read its inputs from memory.
+
+use crate::cipher::{BATCH, Cipher};
+use crate::control::Content;
 
 /// Bits of an output element before a call: a quiet NaN no computation produces.
 pub const POISON_F64: u64 = 0x7ff8_dead_beef_f10f;
@@ -12,38 +15,80 @@ pub const POISON_F32: u32 = 0x7fc0_f10f;
 /// The same for 32-bit integers. No integer is impossible, so this one is only unlikely.
 pub const POISON_I32: u32 = 0xdead_f10f;
 
-use crate::control::Content;
+/// Upper half of the counter for elements.
+const ELEMENTS: u64 = 0;
+/// Upper half of the counter for the grades of rows, which must be independent of their elements.
+const GRADES: u64 = 1;
 
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Keeps the grades of rows apart from their elements.
-const GRADES: u64 = 0x6a09_e667_f3bc_c908;
+/// One stream of random words under a secret seed.
+#[derive(Clone)]
+pub struct Stream(Cipher);
 
-/// Where a stream's counter starts. One full 64-bit mix (Stafford's variant 13
-/// of the MurmurHash3 finaliser) decorrelates seeds and streams.
-pub fn origin(seed: u64, stream: u64) -> u64 {
-    let mut z = seed ^ stream.wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
+impl Stream {
+    /// The stream with this number under `seed`.
+    pub fn new(seed: u64, stream: u64) -> Self {
+        let key = u128::from(seed) | u128::from(stream) << 64;
+        Self(Cipher::new(key.to_le_bytes()))
+    }
 
-/// One round of the Philox-2x32 network (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011):
-/// the low word is multiplied, the halves change places.
-#[inline(always)]
-fn round(x: u64, key: u64) -> u64 {
-    (x & 0xffff_ffff).wrapping_mul(0xd256_d193).rotate_left(32) ^ (x >> 32) ^ key
-}
+    fn word(&self, index: u64, domain: u64) -> u64 {
+        let words = self.0.blocks(domain, [index / 2; BATCH / 2]);
+        words[(index % 2) as usize]
+    }
 
-/// 64 mixed bits for a counter whose steps are already spread over all bits; so few rounds are enough.
-#[inline(always)]
-fn mix(counter: u64) -> u64 {
-    round(round(round(counter, 0x9e37_79b9), 0x3c6e_f372), 0xdaa6_6d2b)
-}
+    /// 64 random bits of element `index`.
+    pub fn bits(&self, index: u64) -> u64 {
+        self.word(index, ELEMENTS)
+    }
 
-/// 64 random bits of element `index` of the stream that starts at `origin`.
-#[inline(always)]
-pub fn bits(origin: u64, index: u64) -> u64 {
-    mix(origin.wrapping_add(index.wrapping_mul(STEP)))
+    /// Element `index`, uniform in [-0.5, 0.5).
+    pub fn element(&self, index: u64) -> f64 {
+        to_f64(self.bits(index))
+    }
+
+    /// Elements with these indices, uniform in [-0.5, 0.5). Faster than one at a time.
+    pub fn elements(&self, indices: impl IntoIterator<Item = u64>) -> Vec<f64> {
+        let mut indices = indices.into_iter().peekable();
+        let mut elements = Vec::with_capacity(indices.size_hint().0);
+        while indices.peek().is_some() {
+            let mut some = [0; BATCH / 2];
+            let mut count = 0;
+            for (place, index) in some.iter_mut().zip(&mut indices) {
+                *place = index;
+                count += 1;
+            }
+            let words = self.0.blocks(ELEMENTS, some.map(|index| index / 2));
+            let pairs = words.as_chunks::<2>().0.iter().zip(some).take(count);
+            elements.extend(pairs.map(|(pair, index)| to_f64(pair[(index % 2) as usize])));
+        }
+        elements
+    }
+
+    /// What the elements of a row are multiplied by in a graded array: one of 32 powers of two, so that no digit is lost.
+    pub fn grade(&self, row: u64) -> f64 {
+        let exponent = self.word(row, GRADES) >> 59;
+        f64::from_bits((1023 - exponent) << 52)
+    }
+
+    /// Fills `out` with doubles uniform in [-0.5, 0.5).
+    pub fn fill_f64(&self, out: &mut [f64]) {
+        self.fill(out, to_f64);
+    }
+
+    /// Fills `out` with floats uniform in [-0.5, 0.5).
+    pub fn fill_f32(&self, out: &mut [f32]) {
+        self.fill(out, to_f32);
+    }
+
+    /// Fills `out` with integers in [-8, 7].
+    pub fn fill_i32(&self, out: &mut [i32]) {
+        self.fill(out, |bits| (bits >> 60) as i32 - 8);
+    }
+
+    /// Fills `out` from the words of its elements.
+    pub fn fill<T>(&self, out: &mut [T], convert: impl Fn(u64) -> T) {
+        self.0.fill(ELEMENTS, out, convert);
+    }
 }
 
 /// A double in [-0.5, 0.5) with 52 random bits.
@@ -58,70 +103,10 @@ fn to_f32(bits: u64) -> f32 {
     f32::from_bits((bits >> 41) as u32 | 0x3f80_0000) - 1.5
 }
 
-/// An integer in [-8, 7].
-#[inline(always)]
-fn to_i32(bits: u64) -> i32 {
-    (bits >> 60) as i32 - 8
-}
-
-/// What the elements of a row are multiplied by in the graded array that starts at `origin`: one of 32 powers of two, so that
-/// no digit is lost.
-pub fn grade(origin: u64, row: u64) -> f64 {
-    let exponent = bits(origin ^ GRADES, row) >> 59;
-    f64::from_bits((1023 - exponent) << 52)
-}
-
-/// Element `index` of the stream that starts at `origin`, uniform in [-0.5, 0.5).
-pub fn element(origin: u64, index: u64) -> f64 {
-    to_f64(bits(origin, index))
-}
-
-macro_rules! fill {
-    ($(#[$doc:meta])* $name:ident, $wide:ident, $type:ty, $convert:ident) => {
-        $(#[$doc])*
-        pub fn $name(origin: u64, out: &mut [$type]) {
-            #[inline(always)]
-            fn fill(mut counter: u64, out: &mut [$type]) {
-                for x in out {
-                    *x = $convert(mix(counter));
-                    // Adding is cheaper than multiplying the index: there is no vector product of 64 bits.
-                    counter = counter.wrapping_add(STEP);
-                }
-            }
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2")]
-                fn $wide(origin: u64, out: &mut [$type]) {
-                    fill(origin, out);
-                }
-                if std::arch::is_x86_feature_detected!("avx2") {
-                    #[expect(unsafe_code, reason = "a function compiled for a feature checked at run time")]
-                    // SAFETY: the processor has AVX2.
-                    return unsafe { $wide(origin, out) };
-                }
-            }
-            fill(origin, out);
-        }
-    };
-}
-
-fill!(
-    /// Fills `out` with doubles uniform in [-0.5, 0.5).
-    fill_f64, fill_f64_avx2, f64, to_f64
-);
-fill!(
-    /// Fills `out` with floats uniform in [-0.5, 0.5).
-    fill_f32, fill_f32_avx2, f32, to_f32
-);
-fill!(
-    /// Fills `out` with integers in [-8, 7].
-    fill_i32, fill_i32_avx2, i32, to_i32
-);
-
 impl Content {
-    /// Fills an array of doubles from the stream that starts at `origin`.
-    pub fn fill_f64(self, origin: u64, out: &mut [f64]) {
-        fill_f64(origin, out);
+    /// Fills an array of doubles from a stream.
+    pub fn fill_f64(self, stream: &Stream, out: &mut [f64]) {
+        stream.fill_f64(out);
         match self {
             Content::Range { low, high } => {
                 let width = high - low;
@@ -134,7 +119,7 @@ impl Content {
             }
             Content::Graded { columns } => {
                 for (row, elements) in (0..).zip(out.chunks_mut(columns.max(1))) {
-                    let grade = grade(origin, row);
+                    let grade = stream.grade(row);
                     elements.iter_mut().for_each(|x| *x *= grade);
                 }
             }
@@ -143,8 +128,8 @@ impl Content {
     }
 
     /// Fills an array of floats.
-    pub fn fill_f32(self, origin: u64, out: &mut [f32]) {
-        fill_f32(origin, out);
+    pub fn fill_f32(self, stream: &Stream, out: &mut [f32]) {
+        stream.fill_f32(out);
         match self {
             Content::Range { low, high } => {
                 let (low, width) = (low as f32, (high - low) as f32);
@@ -157,7 +142,7 @@ impl Content {
             }
             Content::Graded { columns } => {
                 for (row, elements) in (0..).zip(out.chunks_mut(columns.max(1))) {
-                    let grade = grade(origin, row) as f32;
+                    let grade = stream.grade(row) as f32;
                     elements.iter_mut().for_each(|x| *x *= grade);
                 }
             }
@@ -166,12 +151,12 @@ impl Content {
     }
 
     /// Fills an array of integers.
-    pub fn fill_i32(self, origin: u64, out: &mut [i32]) {
+    pub fn fill_i32(self, stream: &Stream, out: &mut [i32]) {
         match self {
-            Content::Range { low, high } => fill_range(origin, low as i64, high as i64, out),
-            Content::Offsets { total } => fill_offsets(origin, total, out),
+            Content::Range { low, high } => fill_range(stream, low as i64, high as i64, out),
+            Content::Offsets { total } => fill_offsets(stream, total, out),
             Content::Uniform | Content::Dominant { .. } | Content::Graded { .. } => {
-                fill_i32(origin, out);
+                stream.fill_i32(out);
             }
         }
     }
@@ -184,18 +169,16 @@ fn diagonals<T>(columns: usize, out: &mut [T], mut change: impl FnMut(&mut T)) {
 }
 
 /// Integers in `low..=high`; a range that is none gives `low`.
-fn fill_range(origin: u64, low: i64, high: i64, out: &mut [i32]) {
+fn fill_range(stream: &Stream, low: i64, high: i64, out: &mut [i32]) {
     let width = (high - low + 1).clamp(1, 1 << 32) as u64;
-    let mut counter = origin;
-    for x in out {
-        *x = (low + (((mix(counter) >> 32) * width) >> 32) as i64) as i32;
-        counter = counter.wrapping_add(STEP);
-    }
+    stream.fill(out, |bits| {
+        (low + (((bits >> 32) * width) >> 32) as i64) as i32
+    });
 }
 
 /// Where the rows of a compressed matrix with `total` entries begin, and its end. Row lengths lie between 0 and twice
 /// the average, so that no prefix is known in advance.
-fn fill_offsets(origin: u64, total: u64, out: &mut [i32]) {
+fn fill_offsets(stream: &Stream, total: u64, out: &mut [i32]) {
     let rows = out.len().saturating_sub(1) as u64;
     if rows == 0 {
         out.fill(0);
@@ -206,7 +189,7 @@ fn fill_offsets(origin: u64, total: u64, out: &mut [i32]) {
         let jitter = match i {
             0 => 0,
             i if i == rows => 0,
-            i => ((bits(origin, i) >> 32) * (average + 1)) >> 32,
+            i => ((stream.bits(i) >> 32) * (average + 1)) >> 32,
         };
         // Evenly spread starts lie `average` apart at least, so jitter up to that keeps their order.
         *x = (i * total / rows + jitter) as i32;
@@ -221,11 +204,15 @@ mod tests {
     proptest! {
         #[test]
         fn filling_agrees_with_single_elements(seed: u64, stream in 0u64..8, n in 0usize..300) {
-            let start = origin(seed, stream);
+            let stream = Stream::new(seed, stream);
             let mut out = vec![0.0; n];
-            fill_f64(start, &mut out);
+            stream.fill_f64(&mut out);
+            let indices = (0..n as u64).rev();
+            let mut gathered = stream.elements(indices);
+            gathered.reverse();
+            prop_assert_eq!(&gathered, &out);
             for (i, x) in out.iter().enumerate() {
-                prop_assert_eq!(x.to_bits(), element(start, i as u64).to_bits());
+                prop_assert_eq!(x.to_bits(), stream.element(i as u64).to_bits());
                 prop_assert!((-0.5..0.5).contains(x));
             }
         }
@@ -233,21 +220,22 @@ mod tests {
         #[test]
         fn rows_of_graded_arrays_differ_by_powers_of_two(seed: u64, rows in 0usize..9, columns in 1usize..40) {
             let mut out = vec![0.0; rows * columns];
-            Content::Graded { columns }.fill_f64(seed, &mut out);
+            let stream = Stream::new(seed, 3);
+            Content::Graded { columns }.fill_f64(&stream, &mut out);
             for (i, x) in out.iter().enumerate() {
-                let grade = grade(seed, (i / columns) as u64);
+                let grade = stream.grade((i / columns) as u64);
                 prop_assert!((2f64.powi(-31)..=1.0).contains(&grade) && grade.log2().fract() == 0.0);
-                prop_assert_eq!(x / grade, element(seed, i as u64));
+                prop_assert_eq!(x / grade, stream.element(i as u64));
             }
         }
 
         #[test]
         fn integers_and_floats_stay_in_range(seed: u64) {
             let mut ints = vec![0i32; 257];
-            fill_i32(seed, &mut ints);
+            Stream::new(seed, 0).fill_i32(&mut ints);
             prop_assert!(ints.iter().all(|x| (-8..8).contains(x)));
             let mut floats = vec![0f32; 257];
-            fill_f32(seed, &mut floats);
+            Stream::new(seed, 0).fill_f32(&mut floats);
             prop_assert!(floats.iter().all(|x| (-0.5..0.5).contains(x)));
         }
     }
@@ -257,14 +245,14 @@ mod tests {
         fn contents_keep_their_ranges(seed: u64, low in -1000i64..1000, more in 0i64..100_000, n in 1usize..300, average in 0u64..20) {
             let content = Content::Range { low: low as f64, high: (low + more) as f64 };
             let mut ints = vec![0i32; n];
-            content.fill_i32(seed, &mut ints);
+            content.fill_i32(&Stream::new(seed, 0), &mut ints);
             prop_assert!(ints.iter().all(|x| (low..=low + more).contains(&i64::from(*x))));
             let mut doubles = vec![0f64; n];
-            content.fill_f64(seed, &mut doubles);
+            content.fill_f64(&Stream::new(seed, 0), &mut doubles);
             prop_assert!(doubles.iter().all(|x| (low as f64..=(low + more) as f64).contains(x)));
             let total = average * n as u64 + seed % (n as u64);
             let mut offsets = vec![-1i32; n + 1];
-            Content::Offsets { total }.fill_i32(seed, &mut offsets);
+            Content::Offsets { total }.fill_i32(&Stream::new(seed, 0), &mut offsets);
             prop_assert_eq!(offsets[0], 0);
             prop_assert_eq!(offsets[n] as u64, total);
             prop_assert!(offsets.is_sorted(), "{:?}", offsets);
@@ -273,7 +261,10 @@ mod tests {
 
     #[test]
     fn most_rows_of_a_graded_array_have_another_grade_than_the_next() {
-        let alike = (0..1000).filter(|&row| grade(7, row) == grade(7, row + 128));
+        let alike = (0..1000).filter(|&row| {
+            let stream = Stream::new(7, 0);
+            stream.grade(row) == stream.grade(row + 128)
+        });
         assert!(alike.count() < 100);
     }
 
@@ -284,7 +275,7 @@ mod tests {
             low: f64::from(i32::MIN),
             high: f64::from(i32::MAX),
         };
-        all.fill_i32(3, &mut ints);
+        all.fill_i32(&Stream::new(3, 0), &mut ints);
         assert!(
             ints.iter().any(|x| *x < -2_000_000_000) && ints.iter().any(|x| *x > 2_000_000_000)
         );
@@ -293,7 +284,7 @@ mod tests {
             low: 0.0,
             high: 1.0,
         }
-        .fill_i32(4, &mut bits);
+        .fill_i32(&Stream::new(4, 0), &mut bits);
         let ones: i32 = bits.iter().sum();
         assert!((1848..2248).contains(&ones), "{ones}");
     }
@@ -301,7 +292,7 @@ mod tests {
     #[test]
     fn dominant_matrices_have_their_diagonal() {
         let mut x = vec![0f64; 2 * 25];
-        Content::Dominant { columns: 5 }.fill_f64(1, &mut x);
+        Content::Dominant { columns: 5 }.fill_f64(&Stream::new(1, 0), &mut x);
         for (n, value) in x.iter().enumerate() {
             let diagonal = n % 25 % 6 == 0;
             assert_eq!(*value > 4.0, diagonal, "element {n}: {value}");
@@ -323,8 +314,8 @@ mod tests {
         for seed in [0, 1, 2, 1 << 40, u64::MAX] {
             let mut a = vec![0.0; n];
             let mut b = vec![0.0; n];
-            fill_f64(origin(seed, 0), &mut a);
-            fill_f64(origin(seed, 1), &mut b);
+            Stream::new(seed, 0).fill_f64(&mut a);
+            Stream::new(seed, 1).fill_f64(&mut b);
             let mean: f64 = a.iter().sum::<f64>() / n as f64;
             let square: f64 = a.iter().map(|x| x * x).sum::<f64>() / n as f64;
             assert!(mean.abs() < limit, "mean {mean}");
@@ -337,7 +328,7 @@ mod tests {
                 );
             }
             let mut next = vec![0.0; n];
-            fill_f64(origin(seed.wrapping_add(1), 0), &mut next);
+            Stream::new(seed.wrapping_add(1), 0).fill_f64(&mut next);
             assert!(correlation(&a, &next).abs() < limit, "seeds are correlated");
         }
     }
@@ -347,7 +338,7 @@ mod tests {
         // A matrix with dependent rows could be multiplied with less work.
         let n = 64;
         let mut m = vec![0.0; n * n];
-        fill_f64(origin(7, 0), &mut m);
+        Stream::new(7, 0).fill_f64(&mut m);
         let mut smallest = f64::INFINITY;
         for col in 0..n {
             let pivot = (col..n)

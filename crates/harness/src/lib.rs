@@ -13,8 +13,9 @@
 //!   side writes can be undefined behaviour here;
 //! - the supervisor never reads back what it wrote for the harness;
 //! - an input element is a pure function of (seed, stream, index), so the
-//!   supervisor can recompute any element alone ([`inputs::element`]).
+//!   supervisor can recompute any element alone ([`inputs::Stream::element`]).
 
+mod cipher;
 pub mod control;
 pub mod filter;
 mod huge;
@@ -26,4 +27,4 @@ pub use memory::{Mapping, SharedMemory};
 
 /// Changes when the hand-shake, the generator or what is timed changes, so that
 /// results of different harnesses are never taken for each other.
-pub const VERSION: &str = "4";
+pub const VERSION: &str = "5";

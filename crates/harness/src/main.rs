@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
 use flopsmith_harness::control::{CONTROL_BYTES, Control, Element, MAX_ARGUMENTS, Status};
+use flopsmith_harness::inputs::Stream;
 use flopsmith_harness::memory::{sleep_on, wake};
 use flopsmith_harness::{Argument, Mapping, Order, Plan, Waiting, filter, inputs};
 
@@ -162,11 +163,10 @@ fn next_order(control: &Control, last: u64, parked: bool) -> (u64, u64) {
     }
 }
 
+/// Wakes the supervisor whether it sleeps or spins: how it waits would tell what a call is for.
 fn answer(control: &Control, word: u64) {
     control.answer(word);
-    if control.waiting() == Waiting::Sleep {
-        wake(control.done_word());
-    }
+    wake(control.done_word());
 }
 
 fn call_words(plan: &Plan, buffers: &Mapping) -> [u64; MAX_ARGUMENTS] {
@@ -223,16 +223,16 @@ fn prepare(plan: &Plan, buffers: &Mapping, seed: u64) {
                 stream,
                 content,
             } => {
-                let origin = inputs::origin(seed, stream);
+                let stream = Stream::new(seed, stream);
                 match element {
                     Element::F64 => {
-                        buffers.with_slice(offset, count, |x| content.fill_f64(origin, x));
+                        buffers.with_slice(offset, count, |x| content.fill_f64(&stream, x));
                     }
                     Element::F32 => {
-                        buffers.with_slice(offset, count, |x| content.fill_f32(origin, x));
+                        buffers.with_slice(offset, count, |x| content.fill_f32(&stream, x));
                     }
                     Element::I32 => {
-                        buffers.with_slice(offset, count, |x| content.fill_i32(origin, x));
+                        buffers.with_slice(offset, count, |x| content.fill_i32(&stream, x));
                     }
                 }
             }

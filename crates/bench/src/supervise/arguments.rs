@@ -1,7 +1,7 @@
 //! The arguments of one call: what the problem says, and where it lies in the buffers.
 
 use flopsmith_harness::control::{Element, MAX_ARGUMENTS};
-use flopsmith_harness::inputs::{self, POISON_F32, POISON_F64, POISON_I32};
+use flopsmith_harness::inputs::{POISON_F32, POISON_F64, POISON_I32, Stream};
 use flopsmith_harness::{Argument, Content, Plan};
 use flopsmith_problem::{ArgKind, Content as Described, ErrorBound, Params, Problem, Role};
 use flopsmith_protocol::InfrastructureCause;
@@ -48,22 +48,22 @@ impl Array {
 
     /// The bytes with which the harness fills this input for a seed.
     pub fn filled(&self, seed: u64) -> Vec<u8> {
-        let origin = inputs::origin(seed, self.stream);
+        let stream = Stream::new(seed, self.stream);
         let count = self.count();
         match self.element {
             Element::F64 => {
                 let mut x = vec![0f64; count];
-                self.content.fill_f64(origin, &mut x);
+                self.content.fill_f64(&stream, &mut x);
                 in_memory(&x, |x| x.to_ne_bytes())
             }
             Element::F32 => {
                 let mut x = vec![0f32; count];
-                self.content.fill_f32(origin, &mut x);
+                self.content.fill_f32(&stream, &mut x);
                 in_memory(&x, |x| x.to_ne_bytes())
             }
             Element::I32 => {
                 let mut x = vec![0i32; count];
-                self.content.fill_i32(origin, &mut x);
+                self.content.fill_i32(&stream, &mut x);
                 in_memory(&x, |x| x.to_ne_bytes())
             }
         }

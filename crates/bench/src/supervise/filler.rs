@@ -4,8 +4,14 @@
 //! starts, and a candidate that had taken over its process could begin to work.
 //! Made by the supervisor on its core, they would lie in the wrong caches. So a
 //! harness with one of the problem's own programs in it makes them where the
-//! call will find them, and the process that is called sleeps meanwhile. What
-//! it does between then and the call is measured ([`Between`]).
+//! call will find them, while the process that is called sleeps.
+//!
+//! From the first byte of the inputs on, every nanosecond that the called
+//! process executes counts ([`Called`]). The clock starts while the filler
+//! still holds the core: with one core the called process is not running then,
+//! so the kernel has booked all that it used before, and what it uses later is
+//! on the clock. Waking it up is on the clock, too; what that takes at least is
+//! measured with an order to do nothing ([`Filler::least`]) and taken off again.
 
 use std::time::{Duration, Instant};
 
@@ -15,13 +21,16 @@ use flopsmith_protocol::InfrastructureCause;
 use super::process::Process;
 use crate::Failure;
 
-/// What a process did from the moment when its inputs were begun with to its call. Nothing, if it is honest, but for waking up.
+/// One call, from the order to make its inputs to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Between {
-    /// Processor time that it used while it had to sleep.
+pub struct Called {
+    /// From the start of the clock to the end of the call.
+    pub clocked: Duration,
+    /// Processor time that the called process used between the order to make the inputs and the start of the clock. An honest
+    /// one sleeps.
     pub ran: Duration,
-    /// From the order to wake up until it stood ready; zero where waking up is part of the call.
-    pub stood_by: Duration,
+    /// Time in which it wanted the core instead, beyond what was clocked.
+    pub queued: Duration,
 }
 
 /// A process that makes inputs.
@@ -33,6 +42,9 @@ pub struct Filler {
 impl Filler {
     /// `process` has a trusted program in it and is parked; `plan` says what it fills.
     pub fn new(mut process: Process, waiting: Waiting, plan: &Plan) -> Result<Self, Failure> {
+        if waiting == Waiting::Spin {
+            process.spin();
+        }
         process.plan(plan).map_err(own)?;
         process.park().map_err(own)?;
         Ok(Self { process, waiting })
@@ -43,49 +55,76 @@ impl Filler {
         self.process.park().map_err(own)
     }
 
-    /// Makes the inputs of `seed` for the next call of `called`, which is at rest, and has it stand by for that call.
-    /// `cold` leaves nothing of them in a cache.
-    pub fn fill(
+    /// Makes the inputs of `seed` and has `called`, which is at rest, called with them. `cold` leaves nothing of them in a
+    /// cache; `limit` is processor time. An error of the process that is called is its own; what fails here is the
+    /// infrastructure's.
+    pub fn call(
         &mut self,
         called: &mut Process,
         seed: u64,
         cold: bool,
-    ) -> Result<Between, Failure> {
+        limit: Duration,
+    ) -> Result<Called, Failure> {
         // The kernel has booked what a process used once another one has its core, and not before: so the first look
         // is taken when this one has woken up, and before it knows the seed.
         self.process.stand_by().map_err(own)?;
         let before = called.cpu_time()?;
+        let queued_before = self.queued(called);
         let start = Instant::now();
         self.process.prepare(seed).map_err(own)?;
         if cold {
             self.process.chill().map_err(own)?;
         }
-        self.process.park().map_err(own)?;
-        let ready = Instant::now();
-        let mut ran = called.cpu_time()?.saturating_sub(before);
         // Threads on other cores have been booked by the last tick only.
-        if called.may_have_threads() && called.is_awake() {
-            ran = ran.max(ready - start);
+        let awake = called.may_have_threads() && called.is_awake();
+        let clock = Instant::now();
+        self.process.park().map_err(own)?;
+        let mut ran = called.cpu_time()?.saturating_sub(before);
+        if awake {
+            ran = ran.max(clock - start);
         }
-        self.ready(called)?;
-        let stood_by = match self.waiting {
-            Waiting::Spin => ready.elapsed(),
-            Waiting::Sleep => Duration::ZERO,
+        let lead = clock.elapsed();
+        let clocked = lead + called.call(limit)?;
+        let queued = match (queued_before, self.queued(called)) {
+            (Some(before), Some(now)) => now.saturating_sub(before).saturating_sub(clocked),
+            _ => Duration::ZERO,
         };
-        Ok(Between { ran, stood_by })
+        Ok(Called {
+            clocked,
+            ran,
+            queued,
+        })
     }
 
-    /// Has a process that is at rest stand by for a call, as after [`Filler::fill`], where somebody else has filled its inputs.
-    pub fn ready(&self, called: &mut Process) -> Result<(), Failure> {
-        match self.waiting {
-            Waiting::Spin => called.stand_by(),
-            Waiting::Sleep => Ok(()),
+    /// The least that [`Called::clocked`] is for a call that does nothing, of `orders` tries. `called` has a trusted program in
+    /// it. Zero where both sides sleep: there the wait for each other is part of every call.
+    pub fn least(&mut self, called: &mut Process, orders: u32) -> Result<Duration, Failure> {
+        if self.waiting == Waiting::Sleep {
+            return Ok(Duration::ZERO);
         }
+        let mut least = Duration::MAX;
+        for _ in 0..orders {
+            self.process.stand_by().map_err(own)?;
+            let clock = Instant::now();
+            self.process.park().map_err(own)?;
+            called.cpu_time()?;
+            let lead = clock.elapsed();
+            least = least.min(lead + called.stand_by()?);
+        }
+        Ok(least)
     }
 
     /// Processor time its process has used so far.
     pub fn cpu_time(&mut self) -> Result<Duration, Failure> {
         self.process.cpu_time().map_err(own)
+    }
+
+    /// How long a process has waited for its core so far; none where that may be for other reasons than that it does not sleep.
+    fn queued(&self, called: &Process) -> Option<Duration> {
+        match self.waiting {
+            Waiting::Spin => called.queued(),
+            Waiting::Sleep => None,
+        }
     }
 }
 

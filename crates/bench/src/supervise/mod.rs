@@ -15,7 +15,7 @@ mod setup;
 
 pub use arena::{Arena, PLACES, Placement, Placing};
 pub use arguments::{Array, Given, Product, Specification, plan, plan_to_fill, poison, specify};
-pub use filler::{Between, Filler};
+pub use filler::{Called, Filler};
 pub use process::Process;
 pub use rest::judge_stillness;
 pub use setup::Setup;

@@ -38,10 +38,13 @@ pub struct Process {
     _object: tempfile::NamedTempFile,
     /// Given so far.
     orders: u32,
-    parked: bool,
-    /// How often it had gone to sleep before it was told to for long.
+    /// How often it had gone to sleep before its last call.
     slept_before: Option<u64>,
+    /// How this side waits for answers.
     waiting: Waiting,
+    /// Does the harness spin until its next order, once it has been woken up?
+    spins: bool,
+    asleep: bool,
     permitted_threads: u32,
     memory_bytes: u64,
     called: bool,
@@ -70,7 +73,6 @@ impl Process {
             .map_err(|e| resources("no shared memory", &e))?;
         let block = control.mapping().control();
         block.set_forbidden(setup.arena.forbidden());
-        // While it starts both sides sleep; who wants to spin says so with the first order.
         block.set_waiting(Waiting::Sleep);
         let job = job(setup, file.path(), &control);
         let memory_bytes = job.limits.memory_bytes;
@@ -83,9 +85,10 @@ impl Process {
             control,
             _object: file,
             orders: 0,
-            parked: true,
             slept_before: None,
             waiting: setup.waiting,
+            spins: false,
+            asleep: true,
             permitted_threads: setup.threads,
             memory_bytes,
             called: false,
@@ -160,10 +163,14 @@ impl Process {
         self.order(Order::Chill, 0, START_LIMIT).map(|_| ())
     }
 
-    /// Wakes the harness and waits until it waits for a call.
-    pub fn stand_by(&mut self) -> Result<(), Failure> {
+    /// Has the harness spin between orders from now on, until it is told to park. Only for processes without a candidate.
+    pub fn spin(&mut self) {
+        self.spins = true;
+    }
+
+    /// An order to do nothing: what it takes is what any order costs.
+    pub fn stand_by(&mut self) -> Result<Duration, Failure> {
         self.order(Order::StandBy, 0, self.answer_limit())
-            .map(|_| ())
     }
 
     /// Has the candidate called once, and takes the time. `limit` is processor time.
@@ -172,32 +179,24 @@ impl Process {
         self.order(Order::Call, 0, limit)
     }
 
-    /// Sends the harness to sleep until its next order.
+    /// Sends a harness that spins to sleep until its next order; any other one sleeps anyway.
     pub fn park(&mut self) -> Result<(), Failure> {
-        if !self.parked && self.waiting == Waiting::Spin {
-            self.slept_before = None;
-            self.order(Order::Park, 0, self.answer_limit())?;
+        if self.asleep {
+            return Ok(());
         }
-        self.parked = true;
+        self.order(Order::Park, 0, self.answer_limit())?;
+        self.asleep = true;
         Ok(())
     }
 
-    /// Like [`Process::park`], for who wants to know afterwards whether it has left its core ([`Process::has_left`]).
-    pub fn park_for_long(&mut self) -> Result<(), Failure> {
-        let awake = !self.parked && self.waiting == Waiting::Spin;
-        let before = if awake {
-            rest::times_asleep(self.pid())
-        } else {
-            self.slept_before
-        };
-        self.park()?;
-        self.slept_before = before;
-        Ok(())
+    /// Counts how often its first thread has gone to sleep so far, for [`Process::has_left`] after the next call.
+    pub fn before_last_call(&mut self) {
+        self.slept_before = rest::times_asleep(self.pid());
     }
 
-    /// Has its first thread left its core since [`Process::park_for_long`]? A thread says that it sleeps shortly before it does, and
-    /// where the hypervisor takes the core away just then, what it used so far is booked milliseconds later. Who was sent to sleep
-    /// without being counted is believed.
+    /// Has its first thread left its core since [`Process::before_last_call`]? A thread says that it sleeps shortly before it does,
+    /// and where the hypervisor takes the core away just then, what it used so far is booked milliseconds later. A process that
+    /// was not counted is believed.
     pub(super) fn has_left(&self) -> bool {
         rest::went_to_sleep(self.slept_before, || rest::times_asleep(self.pid()))
     }
@@ -222,6 +221,11 @@ impl Process {
                 ),
             }),
         }
+    }
+
+    /// How long its first thread has waited for a core so far; none where the kernel does not say.
+    pub(super) fn queued(&self) -> Option<Duration> {
+        rest::queued(self.pid())
     }
 
     /// Its threads now; none once it is gone.
@@ -254,15 +258,15 @@ impl Process {
         self.asleep_looks = 0;
         let word = order.word(self.next_sequence());
         let block = self.control.mapping().control();
-        let asleep = self.parked || self.waiting == Waiting::Sleep;
-        // The candidate may have written something else there.
-        block.set_waiting(self.waiting);
+        if self.spins {
+            block.set_waiting(Waiting::Spin);
+        }
         let start = Instant::now();
         block.give(word, seed);
-        if asleep {
+        if self.asleep || !self.spins {
             wake(block.order_word());
         }
-        self.parked = false;
+        self.asleep = !self.spins;
         match self.waiting {
             Waiting::Spin => self.spin_for(word, start, limit, order),
             Waiting::Sleep => self.sleep_for(word, start, limit, order),

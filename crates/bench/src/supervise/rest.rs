@@ -96,6 +96,14 @@ pub(super) fn times_asleep(pid: i32) -> Option<u64> {
     count.trim().parse().ok()
 }
 
+/// How long the first thread of a process has waited for a core so far; none where the kernel does not say. A wait is counted
+/// once it is over.
+pub(super) fn queued(pid: i32) -> Option<Duration> {
+    let counts = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let waited = counts.split_ascii_whitespace().nth(1)?;
+    Some(Duration::from_nanos(waited.parse().ok()?))
+}
+
 /// Has a thread gone to sleep that had done so `before` times, and `now` more often? Where nobody counts, it is believed.
 pub(super) fn went_to_sleep(before: Option<u64>, now: impl FnOnce() -> Option<u64>) -> bool {
     before.is_none_or(|before| now().is_none_or(|now| now > before))
@@ -110,7 +118,7 @@ impl Process {
     /// Sends the process to sleep and looks until all its threads are at rest. Threads that spin for a while
     /// before they sleep get some processor time for that; on a busy machine using it up may take a while.
     pub fn settle(&mut self) -> Result<Stillness, Failure> {
-        self.park_for_long()?;
+        self.park()?;
         let (start, before) = (Instant::now(), self.cpu_time()?);
         let mut quiet_since: Option<Duration> = None;
         loop {

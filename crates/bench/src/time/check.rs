@@ -4,7 +4,7 @@
 //! at once; for everything else the baseline says what must come out ([`Twin`]).
 
 use flopsmith_harness::Content;
-use flopsmith_harness::inputs::{self, POISON_F64};
+use flopsmith_harness::inputs::{POISON_F64, Stream};
 use flopsmith_protocol::CandidateFault;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -57,7 +57,7 @@ impl<'a> Check<'a> {
 
     /// Checks every output element, every input element and every byte around them after a call that was probed.
     pub fn everything(&mut self, seed: u64) -> Result<(), Failure> {
-        self.results.untouched(seed)?;
+        self.results.untouched(seed, "a timed call ended, and")?;
         match &mut self.truth {
             Truth::Product(product) => self.results.by_arithmetic(product).everything(seed),
             Truth::Twin(twin) => {
@@ -83,6 +83,13 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// Refuses a candidate when inputs of the baseline's call with this seed, or what lies around the arrays, were changed: both
+    /// have the same buffers, and the baseline changes nothing.
+    pub fn inputs_of_baseline(&self, seed: u64) -> Result<(), Failure> {
+        self.results
+            .untouched(seed, "a call of the baseline ended, and")
+    }
+
     /// Forgets what the baseline has not been called for yet, but for `some` calls and those that are checked in full or closely.
     pub fn thin_out(&mut self, some: usize, rng: &mut ChaCha8Rng) {
         if let Truth::Twin(twin) = &mut self.truth {
@@ -101,14 +108,14 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Refuses a call that changed inputs or anything around the arrays.
-    fn untouched(&self, seed: u64) -> Result<(), Failure> {
+    /// Refuses a call after which inputs or anything around the arrays are not what they were; `when` begins the words for it.
+    fn untouched(&self, seed: u64, when: &str) -> Result<(), Failure> {
         if let Some((array, distance)) = self.arena.broken_band(self.placement) {
             self.arena.repair(self.placement);
             return Err(Failure::candidate(
                 CandidateFault::OutOfBounds,
                 format!(
-                    "a timed call wrote {distance} bytes outside {}",
+                    "{when} something had been written {distance} bytes outside {}",
                     self.specification.argument(array)
                 ),
             ));
@@ -120,7 +127,7 @@ impl<'a> Results<'a> {
             if !mapping.with_slice(offset, bytes, |x: &mut [u8]| *x == *filled) {
                 return Err(Failure::candidate(
                     CandidateFault::InputModified,
-                    format!("a timed call changed {}", self.specification.argument(n)),
+                    format!("{when} {} had been changed", self.specification.argument(n)),
                 ));
             }
         }
@@ -141,36 +148,30 @@ fn skipped(detail: String) -> Failure {
 }
 
 impl Arithmetic<'_> {
-    fn origins(&self, seed: u64) -> (u64, u64) {
-        let stream = |n: usize| self.specification.arrays[n].stream;
-        (
-            inputs::origin(seed, stream(self.product.a)),
-            inputs::origin(seed, stream(self.product.b)),
-        )
+    /// The streams of both factors.
+    fn streams(&self, seed: u64) -> [Stream; 2] {
+        [self.product.a, self.product.b]
+            .map(|n| Stream::new(seed, self.specification.arrays[n].stream))
     }
 
     /// What a row of A and so of C is multiplied by.
-    fn grade(&self, seed: u64, row: usize) -> f64 {
+    fn grade(&self, left: &Stream, row: usize) -> f64 {
         match self.specification.arrays[self.product.a].content {
-            Content::Graded { .. } => inputs::grade(self.origins(seed).0, row as u64),
+            Content::Graded { .. } => left.grade(row as u64),
             _ => 1.0,
         }
     }
 
     /// What belongs into an element, and how far off it may be.
-    fn exact(&self, seed: u64, row: usize, column: usize) -> (f64, f64) {
+    fn exact(&self, [left, right]: &[Stream; 2], row: usize, column: usize) -> (f64, f64) {
         let Product {
             shape, constant, ..
         } = self.product;
-        let (a, b) = self.origins(seed);
-        let (value, magnitude) = oracle::exact_dot((0..shape.k).map(|l| {
-            (
-                inputs::element(a, (row * shape.k + l) as u64),
-                inputs::element(b, (l * shape.n + column) as u64),
-            )
-        }));
+        let a = left.elements((0..shape.k).map(|l| (row * shape.k + l) as u64));
+        let b = right.elements((0..shape.k).map(|l| (l * shape.n + column) as u64));
+        let (value, magnitude) = oracle::exact_dot(a.into_iter().zip(b));
         // Powers of two: no digit is lost.
-        let grade = self.grade(seed, row);
+        let grade = self.grade(left, row);
         let tolerance = oracle::tolerance(constant, shape.k, grade * magnitude);
         (grade * value, tolerance)
     }
@@ -195,9 +196,10 @@ impl Arithmetic<'_> {
                 "when a timed call returned, row {row}, column {column} had not been written"
             )));
         }
+        let streams = self.streams(seed);
         for (&value, &place) in values.iter().zip(&places).take(PROBES) {
             let (row, column) = (place / shape.n, place % shape.n);
-            let (expected, tolerance) = self.exact(seed, row, column);
+            let (expected, tolerance) = self.exact(&streams, row, column);
             if oracle::error_share(value, expected, tolerance) > 1.0 {
                 return Err(skipped(format!(
                     "after a timed call row {row}, column {column} held {value:e} instead of {expected:e}: the result of this call's inputs was not computed"
@@ -216,11 +218,11 @@ impl Arithmetic<'_> {
         self.arena
             .mapping()
             .read(self.placement.arrays[c].0, &mut found);
-        let (a_origin, b_origin) = self.origins(seed);
+        let streams = self.streams(seed);
         let mut left = vec![0.0; shape.m * shape.k];
         let mut right = vec![0.0; shape.k * shape.n];
-        inputs::fill_f64(a_origin, &mut left);
-        inputs::fill_f64(b_origin, &mut right);
+        streams[0].fill_f64(&mut left);
+        streams[1].fill_f64(&mut right);
         let mut expected = oracle::product(shape, &left, &right);
         // |A||B| of these inputs is about k/16. What exceeds half of the bound for that is judged by
         // the real one, so this only saves the time to compute it for every element.
@@ -230,13 +232,13 @@ impl Arithmetic<'_> {
             .chunks_exact_mut(shape.n)
             .zip(tolerances.chunks_exact_mut(shape.n));
         for (row, (expected, tolerances)) in rows.enumerate() {
-            let grade = self.grade(seed, row);
+            let grade = self.grade(&streams[0], row);
             for x in expected.iter_mut().chain(tolerances) {
                 *x *= grade;
             }
         }
         oracle::compare(shape, &found, &expected, &tolerances, |row, column| {
-            self.exact(seed, row, column)
+            self.exact(&streams, row, column)
         })
         .map(|_| ())
         .map_err(|mismatch| skipped(format!("after a timed call {mismatch}")))

@@ -73,6 +73,9 @@ const CPU_LIMIT: Duration = Duration::from_secs(60);
 /// A program this many times as fast as the best one known is measured again, and for longer, before that is believed.
 const SURPRISING: f64 = 3.0;
 
+/// Calls that do nothing, to learn what the clock shows for one.
+const EMPTY_CALLS: u32 = 24;
+
 /// Which cores a timer owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cores {
@@ -424,7 +427,7 @@ impl Timer {
             self.start(&self.baseline_object, &self.problem.entry.name, None)
                 .map_err(own_fault(self.baseline_name()))
         };
-        let (baseline, filler) = match (baseline, filler) {
+        let (mut baseline, mut filler) = match (baseline, filler) {
             (Some(baseline), Some(filler)) => (baseline, filler),
             _ => (
                 trusted()?,
@@ -443,6 +446,9 @@ impl Timer {
                 format!("the supervisor cannot be pinned to its core: {e}"),
             )
         })?;
+        let least = filler
+            .least(&mut baseline, EMPTY_CALLS)
+            .map_err(own_fault(self.baseline_name()))?;
         // Nobody inside can know the seeds: half of them is this process's own secret.
         let mut rng = ChaCha8Rng::seed_from_u64(seed ^ rand::rng().random::<u64>());
         let mut session = Session {
@@ -450,7 +456,7 @@ impl Timer {
             candidate,
             baseline,
             filler,
-            unclocked: Unclocked::default(),
+            unclocked: Unclocked::new(least),
             call_limit: self.call_limit,
             threads: self.threads,
             cold: caches == Caches::Cold,

@@ -48,10 +48,11 @@ pub struct Trial {
     pub estimate: Estimate,
     /// Why it ended.
     pub stop: StopReason,
-    /// Seconds in which the baseline's process usually stood ready for a call, after its inputs had been made.
-    #[serde(rename = "usual_stand_by_seconds")]
-    pub usual_stand_by: f64,
-    /// Seconds that are in the candidate's times because its process used them before the clock started.
+    /// Seconds that the clock shows for a call that does nothing; they were taken off all others.
+    #[serde(rename = "empty_call_seconds")]
+    pub empty_call: f64,
+    /// Seconds that are in the candidate's times because its process used them before the clock started, or waited for its core
+    /// then instead of sleeping.
     #[serde(rename = "charged_seconds")]
     pub charged: f64,
     /// Calls whose every element was checked.
@@ -84,7 +85,7 @@ pub struct Session<'a> {
     pub baseline: Process,
     /// Makes the inputs of both.
     pub filler: Filler,
-    /// What both did while they were made.
+    /// What calls took, and what was done before.
     pub unclocked: Unclocked,
     /// How long a call may take.
     pub call_limit: Duration,
@@ -145,7 +146,7 @@ impl Session<'_> {
             baseline: finished.baseline,
             estimate: finished.estimate,
             stop: finished.stop,
-            usual_stand_by: self.unclocked.usual(),
+            empty_call: self.unclocked.least(),
             charged: self.unclocked.charged(),
             checked_in_full: checked,
             hard_calls,
@@ -181,21 +182,22 @@ impl Session<'_> {
         rested.map_err(|f| told(who, f))
     }
 
-    /// Has the inputs of the next call made while the process that will be called sleeps; the seconds to add to that call.
-    fn fill(&mut self, who: Who, seed: u64) -> Result<f64, Failure> {
+    /// Calls one side with inputs that are made for it while its process sleeps. The seconds that count, and those of the clock.
+    fn call(&mut self, who: Who, seed: u64) -> Result<(f64, Duration), Failure> {
         self.rest(who)?;
-        let called = match who {
+        let process = match who {
             Who::Candidate => &mut self.candidate,
             Who::Baseline => &mut self.baseline,
         };
-        let between = self
+        let called = self
             .filler
-            .fill(called, seed, self.cold)
+            .call(process, seed, self.cold, self.call_limit)
             .map_err(|f| told(who, f))?;
-        Ok(match who {
-            Who::Candidate => self.unclocked.before_candidate(between),
-            Who::Baseline => self.unclocked.before_baseline(between),
-        })
+        let seconds = match who {
+            Who::Candidate => self.unclocked.of_candidate(called),
+            Who::Baseline => self.unclocked.of_baseline(called),
+        };
+        Ok((seconds, called.clocked))
     }
 
     /// Lets one side make its calls, and says how many seconds each took.
@@ -229,14 +231,20 @@ impl Session<'_> {
                 Who::Candidate => (None, close.next().flatten()),
             };
             let seed = due.or(close).unwrap_or_else(|| self.rng.random());
-            let before = self.fill(who, seed)?;
-            let limit = self.call_limit;
-            let call = self.process(who).call(limit).map_err(|f| told(who, f))?;
-            seconds.push(call.as_secs_f64() + before);
-            if due.is_some() {
-                self.check.settle()?;
+            if who == Who::Candidate && number + 1 == calls {
+                self.candidate.before_last_call();
             }
-            if who == Who::Candidate {
+            let (counted, call) = self.call(who, seed)?;
+            seconds.push(counted);
+            if who == Who::Baseline {
+                // The candidate sleeps, or should: the buffers are its own, too.
+                if due.is_some() || self.rng.random_ratio(1, FULL_CHECK_ONE_IN) {
+                    self.check.inputs_of_baseline(seed)?;
+                }
+                if due.is_some() {
+                    self.check.settle()?;
+                }
+            } else {
                 self.check.probe(seed, &mut self.rng)?;
                 let one_in = if close.is_some() {
                     CLOSE_FULL_CHECK_ONE_IN
@@ -248,9 +256,6 @@ impl Session<'_> {
                     *checked += 1;
                 }
             }
-        }
-        if who == Who::Candidate {
-            self.candidate.park_for_long().map_err(|f| told(who, f))?;
         }
         self.rest(who)?;
         if let Some(before) = parked {
@@ -274,10 +279,8 @@ impl Session<'_> {
         self.check
             .thin_out((affordable as usize).clamp(2, 256), &mut self.rng);
         while let Some(seed) = self.check.due() {
-            self.fill(Who::Baseline, seed)?;
-            self.baseline
-                .call(self.call_limit)
-                .map_err(|f| told(Who::Baseline, f))?;
+            self.call(Who::Baseline, seed)?;
+            self.check.inputs_of_baseline(seed)?;
             self.check.settle()?;
         }
         self.rest(Who::Baseline)
@@ -290,7 +293,6 @@ impl Session<'_> {
             arena, placement, ..
         } = self.check.results();
         case.fill(arena, placement);
-        self.filler.ready(&mut self.candidate)?;
         self.candidate.call(self.call_limit)?;
         let finding = case.judge(arena, placement);
         let fault = match finding {
@@ -330,8 +332,8 @@ impl Session<'_> {
             Some(seed) => seed,
             None => self.rng.random(),
         };
-        self.fill(Who::Candidate, seed)?;
-        self.candidate.call(self.call_limit)?;
+        self.candidate.before_last_call();
+        self.call(Who::Candidate, seed)?;
         self.check.probe(seed, &mut self.rng)?;
         self.check.everything(seed)?;
         *checked += 1;

@@ -4,8 +4,9 @@
 //! multiplications look exact on them and fail where rows differ by powers of
 //! ten. Every content here keeps all products far from overflow.
 
+use flopsmith_harness::Content;
 use flopsmith_harness::control::Element;
-use flopsmith_harness::{Content, inputs};
+use flopsmith_harness::inputs::Stream;
 use flopsmith_problem::Distribution;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -156,10 +157,7 @@ pub struct Matrix<'a> {
 impl Matrix<'_> {
     /// Zeros and ones: every correct program computes the product exactly.
     pub fn binary(&mut self, rng: &mut ChaCha8Rng) {
-        let origin = rng.random();
-        for (i, x) in self.values.iter_mut().enumerate() {
-            *x = f64::from(inputs::bits(origin, i as u64) >> 63 == 1);
-        }
+        Stream::new(rng.random(), 0).fill(self.values, |bits| f64::from(bits >> 63 == 1));
     }
 
     /// Two of the values that are there, in any order.
@@ -168,10 +166,7 @@ impl Matrix<'_> {
             return;
         };
         let pair = [*first, *last];
-        let origin = rng.random();
-        for (i, x) in self.values.iter_mut().enumerate() {
-            *x = pair[(inputs::bits(origin, i as u64) >> 63) as usize];
-        }
+        Stream::new(rng.random(), 0).fill(self.values, |bits| pair[(bits >> 63) as usize]);
     }
 
     /// Multiplies each row by a power of ten between 10^-`decades` and 10^`decades`.
@@ -194,8 +189,8 @@ impl Matrix<'_> {
 
     /// Multiplies the elements whose row is of another kind than their column. The kinds follow from `seed` and the number alone.
     pub fn checker(&mut self, factor: f64, seed: u64) {
-        let origin = inputs::origin(seed, KINDS);
-        let kind = |n: usize| inputs::bits(origin, n as u64) >> 63;
+        let stream = Stream::new(seed, KINDS);
+        let kind = |n: usize| stream.bits(n as u64) >> 63;
         for (row, elements) in self
             .values
             .chunks_exact_mut(self.columns.max(1))

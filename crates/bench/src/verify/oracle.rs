@@ -252,12 +252,12 @@ pub fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flopsmith_harness::inputs;
+    use flopsmith_harness::inputs::Stream;
     use proptest::prelude::*;
 
     fn matrix(rows: usize, columns: usize, seed: u64) -> Vec<f64> {
         let mut x = vec![0.0; rows * columns];
-        inputs::fill_f64(inputs::origin(seed, 0), &mut x);
+        Stream::new(seed, 0).fill_f64(&mut x);
         x
     }
 

@@ -50,6 +50,18 @@ const BY_ONE_CALL: [CandidateFault; 7] = [
     CandidateFault::ForbiddenSyscall,
 ];
 
+/// Faults that the text or the compiled object shows, so that a program with no others never runs.
+const BEFORE_IT_RUNS: [CandidateFault; 8] = [
+    CandidateFault::ForbiddenConstruct,
+    CandidateFault::ForbiddenInclude,
+    CandidateFault::ForbiddenSymbol,
+    CandidateFault::ForbiddenTechnique,
+    CandidateFault::MissingEntry,
+    CandidateFault::WrongSignature,
+    CandidateFault::CompileError,
+    CandidateFault::CompileLimit,
+];
+
 /// One program.
 pub struct Program {
     /// Its folder and file.
@@ -126,6 +138,19 @@ impl Program {
     /// Does it attack the compiler, whatever is called and when?
     pub fn acts_when_compiled(&self) -> bool {
         self.faults().contains(&CandidateFault::CompileLimit)
+    }
+
+    /// Is it refused by its text or its object alone?
+    pub fn is_refused_before_it_runs(&self) -> bool {
+        let Expected::Refused {
+            faults,
+            harmless: false,
+            unmeasured: false,
+        } = &self.expected
+        else {
+            return false;
+        };
+        faults.iter().all(|fault| BEFORE_IT_RUNS.contains(fault))
     }
 
     fn faults(&self) -> &[CandidateFault] {

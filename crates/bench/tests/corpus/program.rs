@@ -204,14 +204,14 @@ impl Program {
     /// Is it an attack that looks faster than what it rests in?
     pub fn seems_to_gain(&self, ended: &Ended) -> bool {
         matches!(self.expected, Expected::Refused { .. })
-            && matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.ratio >= SUSPECT * ended.plain.ratio)
+            && matches!((&ended.verdict, ended.plain), (Verdict::Measured { measurement }, Some(plain)) if measurement.ratio >= SUSPECT * plain.ratio)
     }
 }
 
 /// Was it measured, and not surely faster than the plain loops that attacks rest in? Of a certified number its interval says what it
 /// is at least.
 pub fn gains_nothing(ended: &Ended) -> bool {
-    let Verdict::Measured { measurement } = &ended.verdict else {
+    let (Verdict::Measured { measurement }, Some(plain)) = (&ended.verdict, ended.plain) else {
         return false;
     };
     let at_least = match measurement.certificate {
@@ -219,7 +219,7 @@ pub fn gains_nothing(ended: &Ended) -> bool {
         None => measurement.ratio,
     };
     let gflops_at_least = measurement.gflops * (at_least / measurement.ratio);
-    at_least < GAIN * ended.plain.ratio || gflops_at_least < GAIN * ended.plain.gflops
+    at_least < GAIN * plain.ratio || gflops_at_least < GAIN * plain.gflops
 }
 
 impl fmt::Display for Expected {

@@ -98,6 +98,7 @@ test-traces: build ## the traces of a search at a collector of somebody else's (
 
 lint: setup ## formatting and clippy, warnings are errors, also of the build without libtorch
 	@cargo fmt --all --check
+	@scripts/features.py
 	@cargo clippy --release --workspace --all-targets --locked -- -D warnings
 	@cargo clippy --release --workspace --no-default-features --locked -- -D warnings
 

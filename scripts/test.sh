@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
 scripts/setup_test.sh 2>&1 | tee "$work/scripts" || status=$?
-for tests in scripts/bench/*_test.py; do
+for tests in scripts/bench/*_test.py scripts/test_verify.py; do
     python3 "$tests" 2>&1 | tee -a "$work/scripts" || status=$?
 done
 # What a test leaves out it says here (flopsmith-test-support): a test that passes is not heard otherwise.

@@ -7,12 +7,13 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 FLOPSMITH := target/release/flopsmith
 # What is given to the program behind its own arguments, e.g. make train ARGS="--budget 20m --seed 3"
 ARGS ?=
-# What is given to the test programs, e.g. make test TESTS="-p flopsmith-bench". Without the examples, which are benchmarks:
+# What is given to cargo-nextest, e.g. make test TESTS="-p flopsmith-bench". Without the examples, which are benchmarks:
 # `make lint` sees that they compile.
 TESTS ?= --workspace --tests
+NEXTEST = $$(scripts/setup.sh --tool cargo-nextest) nextest run --release --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node train search report test kills variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-dashboard test-traces faults audit parity clean distclean
+.PHONY: help setup build node train search report test verify kills variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -39,17 +40,20 @@ search: build ## the same machinery without a model: the fastest verified dgemm 
 doctor: build ## what is there, what is missing, how well this machine protects and times
 	@$(FLOPSMITH) doctor $(ARGS)
 
-test: build ## build and run all tests, in the same profile as the program
+test: build ## build and run all tests, in the same profile as the program (twelve minutes on two cores)
 	@scripts/test.sh $(TESTS)
 
+verify: setup ## everything that can be checked here, part by part, into docs/results/verify.json (hours; ARGS="--resume" goes on, ARGS="--only PART", ARGS="--list")
+	@python3 scripts/verify.py $(ARGS)
+
 kills: build ## ten kills of a training run at random moments, each resumed; minutes, so `make test` leaves it out
-	@cargo test --release --workspace --locked --test cli -- --ignored ten_kills --nocapture
+	@$(NEXTEST) --workspace --test cli --run-ignored only --no-capture ten_kills
 
-variants: build ## thousands of mechanically made variants of the corpus' attacks and honest programs, and all cheats for each problem; half an hour, so `make test` tries others of them each day
-	@cargo test --release --workspace --locked --test corpus -- --ignored --nocapture
+variants: build ## the whole corpus, its thousands of variants and all cheats for each problem; an hour, so `make test` tries a part, by the commit
+	@FLOPSMITH_SAMPLE=all $(NEXTEST) --workspace --test corpus --no-capture
 
-nests: build ## every loop nest of the schedule space, compiled and checked; minutes, so `make test` tries others of them each day
-	@cargo test --release --workspace --locked --test schedules -- --ignored --nocapture
+nests: build ## every loop nest of the schedule space, compiled and checked; minutes, so `make test` tries a part, by the commit
+	@FLOPSMITH_SAMPLE=all $(NEXTEST) --workspace --test schedules --no-capture nests_of_the_space
 
 fuzz: ## an hour of fuzzing, twenty minutes for each parser; needs a nightly compiler (scripts/fuzz.sh SECONDS TARGET for less)
 	@scripts/fuzz.sh $(ARGS)
@@ -92,11 +96,13 @@ test-dashboard: build ## the dashboard's queries and the alerts on a real Promet
 test-traces: build ## the traces of a search at a collector of somebody else's (needs rotel from PyPI)
 	@python3 scripts/otlp_test.py $(ARGS)
 
-lint: setup ## formatting and clippy, warnings are errors
+lint: setup ## formatting and clippy, warnings are errors, also of the build without libtorch
 	@cargo fmt --all --check
+	@scripts/features.py
 	@cargo clippy --release --workspace --all-targets --locked -- -D warnings
+	@cargo clippy --release --workspace --no-default-features --locked -- -D warnings
 
-audit: ## licences, sources and known weaknesses of everything that is built in, by cargo-deny (minutes the first time)
+audit: ## licences, sources and known weaknesses of everything that is built in, by cargo-deny
 	@scripts/audit.sh
 
 format: ## format all Rust code

@@ -1,16 +1,12 @@
 #!/usr/bin/env bash
-# Holds everything that is built in to deny.toml: licences, where it comes from, and weaknesses that are known of it. The tool is built
-# into target/tools the first time, which takes minutes. Known weaknesses are looked up in RustSec's database, a git repository: where that
-# cannot be reached, that part is left out, and said to be.
+# Holds everything that is built in to deny.toml: licences, where it comes from, and weaknesses that are known of it. The tool for it is
+# fetched the first time. Known weaknesses are looked up in RustSec's database, a git repository: where that cannot be reached, that part is
+# left out, and said to be.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 
-version=0.20.2
-tool=target/tools/bin/cargo-deny
-if [ "$("$tool" --version 2>/dev/null)" != "cargo-deny $version" ]; then
-    cargo install --quiet --locked --root target/tools "cargo-deny@$version"
-fi
+tool=$(scripts/setup.sh --tool cargo-deny)
 
 for manifest in Cargo.toml fuzz/Cargo.toml; do
     "$tool" --manifest-path "$manifest" --locked check --hide-inclusion-graph licenses bans sources

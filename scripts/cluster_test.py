@@ -2,7 +2,9 @@
 """Tests the compose cluster: brings it up, proves the jail in a worker's container with hostile programs, trains for some steps while
 containers are killed and cut off, and looks whether anything was lost or counted twice. Everything is taken down at the end.
 
-Needs Docker with Compose, and the images (`make images-offline`, or `docker compose build`)."""
+With --search it does so with broker, store and workers alone, and with a search during which a worker is killed.
+
+Needs Docker with Compose, and the images (`make images-offline`, or `docker compose build`; `scripts/images.sh --worker` for --search)."""
 
 import argparse
 import json
@@ -15,6 +17,10 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SERVICES = {"nats": 1, "store": 1, "archive": 1, "trainer": 1, "worker": 2}
+# What a search needs that keeps its own archive.
+OF_SEARCH = {"nats": 1, "store": 1, "worker": 2}
+# Programs of that search.
+EVALUATIONS = 48
 STARTED = time.monotonic()
 
 
@@ -43,7 +49,8 @@ def until(what, limit, condition):
 class Cluster:
     """The services of docker-compose.yml under a name and ports of their own."""
 
-    def __init__(self):
+    def __init__(self, hostile):
+        self.hostile = hostile
         plugin = run(["docker", "compose", "version"], check=False).returncode == 0
         self.project = f"flopsmith-test-{os.getpid()}"
         self.base = (["docker", "compose"] if plugin else ["docker-compose"]) + ["-p", self.project]
@@ -81,14 +88,13 @@ class Cluster:
         run(["docker", "network", "connect", "--alias", service, network, container])
 
 
-class Train:
-    """A training that is followed from a container."""
+class Run:
+    """A run that is followed from a container."""
 
-    def __init__(self, cluster, budget):
-        command = ["run", "--rm", "-T", "flopsmith", "train", "examples/dgemm.toml", "--budget", budget, "--format", "json"]
-        more = ["--set", "evaluate.finalists=1", "--set", "lost_after_seconds=60", "--set", "max_steps=7"]
+    def __init__(self, cluster, command):
+        more = ["--format", "json", "--set", "evaluate.finalists=1", "--set", "lost_after_seconds=60"]
         self.child = subprocess.Popen(
-            [*cluster.base, *command, *more],
+            [*cluster.base, "run", "--rm", "-T", *command, *more],
             cwd=ROOT, env=cluster.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
         self.lines, self.out = [], []
@@ -108,20 +114,20 @@ class Train:
     def reaches(self, steps, limit=240):
         def there():
             if self.child.poll() is not None:
-                sys.exit(f"the training ended with {self.child.returncode}:\n{''.join(self.lines)[-6000:]}")
+                sys.exit(f"the run ended with {self.child.returncode}:\n{''.join(self.lines)[-6000:]}")
             return self.steps() >= steps
-        until(f"{steps} steps of the training:\n{''.join(self.lines)[-3000:]}", limit, there)
+        until(f"{steps} steps of the run:\n{''.join(self.lines)[-3000:]}", limit, there)
 
     def end(self, limit):
         try:
             self.child.wait(timeout=limit)
         except subprocess.TimeoutExpired:
             self.child.kill()
-            sys.exit(f"the training did not end:\n{''.join(self.lines)[-6000:]}")
+            sys.exit(f"the run did not end:\n{''.join(self.lines)[-6000:]}")
         for reader in self.readers:
             reader.join(10)
         if self.child.returncode != 0:
-            sys.exit(f"the training ended with {self.child.returncode}:\n{''.join(self.lines)[-6000:]}")
+            sys.exit(f"the run ended with {self.child.returncode}:\n{''.join(self.lines)[-6000:]}")
         return json.loads(self.out[-1])
 
 
@@ -189,39 +195,64 @@ def check(cluster, summary):
         sys.exit("the run is not what it would have been undisturbed")
 
 
+def training(cluster):
+    """All services, each of which is killed or cut off."""
+    cluster.compose("up", "-d")
+    cluster.wait()
+    say("all services are healthy")
+    is_small(cluster)
+    hostile_programs(cluster, cluster.hostile)
+    train = Run(cluster, ["flopsmith", "train", "examples/dgemm.toml", "--budget", "30m", "--set", "max_steps=7"])
+    train.reaches(1)
+    cluster.kill("worker")
+    # For longer than a message is held (10 s): what it has in hand is given to the other one.
+    cluster.cut("worker", 15)
+    train.reaches(2)
+    cluster.kill("trainer")
+    cluster.kill("archive")
+    train.reaches(3)
+    # For longer than an office is held for anybody: it finds itself replaced, or takes up again where it was.
+    cluster.cut("archive", 15)
+    cluster.cut("trainer", 15)
+    cluster.kill("nats")
+    cluster.compose("up", "-d", "--no-deps", "--scale", "worker=3", "worker")
+    say("a third worker has joined")
+    cluster.kill("store")
+    summary = train.end(600)
+    check(cluster, summary)
+    cluster.wait(SERVICES | {"worker": 3})
+    say("all services are healthy")
+
+
+def search(cluster):
+    """Broker, store and workers, of which one is killed. What follows the search keeps its archive and writes its programs."""
+    cluster.compose("up", "-d", *OF_SEARCH)
+    cluster.wait(OF_SEARCH)
+    say("all services are healthy")
+    is_small(cluster)
+    hostile_programs(cluster, cluster.hostile)
+    wanted = ["--evaluations", str(EVALUATIONS), "--budget", "10m", "--runs", "/tmp/runs"]
+    follows = Run(cluster, ["--no-deps", "archive", "search", "--problem", "dgemm", *wanted])
+    follows.reaches(1)
+    cluster.kill("worker")
+    summary = follows.end(300)
+    failures, found = summary["infrastructure_errors"], sum(summary["outcomes"].values())
+    say(f"{summary['run']}: {found} outcomes, {failures} failures of the infrastructure")
+    if not summary["finished"] or failures or found < EVALUATIONS or not summary["best"]:
+        sys.exit(f"the search is not what it would have been undisturbed: {summary}")
+    cluster.wait(OF_SEARCH)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hostile", type=pathlib.Path, help="the test program of the jail; built when left out")
+    parser.add_argument("--search", action="store_true", help="broker, store and workers alone, and a search")
     parser.add_argument("--keep", action="store_true", help="leave the cluster up at the end")
     given = parser.parse_args()
     program = given.hostile or build_hostile()
-    cluster = Cluster()
+    cluster = Cluster(program.resolve())
     try:
-        cluster.compose("up", "-d")
-        cluster.wait()
-        say("all services are healthy")
-        is_small(cluster)
-        hostile_programs(cluster, program.resolve())
-        train = Train(cluster, "30m")
-        train.reaches(1)
-        cluster.kill("worker")
-        # For longer than a message is held (10 s): what it has in hand is given to the other one.
-        cluster.cut("worker", 15)
-        train.reaches(2)
-        cluster.kill("trainer")
-        cluster.kill("archive")
-        train.reaches(3)
-        # For longer than an office is held for anybody: it finds itself replaced, or takes up again where it was.
-        cluster.cut("archive", 15)
-        cluster.cut("trainer", 15)
-        cluster.kill("nats")
-        cluster.compose("up", "-d", "--no-deps", "--scale", "worker=3", "worker")
-        say("a third worker has joined")
-        cluster.kill("store")
-        summary = train.end(600)
-        check(cluster, summary)
-        cluster.wait(SERVICES | {"worker": 3})
-        say("all services are healthy")
+        (search if given.search else training)(cluster)
     except SystemExit:
         logs = cluster.compose("logs", "--no-color", "--tail", "25", check=False)
         print(logs.stdout[-20000:], file=sys.stderr)
@@ -233,7 +264,7 @@ def main():
 
 
 def build_hostile():
-    done = run(["cargo", "test", "--release", "--locked", "-p", "flopsmith-sandbox", "--test", "hostile", "--no-run", "--message-format", "json"])
+    done = run(["cargo", "test", "--release", "--locked", "--workspace", "--test", "hostile", "--no-run", "--message-format", "json"])
     made = [json.loads(line) for line in done.stdout.splitlines() if '"executable"' in line]
     return pathlib.Path(next(m["executable"] for m in made if m.get("executable")))
 

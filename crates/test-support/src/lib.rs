@@ -3,7 +3,7 @@
 //! Each has many fields, and a test is about one or two of them. What is made here fits together (one run, one problem,
 //! one machine), and a test says only what it is about: by struct update, or for measurements by [`Measured`].
 //! Beside them, [`mutate`] breaks whatever is real, for parsers that have to bear it, [`traces`] counts what jobs may
-//! leave behind, [`sample`] says which of many cases are tried today, and [`skipped`] what cannot be tried here.
+//! leave behind, [`sample`] says which of many cases a commit tries, and [`skipped`] what cannot be tried here.
 //!
 //! It is a dev-dependency and part of no product. The unit tests of `protocol` cannot use it: they are compiled with a
 //! `protocol` of their own, whose types are others than those here.

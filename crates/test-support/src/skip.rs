@@ -2,13 +2,24 @@
 
 use std::io::Write;
 
-/// Says that a test, or a part of one, is left out, and why. It counts as passed all the same, so `scripts/test.sh` lists these
-/// lines behind the totals.
+/// The variable that names a file for what is left out.
+const LIST: &str = "FLOPSMITH_SKIPPED";
+
+/// Says that a test, or a part of one, is left out, and why. It counts as passed all the same, and whoever runs the tests hears nothing of
+/// one that passes: so the line goes also into a file, which `scripts/test.sh` shows behind the tests.
 pub fn skipped(why: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
     let why: Vec<&str> = why.lines().collect();
-    let line = format!("\nskipped: {test}: {}\n", why.join("; "));
+    let line = format!("{test}: {}\n", why.join("; "));
     // Of tests that pass, what `eprintln!` prints is kept back; this is not.
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    let _ = std::io::stderr().write_all(format!("\nskipped: {line}").as_bytes());
+    if let Some(list) = std::env::var_os(LIST) {
+        let list = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(list);
+        // One write: several tests may do so at once.
+        let _ = list.and_then(|mut list| list.write_all(line.as_bytes()));
+    }
 }

@@ -85,6 +85,7 @@ mod harmless;
 mod mutate;
 mod program;
 mod stages;
+mod unrun;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -97,7 +98,7 @@ use flopsmith_bench::Compiler;
 use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{InfrastructureCause, TechniqueSet, Verdict};
-use flopsmith_test_support::sample::{SAMPLE, part_of_today};
+use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
 use mutate::{Acts, Entry, Variant};
@@ -110,8 +111,11 @@ const AT_LEAST: usize = 70;
 /// With this in the environment, only programs with it in their names are tried.
 const ONLY: &str = "FLOPSMITH_CORPUS";
 
+/// Of the programs that have to run to be judged, one in so many is tried each time: others with each commit.
+const RUN: usize = 4;
+
 #[test]
-fn every_program_ends_as_it_says() {
+fn a_sample_of_the_programs_that_run_ends_as_it_says() {
     let _alone = fixtures::alone();
     let started = Instant::now();
     let mut stages = Stages::default();
@@ -119,11 +123,15 @@ fn every_program_ends_as_it_says() {
     let (mut refused, mut harmless, mut measured, mut left_out) = (0, 0, 0, 0);
     let mut wrong = Vec::new();
     let mut log = Log::of("programs");
-    let only = std::env::var(ONLY).unwrap_or_default();
-    for program in attacks().iter().chain(&honest()) {
-        if !program.name.contains(&only) {
-            continue;
-        }
+    let running = attacks().into_iter().chain(honest());
+    let running = running.filter(|program| !program.is_refused_before_it_runs());
+    let mut programs: Vec<Program> = match std::env::var(ONLY) {
+        Ok(only) => running.filter(|p| p.name.contains(&only)).collect(),
+        Err(_) => Part::of_commit(RUN).of(running).collect(),
+    };
+    // What judges programs of one problem is made once for all that follow each other.
+    programs.sort_by(|a, b| (&a.problem, a.threads).cmp(&(&b.problem, b.threads)));
+    for program in &programs {
         if !program.can_run(cores) {
             left_out += 1;
             continue;
@@ -212,37 +220,21 @@ fn every_way_of_cheating_is_tried() {
     }
 }
 
-/// Of all variants, which take half an hour and more, one in so many is tried each time: others each day.
-const SAMPLED: usize = 50;
+/// Of all variants, which take half an hour and more (`make variants`), one in so many is tried each time: others with each commit.
+const SAMPLED: usize = 100;
 
 #[test]
 fn a_sample_of_the_variants_of_attacks_gains_nothing() {
-    try_variants(sampled(), SAMPLED);
+    let part = Part::of_commit(SAMPLED);
+    let tried = try_variants(part);
+    assert!(!part.is_all() || tried >= 1000, "{tried} variants");
 }
 
 #[test]
 fn a_sample_of_the_variants_of_honest_programs_is_measured() {
-    try_honest_variants(sampled(), SAMPLED);
-}
-
-#[test]
-#[ignore = "a quarter of an hour: `make variants`"]
-fn no_variant_of_an_attack_gains_anything() {
-    let tried = try_variants(0, 1);
-    assert!(tried >= 1000, "{tried} variants");
-}
-
-#[test]
-#[ignore = "minutes: `make variants`"]
-fn every_variant_of_an_honest_program_is_measured() {
-    let tried = try_honest_variants(0, 1);
-    assert!(tried >= 800, "{tried} variants");
-}
-
-fn sampled() -> usize {
-    let first = part_of_today(SAMPLED);
-    eprintln!("sample {first} of {SAMPLED}: {SAMPLE}={first} repeats it");
-    first
+    let part = Part::of_commit(SAMPLED);
+    let tried = try_honest_variants(part);
+    assert!(!part.is_all() || tried >= 800, "{tried} variants");
 }
 
 /// A trigger that the scan refuses, whatever it triggers, tests nothing.
@@ -374,8 +366,8 @@ fn variants_of(
     all
 }
 
-/// Tries every `one_in`th variant of an attack from the one with the number `first` on; gives how many were judged.
-fn try_variants(first: usize, one_in: usize) -> usize {
+/// Tries a part of the variants of attacks; gives how many were judged.
+fn try_variants(part: Part) -> usize {
     let _alone = fixtures::alone();
     let started = Instant::now();
     let mut stages = Stages::default();
@@ -383,7 +375,7 @@ fn try_variants(first: usize, one_in: usize) -> usize {
     let (mut refused, mut unmeasured, mut unbuilt) = (0, 0, 0);
     let (mut harmless, mut passed) = (Vec::new(), Vec::new());
     let mut log = Log::of("variants-of-attacks");
-    for (program, how, acts) in all.iter().skip(first).step_by(one_in) {
+    for (program, how, acts) in part.of(&all) {
         let ended = stages.judge(program);
         let text = format!("{}, {how}: {}", program.name, words(&ended));
         log.line(&text);
@@ -418,18 +410,18 @@ fn try_variants(first: usize, one_in: usize) -> usize {
     );
     assert!(passed.is_empty(), "accepted:\n{}", passed.join("\n"));
     assert!(
-        unmeasured * 50 <= judged,
+        unmeasured <= 1 + judged / 50,
         "{unmeasured} variants without a verdict"
     );
     assert!(
-        unbuilt * 5 < judged,
+        unbuilt * 5 < judged.max(20),
         "{unbuilt} variants that do not compile test nothing"
     );
     judged
 }
 
-/// Tries every `one_in`th variant of an honest program from the one with the number `first` on; gives how many were judged.
-fn try_honest_variants(first: usize, one_in: usize) -> usize {
+/// Tries a part of the variants of honest programs; gives how many were judged.
+fn try_honest_variants(part: Part) -> usize {
     let _alone = fixtures::alone();
     let started = Instant::now();
     let mut stages = Stages::default();
@@ -437,7 +429,7 @@ fn try_honest_variants(first: usize, one_in: usize) -> usize {
     let (mut measured, mut unmeasured) = (0, 0);
     let (mut refused, mut unbuilt) = (Vec::new(), Vec::new());
     let mut log = Log::of("variants-of-honest-programs");
-    for (program, how, _) in all.iter().skip(first).step_by(one_in) {
+    for (program, how, _) in part.of(&all) {
         let ended = stages.judge(program);
         let text = format!("{}, {how}: {}", program.name, words(&ended));
         log.line(&text);
@@ -458,11 +450,11 @@ fn try_honest_variants(first: usize, one_in: usize) -> usize {
     );
     assert!(refused.is_empty(), "refused:\n{}", refused.join("\n"));
     assert!(
-        unmeasured * 50 <= measured,
+        unmeasured <= 1 + measured / 50,
         "{unmeasured} variants without a verdict"
     );
     assert!(
-        unbuilt.len() * 5 < measured,
+        unbuilt.len() * 5 < measured.max(20),
         "{} variants that do not compile test nothing",
         unbuilt.len()
     );

@@ -50,6 +50,18 @@ const BY_ONE_CALL: [CandidateFault; 7] = [
     CandidateFault::ForbiddenSyscall,
 ];
 
+/// Faults that the text or the compiled object shows, so that a program with no others never runs.
+const BEFORE_IT_RUNS: [CandidateFault; 8] = [
+    CandidateFault::ForbiddenConstruct,
+    CandidateFault::ForbiddenInclude,
+    CandidateFault::ForbiddenSymbol,
+    CandidateFault::ForbiddenTechnique,
+    CandidateFault::MissingEntry,
+    CandidateFault::WrongSignature,
+    CandidateFault::CompileError,
+    CandidateFault::CompileLimit,
+];
+
 /// One program.
 pub struct Program {
     /// Its folder and file.
@@ -128,6 +140,19 @@ impl Program {
         self.faults().contains(&CandidateFault::CompileLimit)
     }
 
+    /// Is it refused by its text or its object alone?
+    pub fn is_refused_before_it_runs(&self) -> bool {
+        let Expected::Refused {
+            faults,
+            harmless: false,
+            unmeasured: false,
+        } = &self.expected
+        else {
+            return false;
+        };
+        faults.iter().all(|fault| BEFORE_IT_RUNS.contains(fault))
+    }
+
     fn faults(&self) -> &[CandidateFault] {
         match &self.expected {
             Expected::Refused { faults, .. } => faults,
@@ -179,14 +204,14 @@ impl Program {
     /// Is it an attack that looks faster than what it rests in?
     pub fn seems_to_gain(&self, ended: &Ended) -> bool {
         matches!(self.expected, Expected::Refused { .. })
-            && matches!(&ended.verdict, Verdict::Measured { measurement } if measurement.ratio >= SUSPECT * ended.plain.ratio)
+            && matches!((&ended.verdict, ended.plain), (Verdict::Measured { measurement }, Some(plain)) if measurement.ratio >= SUSPECT * plain.ratio)
     }
 }
 
 /// Was it measured, and not surely faster than the plain loops that attacks rest in? Of a certified number its interval says what it
 /// is at least.
 pub fn gains_nothing(ended: &Ended) -> bool {
-    let Verdict::Measured { measurement } = &ended.verdict else {
+    let (Verdict::Measured { measurement }, Some(plain)) = (&ended.verdict, ended.plain) else {
         return false;
     };
     let at_least = match measurement.certificate {
@@ -194,7 +219,7 @@ pub fn gains_nothing(ended: &Ended) -> bool {
         None => measurement.ratio,
     };
     let gflops_at_least = measurement.gflops * (at_least / measurement.ratio);
-    at_least < GAIN * ended.plain.ratio || gflops_at_least < GAIN * ended.plain.gflops
+    at_least < GAIN * plain.ratio || gflops_at_least < GAIN * plain.gflops
 }
 
 impl fmt::Display for Expected {

@@ -25,8 +25,8 @@ pub struct Ended {
     /// Detected in it, if it was built.
     pub techniques: Option<TechniqueSet>,
     pub seconds: f64,
-    /// What plain loops reach on this machine.
-    pub plain: Plain,
+    /// What plain loops reach on this machine, if anything was timed.
+    pub plain: Option<Plain>,
 }
 
 /// How fast plain loops are: beside the reference and by a clock, as a neighbour may slow either of them.
@@ -53,8 +53,37 @@ struct Bench {
     problem: Arc<Problem>,
     compiler: Compiler,
     verifier: Verifier,
+    threads: u32,
+    /// Made when the first program has to be timed: most attacks are refused before, and it measures the machine.
+    timed: Option<Timed>,
+}
+
+/// What times programs, and how fast plain loops are by it.
+struct Timed {
     timer: Timer,
     plain: Plain,
+}
+
+impl Timed {
+    fn new(problem: &Arc<Problem>, toolchain: &Toolchain, threads: u32) -> Self {
+        let mut timer = Timer::new(
+            fixtures::sandbox(),
+            fixtures::harness(),
+            Arc::clone(problem),
+            toolchain,
+            cores(threads),
+            threads,
+        )
+        .unwrap();
+        let plain = plain_loops(problem, &mut timer, threads);
+        eprintln!(
+            "{}, threads {threads}: plain loops are {:.2} times as fast as the reference, which does {:.1} GFLOPS",
+            problem.id,
+            plain.ratio,
+            timer.reference_gflops()
+        );
+        Self { timer, plain }
+    }
 }
 
 impl Bench {
@@ -71,27 +100,11 @@ impl Bench {
             [30; 32],
         )
         .unwrap();
-        let mut timer = Timer::new(
-            sandbox(),
-            harness(),
-            Arc::clone(&problem),
-            &toolchain,
-            cores(threads),
-            threads,
-        )
-        .unwrap();
-        let plain = plain_loops(&problem, &mut timer, threads);
-        eprintln!(
-            "{}, threads {threads}: plain loops are {:.2} times as fast as the reference, which does {:.1} GFLOPS",
-            problem.id,
-            plain.ratio,
-            timer.reference_gflops()
-        );
         Bench {
             compiler: Compiler::new(sandbox(), toolchain),
             verifier,
-            timer,
-            plain,
+            threads,
+            timed: None,
             problem,
         }
     }
@@ -115,8 +128,18 @@ impl Bench {
             _ => Thoroughness::Screening,
         };
         self.verifier.verify_to(&built.object, seed, thoroughness)?;
-        let timed = self.timer.measure(&built.object, purpose, seed, None)?;
-        Ok(timed.measurement)
+        let toolchain = self.compiler.toolchain();
+        let (problem, threads) = (&self.problem, self.threads);
+        let timed = self
+            .timed
+            .get_or_insert_with(|| Timed::new(problem, toolchain, threads));
+        let measured = timed.timer.measure(&built.object, purpose, seed, None)?;
+        // What the program rests in, in the same minute: plain loops live on caches that neighbours may use more or less.
+        if purpose == Purpose::Certify {
+            let now = plain_loops(problem, &mut timed.timer, threads);
+            timed.plain = timed.plain.and_now(now);
+        }
+        Ok(measured.measurement)
     }
 }
 
@@ -236,21 +259,14 @@ impl Stages {
         let started = Instant::now();
         let mut techniques = None;
         let verdict = match bench.judge(program, purpose, self.seed, &mut techniques) {
-            Ok(measurement) => {
-                // What the program rests in, in the same minute: plain loops live on caches that neighbours may use more or less.
-                if purpose == Purpose::Certify {
-                    let now = plain_loops(&bench.problem, &mut bench.timer, threads);
-                    bench.plain = bench.plain.and_now(now);
-                }
-                Verdict::Measured { measurement }
-            }
+            Ok(measurement) => Verdict::Measured { measurement },
             Err(failure) => failure.into(),
         };
         Ended {
             verdict,
             techniques,
             seconds: started.elapsed().as_secs_f64(),
-            plain: bench.plain,
+            plain: bench.timed.as_ref().map(|timed| timed.plain),
         }
     }
 }

@@ -16,7 +16,7 @@ use flopsmith_bench::toolchain::Toolchain;
 use flopsmith_bench::{Checked, Compiler, Failure, Sanitizers, sanitize};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, Technique, TechniqueSet};
-use flopsmith_test_support::sample::{SAMPLE, part_of_today};
+use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
 /// Dies in the verifier as well.
@@ -251,7 +251,7 @@ fn honest_programs_have_nothing_to_hide() {
         .iter()
         .filter(|(_, source)| !source.lines().any(|l| comment(l).starts_with("problem: ")));
     let (in_c, others): (Vec<_>, Vec<_>) = ours.partition(|(name, _)| name.ends_with(".c"));
-    let in_c = in_c.into_iter().step_by(SAMPLED);
+    let in_c = Part::of_commit(SAMPLED).of(in_c);
     for (name, source) in in_c.chain(others) {
         if !is_built_here(name) {
             continue;
@@ -289,7 +289,7 @@ fn the_problems_own_programs_have_nothing_to_hide() {
     assert!(looked.unwrap().left_out.is_empty());
 }
 
-/// One problem in so many is tried each time: others each day.
+/// One problem in so many is tried each time: others with each commit.
 const SAMPLED_PROBLEMS: usize = 3;
 
 /// A problem whose own reference does not run clean would lose its sanitizers, and all who would be found out by them would pass.
@@ -307,9 +307,7 @@ fn the_references_of_shipped_problems_run_clean_and_none_is_left_out() {
         .collect();
     names.sort();
     assert!(names.len() > 20, "{names:?}");
-    let first = part_of_today(SAMPLED_PROBLEMS);
-    eprintln!("sample {first} of {SAMPLED_PROBLEMS}: {SAMPLE}={first} repeats it");
-    for name in names.into_iter().skip(first).step_by(SAMPLED_PROBLEMS) {
+    for name in Part::of_commit(SAMPLED_PROBLEMS).of(names) {
         let problem = fixtures::shipped(&name);
         let toolchain = Toolchain::detect(None, &problem).unwrap();
         let reference = problem.reference_source.clone();

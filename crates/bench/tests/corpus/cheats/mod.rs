@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{TechniqueSet, Verdict};
-use flopsmith_test_support::sample::{SAMPLE, part_of_today};
+use flopsmith_test_support::sample::Part;
 
 use crate::program::{Expected, Program, honest};
 use crate::stages::Stages;
@@ -23,7 +23,7 @@ use form::Form;
 use kinds::{CHEATS, Cheat};
 use sizes::SIZES;
 
-/// One in so many is tried each time: others each day, some of every problem.
+/// One in so many is tried each time: others with each commit, some of every problem.
 const SHARE: usize = 3;
 /// Cheats of every problem, at least.
 const OF_EACH: usize = 8;
@@ -135,20 +135,7 @@ fn a_problem_is_written_out_for_its_largest_call() {
 
 #[test]
 fn a_share_of_the_cheats_for_every_problem_is_refused() {
-    let first = part_of_today(SHARE);
-    eprintln!("share {first} of {SHARE}: {SAMPLE}={first} repeats it");
-    try_cheats(first, SHARE);
-}
-
-#[test]
-#[ignore = "minutes: `make variants`"]
-fn every_cheat_for_every_problem_is_refused() {
-    let tried = try_cheats(0, 1);
-    assert!(tried >= 340, "{tried} programs");
-}
-
-/// Tries every `one_in`th program of each problem, beginning with another one for each; gives how many were judged.
-fn try_cheats(first: usize, one_in: usize) -> usize {
+    let part = Part::of_commit(SHARE);
     let _alone = fixtures::alone();
     let started = Instant::now();
     let mut stages = Stages::default();
@@ -156,13 +143,9 @@ fn try_cheats(first: usize, one_in: usize) -> usize {
     let mut wrong = Vec::new();
     let mut log = Log::of("cheats");
     for (number, problem) in shipped().iter().enumerate() {
-        let first = (first + number) % one_in;
-        for program in programs(problem, &CHEATS)
-            .iter()
-            .skip(first)
-            .step_by(one_in)
-        {
-            let ended = stages.judge(program);
+        // Each problem begins with another one.
+        for program in part.shifted(number).of(programs(problem, &CHEATS)) {
+            let ended = stages.judge(&program);
             let text = format!("{}: {}", program.name, words(&ended));
             log.line(&text);
             if !program.expected.holds(&ended) {
@@ -185,10 +168,11 @@ fn try_cheats(first: usize, one_in: usize) -> usize {
         wrong.len(),
         wrong.join("\n")
     );
-    refused + measured
+    let tried = refused + measured;
+    assert!(!part.is_all() || tried >= 340, "{tried} programs");
 }
 
-/// Whatever the day: who is right for some sizes only, above all who does nothing where it is timed.
+/// Whatever the commit: who is right for some sizes only, above all who does nothing where it is timed.
 #[test]
 fn nobody_who_is_right_for_some_sizes_only_is_measured() {
     let _alone = fixtures::alone();

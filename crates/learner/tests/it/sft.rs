@@ -1,12 +1,12 @@
 //! Supervised fine-tuning on a corpus small enough to learn by heart.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod tiny;
-
 use std::ops::ControlFlow;
 
 use flopsmith_learner::{Error, Labels, Schedule, SftConfig, SftTraining, evaluate, sft};
 use flopsmith_policy::Kind;
+
+use crate::tiny;
 
 type Examples = Vec<(Vec<u32>, Vec<u32>)>;
 

@@ -1,11 +1,10 @@
 //! When a stage is left, and what a configuration may say.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod made;
-
 use flopsmith_archive::*;
 use flopsmith_protocol::*;
-use made::*;
+
+use crate::made::*;
 
 #[test]
 fn fixed_steps() {

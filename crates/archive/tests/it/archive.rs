@@ -1,12 +1,11 @@
 //! Laws of the grid.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod made;
-
 use flopsmith_archive::{Archive, Counts, Elite, Inserted};
 use flopsmith_protocol::{Digest, Interval, ProblemId, RunId, TechniqueSet};
-use made::*;
 use proptest::prelude::*;
+
+use crate::made::*;
 
 /// Few cells, few sources and few speeds, so that they meet often.
 #[derive(Debug, Clone)]

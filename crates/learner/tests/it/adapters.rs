@@ -1,10 +1,10 @@
 //! Learning with an adapter in the place of the weights, on a tiny model.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod tiny;
-
 use flopsmith_learner::{GrpoConfig, Learner, SftConfig, sft};
 use flopsmith_policy::{Kind, LoraConfig, Model};
+
+use crate::tiny;
 
 fn config() -> GrpoConfig {
     GrpoConfig {

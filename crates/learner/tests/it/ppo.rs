@@ -1,12 +1,12 @@
 //! PPO on a policy small enough to learn in a moment.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod tiny;
-
 use flopsmith_learner::{Error, KlControl, Ppo, PpoConfig, PpoReport, PpoSample, Schedule};
 use flopsmith_policy::layout::VALUE;
 use flopsmith_policy::{Extras, Kind, LoraConfig, Model, Request, Scalar, sample};
 use flopsmith_protocol::Sampling;
+
+use crate::tiny;
 
 const END: u32 = 38;
 

@@ -18,7 +18,7 @@ fn child(mut command: Command, name: &str, root: &Path) -> Command {
     command
         .args([
             "--exact",
-            name,
+            &format!("interrupted::{name}"),
             "--ignored",
             "--nocapture",
             "--test-threads=1",

@@ -48,7 +48,7 @@ fn a_step_that_does_not_fit_says_that_memory_is_short() {
         assert_eq!(done.updates, 1);
         return;
     }
-    let name = "a_step_that_does_not_fit_says_that_memory_is_short";
+    let name = "memory::a_step_that_does_not_fit_says_that_memory_is_short";
     let child = Command::new("sh")
         .arg("-c")
         .arg(format!("ulimit -v {LIMIT} && exec \"$0\" \"$@\""))

@@ -1,12 +1,12 @@
 //! Reward models and direct performance alignment on pairs small enough to learn by heart.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod tiny;
-
 use flopsmith_learner::{
     DpaConfig, Error, Evidence, PairTraining, RewardModelConfig, Schedule, Standing, TokenPair,
 };
 use flopsmith_policy::{Config, Device, Kind, LoraConfig, Model, Scalar};
+
+use crate::tiny;
 
 /// Fast answers have the token 7 in their middle, slow ones the token 8; lengths differ.
 fn pairs(count: u32) -> Vec<TokenPair> {

@@ -1,13 +1,13 @@
 //! The learner as a whole, on a tiny model.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod tiny;
-
 use std::ops::Range;
 
 use flopsmith_learner::{Correction, Error, Fall, GrpoConfig, GrpoSample, Learner, Loss};
 use flopsmith_policy::{Kind, Model};
 use tch::Tensor;
+
+use crate::tiny;
 
 fn learner(kind: Kind, config: GrpoConfig) -> Learner {
     Learner::new(tiny::model(kind), config, 5).unwrap()

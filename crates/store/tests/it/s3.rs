@@ -13,7 +13,7 @@ use flopsmith_store::{Checkpoints, Error, Store};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-#[path = "../examples/s3_server/serve.rs"]
+#[path = "../../examples/s3_server/serve.rs"]
 mod serve;
 
 const KEY: &str = "key";

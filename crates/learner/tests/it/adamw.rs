@@ -1,12 +1,12 @@
 //! AdamW against its formulas, number by number.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod tiny;
-
 use flopsmith_learner::AdamW;
 use flopsmith_learner::adamw::Constants;
 use flopsmith_policy::Kind;
 use tch::Tensor;
+
+use crate::tiny;
 
 const CONSTANTS: Constants = Constants {
     betas: [0.9, 0.95],

@@ -1,15 +1,14 @@
 //! Laws of the stages, the task choice and the re-measurements, whatever happens in whatever order.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod made;
-
 use std::collections::BTreeSet;
 
 use flopsmith_archive::*;
 use flopsmith_protocol::*;
 use flopsmith_test_support::{infrastructure, unknown};
-use made::*;
 use proptest::prelude::*;
+
+use crate::made::*;
 
 /// What a test does to an [`Sqd`].
 #[derive(Debug, Clone)]

@@ -1,10 +1,10 @@
 //! A learner that is restored goes on exactly.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod tiny;
-
 use flopsmith_learner::{GrpoConfig, Learner};
 use flopsmith_policy::Kind;
+
+use crate::tiny;
 
 fn learner(kind: Kind, config: GrpoConfig) -> Learner {
     Learner::new(tiny::model(kind), config, 5).unwrap()

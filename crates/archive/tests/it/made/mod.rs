@@ -1,6 +1,5 @@
 //! Outcomes for tests.
 #![expect(clippy::unwrap_used, reason = "tests")]
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use flopsmith_archive::{Archive, Config, Effect, Elite, Sqd};
 use flopsmith_protocol::*;

@@ -1,5 +1,4 @@
 //! A model small enough to differentiate in a moment, for several test files.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use flopsmith_learner::{GrpoConfig, GrpoSample};
 use flopsmith_policy::{Config, Device, Kind, Model};

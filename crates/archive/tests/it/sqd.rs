@@ -1,14 +1,13 @@
 //! Re-measurement and task choice, case by case.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod made;
-
 use std::collections::BTreeSet;
 
 use flopsmith_archive::*;
 use flopsmith_protocol::*;
 use flopsmith_test_support::rejected;
-use made::*;
+
+use crate::made::*;
 
 #[test]
 fn a_new_best_counts_after_its_second_measurement() {

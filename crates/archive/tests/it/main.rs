@@ -1,0 +1,8 @@
+//! The tests of this crate from outside, in one program: it is linked once.
+
+mod archive;
+mod identity;
+mod laws;
+mod made;
+mod sqd;
+mod stages;

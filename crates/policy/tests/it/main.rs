@@ -1,0 +1,12 @@
+//! The tests of this crate from outside, in one program: it is linked once.
+
+mod adapters;
+mod folders;
+mod half;
+mod noise;
+mod parity;
+mod pass;
+mod refill;
+mod sampling;
+mod text;
+mod thread;

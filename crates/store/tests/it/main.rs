@@ -1,0 +1,6 @@
+//! The tests of this crate from outside, in one program: it is linked once.
+
+mod artifacts;
+mod checkpoints;
+mod interrupted;
+mod s3;

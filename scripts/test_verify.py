@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Tests of verify.py with parts of a second."""
+import contextlib
+import io
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "bench"))
+import verify  # noqa: E402
+from rust_style import run as run_all  # noqa: E402
+from verify import Part  # noqa: E402
+
+SUMMARY = """     Summary [  12.345s] 7 tests run: 5 passed (1 slow), 2 failed, 3 skipped
+test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out
+"""
+
+
+def verified(place, arguments, parts, commit="c", changed=False):
+    """Runs these parts; the exit code and what was written."""
+    verify.ROOT, verify.RESULT, verify.LOGS = place, place / "verify.json", place / "logs"
+    verify.PARTS, verify.output_of, verify.changed = parts, lambda _: commit, lambda: changed
+    sys.argv = ["verify.py", *arguments]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        code = verify.main()
+    return code, json.loads(verify.RESULT.read_text())
+
+
+def results(written):
+    return {part["part"]: part["result"] for part in written["parts"]}
+
+
+def tests_are_counted_as_the_runner_and_the_scripts_say_it(_):
+    assert verify.counts(SUMMARY) == {"passed": 9, "failed": 3, "skipped": 3}
+    assert verify.counts("nothing of the kind") == {}
+
+
+def a_part_that_fails_stops_no_other(place):
+    code, written = verified(place, [], [
+        Part("bad", "", "echo no; exit 3"),
+        Part("late", "", "sleep 60", limit=0.1),
+        Part("good", "", "echo 'skipped: a thing, as it is late'; echo other >>$FLOPSMITH_SKIPPED"),
+        Part("lacking", "", "exit 1", lambda: "no such program"),
+    ])
+    assert code == 1
+    assert results(written) == {"bad": "failed", "late": "failed", "good": "passed", "lacking": "skipped"}
+    bad, late, good, lacking = written["parts"]
+    assert bad["reason"] == "exit code 3" and "did not end" in late["reason"] and late["seconds"] < 30
+    assert good["left_out"] == ["a thing, as it is late", "other"]
+    assert lacking["reason"] == "no such program"
+    assert written["commit"] == "c" and not written["uncommitted_changes"] and written["not_run"] == []
+
+
+def what_passed_is_kept_for_the_same_commit(place):
+    ran = place / "ran"
+    parts = [Part("first", "", f"echo first >>{ran}"), Part("second", "", f"echo second >>{ran}; exit 1"), Part("third", "", f"echo third >>{ran}")]
+    code, written = verified(place, ["--only", "first", "--only", "second"], parts)
+    assert code == 1 and written["not_run"] == ["third"]
+    parts[1].command = f"echo second >>{ran}"
+    code, written = verified(place, ["--resume"], parts)
+    assert code == 0 and set(results(written).values()) == {"passed"}
+    assert ran.read_text().split() == ["first", "second", "second", "third"]
+    verified(place, ["--resume"], parts, commit="another")
+    assert ran.read_text().split()[4:] == ["first", "second", "third"]
+    verified(place, ["--resume"], parts, commit="another", changed=True)
+    assert len(ran.read_text().split()) == 10
+
+
+def of_a_sample_a_part_takes_all(place):
+    sample = place / "sample"
+    verified(place, [], [Part("corpus", "", f"echo $FLOPSMITH_SAMPLE >{sample}", sample="all")])
+    assert sample.read_text() == "all\n"
+
+
+def every_part_is_named_once_and_says_what_it_is(_):
+    names = [part.name for part in SHIPPED]
+    assert len(set(names)) == len(names) and all(part.what for part in SHIPPED)
+
+
+SHIPPED = verify.PARTS
+
+
+if __name__ == "__main__":
+    sys.exit(run_all("verify", (
+        tests_are_counted_as_the_runner_and_the_scripts_say_it, a_part_that_fails_stops_no_other, what_passed_is_kept_for_the_same_commit,
+        of_a_sample_a_part_takes_all, every_part_is_named_once_and_says_what_it_is,
+    )))

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Checks everything that can be checked on this machine, one part after the other, and writes docs/results/verify.json: commit, machine, and for
+each part whether it passed, failed or was skipped and why, its seconds and its counts. A part that fails does not stop the others; the exit
+code is 1 if any failed. What each part says goes to target/verify/PART.log. Hours on two cores; `.ci/run` is the short form."""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULT = ROOT / "docs" / "results" / "verify.json"
+LOGS = ROOT / "target" / "verify"
+HOUR = 3600
+CORPUS = "$(scripts/setup.sh --tool cargo-nextest) nextest run --release --locked --workspace"
+
+
+def have(*programs):
+    """Why not, if one of these programs is missing."""
+    missing = [name for name in programs if shutil.which(name) is None]
+    return f"{', '.join(missing)} not found" if missing else None
+
+
+def succeeds(command):
+    return subprocess.run(command, shell=True, cwd=ROOT, capture_output=True).returncode == 0
+
+
+def no_helm():
+    there = os.environ.get("HELM") or shutil.which("helm") or (ROOT / "../shared/tools/helm/helm").exists()
+    return None if there else "there is no helm here (HELM names one)"
+
+
+def no_compose():
+    if not succeeds("docker info"):
+        return "no Docker answers here"
+    if not succeeds("docker compose version || docker-compose version"):
+        return "there is no Compose here"
+    there = "docker image inspect flopsmith-worker flopsmith-trainer"
+    if not succeeds(there) and (os.geteuid() != 0 or not shutil.which("debootstrap")):
+        return "the images are missing (docker compose build), and to make them offline takes root and debootstrap"
+    return None
+
+
+def no_rotel():
+    there = succeeds("scripts/python.sh rotel==0.0.1a15 && target/python/rotel/rotel-agent version")
+    return None if there else "rotel, a collector from PyPI, cannot be installed or started here"
+
+
+def no_nightly():
+    return None if succeeds("cargo +nightly --version") else "a nightly compiler is needed (rustup toolchain install nightly)"
+
+
+class Part:
+    def __init__(self, name, what, command, lacks=lambda: None, limit=HOUR, sample=None):
+        self.name, self.what, self.command, self.lacks, self.limit, self.sample = name, what, command, lacks, limit, sample
+
+
+PARTS = [
+    Part("format", "formatting", "cargo fmt --all --check && cargo fmt --manifest-path fuzz/Cargo.toml --check"),
+    Part("build", "the program, with libtorch and without", "make build node"),
+    Part("tests", "unit and integration tests", "make test"),
+    Part("lint", "clippy, warnings are errors", "make lint"),
+    Part("corpus-gcc", "the whole corpus, its variants and all cheats, built by gcc", f"{CORPUS} --test corpus -E 'not test(clang)'", limit=3 * HOUR, sample="all"),
+    Part("corpus-clang", "the whole corpus, built by clang", f"{CORPUS} --test corpus -E 'test(clang)'", lambda: have("clang"), sample="all"),
+    Part("sanitizers", "sanitizers on all honest programs and all references", f"{CORPUS} --test sanitize", sample="all"),
+    Part("nests", "every loop nest of the schedule space", "make nests", sample="all"),
+    Part("kills", "ten kills of a training, each resumed", "make kills"),
+    Part("faults", "two hundred faults on a cluster of processes", "make faults", limit=4 * HOUR),
+    Part("faults-train", "faults on trainings", 'make faults ARGS="--train --faults 40"', limit=3 * HOUR),
+    Part("chart", "the Helm chart", "scripts/chart.sh", no_helm),
+    Part("compose", "a training on the compose cluster, with containers killed and cut off", "scripts/images.sh && make test-cluster", no_compose),
+    Part("slurm", "the batch scripts", "make test-slurm"),
+    Part("dashboard", "dashboard and alerts on a real Prometheus", "make test-dashboard", lambda: have("prometheus", "promtool")),
+    Part("traces", "traces at another's collector", "PYTHONPATH=target/python make test-traces", no_rotel),
+    Part("parity", "models, sampling and learner beside transformers, TRL and torch", "make parity"),
+    Part("audit", "licences, sources and known weaknesses of the dependencies", "make audit"),
+    Part("fuzz", "an hour of fuzzing", "make fuzz", no_nightly, limit=2 * HOUR),
+]
+
+
+def output_of(command):
+    return subprocess.run(command, cwd=ROOT, text=True, capture_output=True).stdout.strip()
+
+
+def changed():
+    """Is anything else than the result itself not committed?"""
+    lines = output_of(["git", "status", "--porcelain"]).splitlines()
+    return any(not line.endswith(RESULT.relative_to(ROOT).as_posix()) for line in lines)
+
+
+def counts(text):
+    """What a part says of its tests: the runner's summary, or the sums of Rust's and of our own scripts' result lines."""
+    found = {}
+
+    def add(kind, number):
+        found[kind] = found.get(kind, 0) + int(number)
+
+    for line in re.findall(r"^ *Summary \[.*", text, re.M)[-1:]:
+        for number, kind in re.findall(r"(\d+) (passed|failed|skipped|timed out)", line):
+            add(kind, number)
+    for passed, failed in re.findall(r"^test result: .*?(\d+) passed; (\d+) failed", text, re.M):
+        add("passed", passed)
+        add("failed", failed)
+    return found
+
+
+def run(part):
+    log, skips = LOGS / f"{part.name}.log", LOGS / f"{part.name}.skipped"
+    skips.write_text("")
+    environment = os.environ | {"FLOPSMITH_SKIPPED": str(skips)}
+    if part.sample:
+        environment["FLOPSMITH_SAMPLE"] = part.sample
+    began = time.monotonic()
+    result = {"part": part.name, "what": part.what, "result": "passed"}
+    with log.open("w") as out:
+        child = subprocess.Popen(["bash", "-o", "pipefail", "-c", part.command], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            code = child.wait(timeout=part.limit)
+            if code != 0:
+                result |= {"result": "failed", "reason": f"exit code {code}"}
+        except subprocess.TimeoutExpired:
+            result |= {"result": "failed", "reason": f"it did not end within {part.limit} s"}
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGTERM)
+                child.wait()
+    result["seconds"] = round(time.monotonic() - began, 1)
+    text = log.read_text(errors="replace")
+    if found := counts(text):
+        result["counts"] = found
+    left_out = sorted(set(skips.read_text().splitlines()) | set(re.findall(r"^skipped: (.*)$", text, re.M)))
+    if left_out:
+        result["left_out"] = left_out
+    return result
+
+
+def line(result):
+    words = f"{result['result']:8} {result['part']:13} {result.get('seconds', 0):8.1f} s"
+    found = ", ".join(f"{number} {kind}" for kind, number in result.get("counts", {}).items())
+    return "  ".join(part for part in (words, found, result.get("reason", "")) if part)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="PART", choices=[part.name for part in PARTS], help="this part; may be given several times")
+    parser.add_argument("--resume", action="store_true", help="keep what passed for the same commit, and run the rest")
+    parser.add_argument("--list", action="store_true", help="list the parts, and run none")
+    given = parser.parse_args()
+    if given.list:
+        for part in PARTS:
+            print(f"{part.name:13} {part.what}")
+        return 0
+    LOGS.mkdir(parents=True, exist_ok=True)
+    commit, dirty = output_of(["git", "rev-parse", "HEAD"]), changed()
+    if dirty:
+        print("warning: there are changes that are not committed; the result says so", file=sys.stderr)
+    kept = {}
+    if (given.resume or given.only) and RESULT.exists():
+        earlier = json.loads(RESULT.read_text())
+        if earlier["commit"] == commit and not dirty and not earlier["uncommitted_changes"]:
+            kept = {result["part"]: result for result in earlier["parts"]}
+        elif given.resume:
+            print("warning: the earlier result is of another commit or has changes; all parts are run", file=sys.stderr)
+    results = dict(kept)
+
+    def write():
+        parts = [results[part.name] for part in PARTS if part.name in results]
+        machine = {"processors": os.cpu_count(), "system": platform.platform(), "machine": platform.machine()}
+        whole = {
+            "commit": commit, "uncommitted_changes": dirty, "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": machine,
+            "seconds": round(sum(part.get("seconds", 0) for part in parts), 1),
+            "parts": parts, "not_run": [part.name for part in PARTS if part.name not in results],
+        }
+        new = RESULT.with_suffix(".new")
+        new.write_text(json.dumps(whole, indent=1) + "\n")
+        new.replace(RESULT)
+
+    for part in PARTS:
+        if given.only and part.name not in given.only:
+            continue
+        if given.resume and kept.get(part.name, {}).get("result") == "passed":
+            print(line(kept[part.name]) + "  (earlier)", flush=True)
+            continue
+        if reason := part.lacks():
+            results[part.name] = {"part": part.name, "what": part.what, "result": "skipped", "reason": reason}
+        else:
+            results[part.name] = run(part)
+        write()
+        print(line(results[part.name]), flush=True)
+        if results[part.name]["result"] == "failed":
+            print(f"         see {LOGS.relative_to(ROOT) / part.name}.log", flush=True)
+    failed = [name for name, result in results.items() if result["result"] == "failed"]
+    print(f"{sum(r['result'] == 'passed' for r in results.values())} parts passed, {len(failed)} failed, "
+          f"{sum(r['result'] == 'skipped' for r in results.values())} skipped: {RESULT.relative_to(ROOT)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -47,6 +47,7 @@ impl verifier::Stage for Fake {
         taste(object);
         Ok(Report {
             cases: 1,
+            sizes: None,
             worst_error_share: 0.0,
             seconds: 0.0,
         })
@@ -157,6 +158,7 @@ async fn a_timer_measures_the_rest_of_a_batch() {
         compiled,
         worst_error_share: 0.0,
         cases: 1,
+        sizes: None,
         verify_seconds: 0.0,
         node: node_id(),
     });
@@ -286,6 +288,7 @@ async fn asked_for(again: Standard) -> Vec<String> {
         compiled,
         worst_error_share: 0.0,
         cases: 1,
+        sizes: None,
         verify_seconds: 0.0,
         node: node_id(),
     });

@@ -371,6 +371,7 @@ impl Timer {
             certificate: None,
             rounds: Some(estimate.rounds),
             outlying: Some(estimate.outlying),
+            sizes: None,
         }
     }
 

@@ -246,7 +246,8 @@ pub struct Measurement {
     pub samples: Option<ArtifactRef>,
     /// Digest of the machine attestation that holds for this measurement.
     pub attestation: Digest,
-    /// Share of the machine's measured floating-point peak at the same thread count.
+    /// Share of the machine's measured peak at the same thread count for the numbers of the problem: of multiply-adds for floats, of
+    /// additions of bytes for whole numbers.
     pub share_of_peak: f64,
     /// True when an identical program had been measured before in this run.
     pub reused: bool,

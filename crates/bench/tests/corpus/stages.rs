@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flopsmith_bench::toolchain::Toolchain;
-use flopsmith_bench::{Compiler, Cores, Failure, Purpose, Thoroughness, Timer, Verifier, pinning};
+use flopsmith_bench::{
+    Compiler, Cores, Failure, Purpose, Sanitizers, Thoroughness, Timer, Verifier, pinning,
+};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Measurement, TechniqueSet, Verdict};
+use flopsmith_protocol::{Measurement, Technique, TechniqueSet, UnknownCause, Verdict};
 
 use crate::fixtures;
 use crate::program::{Program, USUAL, gains_nothing};
@@ -53,6 +55,7 @@ struct Bench {
     problem: Arc<Problem>,
     compiler: Compiler,
     verifier: Verifier,
+    sanitizers: Sanitizers,
     timer: Timer,
     plain: Plain,
 }
@@ -87,7 +90,9 @@ impl Bench {
             plain.ratio,
             timer.reference_gflops()
         );
+        let sanitizers = Sanitizers::new(sandbox(), Arc::clone(&problem), &toolchain, threads);
         Bench {
+            sanitizers,
             compiler: Compiler::new(sandbox(), toolchain),
             verifier,
             timer,
@@ -115,9 +120,27 @@ impl Bench {
             _ => Thoroughness::Screening,
         };
         self.verifier.verify_to(&built.object, seed, thoroughness)?;
+        if program.is_to_count {
+            let openmp = built.techniques.contains(Technique::Openmp);
+            let (language, source) = (program.language, &program.source);
+            self.sanitizers.check_as(language, source, openmp)?;
+        }
+        // Whoever came so far is told by a short look as well.
+        let purpose = if program.is_to_count { Purpose::Screen } else { purpose };
         let timed = self.timer.measure(&built.object, purpose, seed, None)?;
         Ok(timed.measurement)
     }
+}
+
+/// Could sanitizers not look at a program? Another try would end in the same way.
+pub fn is_unchecked(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Unknown {
+            cause: Some(UnknownCause::Unchecked),
+            ..
+        }
+    )
 }
 
 /// One thread is timed by a supervisor that spins on a core of its own, where there is one; several have all cores, and all
@@ -177,14 +200,16 @@ impl Stages {
     /// plain loops were measured to, each time beside them: who gains does so every time, and who did once was beside a neighbour
     /// that came or went.
     pub fn judge(&mut self, program: &Program) -> Ended {
-        let mut ended = self.once(program, Purpose::Screen);
+        let purpose = if program.is_to_count { Purpose::Certify } else { Purpose::Screen };
+        let mut ended = self.once(program, purpose);
         let mut tries = 1;
-        while !ended.verdict.counts() && tries < TRIES {
+        let is_tried_again = |verdict: &Verdict| !verdict.counts() && !is_unchecked(verdict);
+        while is_tried_again(&ended.verdict) && tries < TRIES {
             tries += 1;
             self.tried_again += 1;
-            ended = self.once(program, Purpose::Screen);
+            ended = self.once(program, purpose);
         }
-        if !program.seems_to_gain(&ended) {
+        if program.is_to_count || !program.seems_to_gain(&ended) {
             return ended;
         }
         self.certified += 1;
@@ -238,7 +263,7 @@ impl Stages {
         let verdict = match bench.judge(program, purpose, self.seed, &mut techniques) {
             Ok(measurement) => {
                 // What the program rests in, in the same minute: plain loops live on caches that neighbours may use more or less.
-                if purpose == Purpose::Certify {
+                if purpose == Purpose::Certify && !program.is_to_count {
                     let now = plain_loops(&bench.problem, &mut bench.timer, threads);
                     bench.plain = bench.plain.and_now(now);
                 }

@@ -238,7 +238,11 @@ kernel.c:10:30: runtime error: shift exponent 33 is too large for 32-bit type 'i
             assert!(was_denied_memory(said), "{said}");
             assert_eq!(find(said, "kernel.c"), None);
         }
-        for said in ["", "==1==WARNING: reading executable name failed with errno 2\n", "failed to allocate"] {
+        for said in [
+            "",
+            "==1==WARNING: reading executable name failed with errno 2\n",
+            "failed to allocate",
+        ] {
             assert!(!was_denied_memory(said), "{said}");
         }
     }

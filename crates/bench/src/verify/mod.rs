@@ -164,7 +164,9 @@ impl Verifier {
             worst = worst.max(share);
             calls += 1 + u32::from(step.again.is_some());
         }
-        let met = steps.iter().map(|s| &self.pool.of(s.group)[s.number].params);
+        let met = steps
+            .iter()
+            .map(|s| &self.pool.of(s.group)[s.number].params);
         let sweep = Sweep::draw(&self.problem, thoroughness, met, &mut rng);
         let sizes = match sweep {
             Some(sweep) => {

@@ -134,7 +134,10 @@ impl Pool {
 
     /// A case of this size.
     pub fn of_size(&self, params: &Params) -> Option<&Case> {
-        self.cases.iter().flatten().find(|case| case.params == *params)
+        self.cases
+            .iter()
+            .flatten()
+            .find(|case| case.params == *params)
     }
 
     /// One more case of a group.

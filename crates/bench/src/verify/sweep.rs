@@ -190,7 +190,10 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         for problem in shipped() {
             let met = std::iter::once(&problem.timed);
-            assert_eq!(Sweep::draw(problem, Thoroughness::Screening, met, &mut rng), None);
+            assert_eq!(
+                Sweep::draw(problem, Thoroughness::Screening, met, &mut rng),
+                None
+            );
         }
     }
 
@@ -253,14 +256,22 @@ mod tests {
                 in_a_row += u64::from(!sweep.sizes.iter().any(wrong));
             }
             // One in a hundred at most, and what so few programs are off by.
-            assert!(by_remainder <= PROGRAMS / 40, "{}: {by_remainder}", problem.id);
+            assert!(
+                by_remainder <= PROGRAMS / 40,
+                "{}: {by_remainder}",
+                problem.id
+            );
             assert!(in_a_row <= PROGRAMS / 40, "{}: {in_a_row}", problem.id);
         }
     }
 
     #[test]
     fn every_value_of_a_parameter_of_few_is_met() {
-        for (name, param, count) in [("batched_dgemm", "n", 32), ("conv2d", "k", 7), ("stencil2d", "sweeps", 12)] {
+        for (name, param, count) in [
+            ("batched_dgemm", "n", 32),
+            ("conv2d", "k", 7),
+            ("stencil2d", "sweeps", 12),
+        ] {
             for seed in 0..50 {
                 let sweep = swept(problem(name), Thoroughness::Full, seed);
                 let all = sweep.met.iter().chain(&sweep.sizes);

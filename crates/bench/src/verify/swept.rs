@@ -30,7 +30,11 @@ impl Verifier {
                 self.end(own)?;
                 return Ok((done, worst));
             }
-            let placing = if rng.random() { Placing::AtStart } else { Placing::AtEnd };
+            let placing = if rng.random() {
+                Placing::AtStart
+            } else {
+                Placing::AtEnd
+            };
             if let Some(case) = self.pool.of_size(params) {
                 worst = worst.max(self.meet(case, placing, process, rng)?);
                 continue;
@@ -44,7 +48,14 @@ impl Verifier {
                 }
             };
             let content = other_distribution(&self.problem, rng);
-            let case = Case::draw(&self.problem, params.clone(), content, arena, yardstick, rng)?;
+            let case = Case::draw(
+                &self.problem,
+                params.clone(),
+                content,
+                arena,
+                yardstick,
+                rng,
+            )?;
             worst = worst.max(self.meet(&case, placing, process, rng)?);
         }
         self.end(own)?;

@@ -94,8 +94,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use flopsmith_bench::{Compiler, sanitize};
 use flopsmith_bench::toolchain::Toolchain;
+use flopsmith_bench::{Compiler, sanitize};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{InfrastructureCause, TechniqueSet, Verdict};
 use flopsmith_test_support::sample::{SAMPLE, part_of_today};

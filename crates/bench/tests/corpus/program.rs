@@ -17,7 +17,14 @@ const OF_ATTACKS: (&[&str], &[&str]) = (
 );
 const OF_HONEST: (&[&str], &[&str]) = (
     &["honest"],
-    &["permitted", "needs", "problem", "threads", "techniques", "judged as"],
+    &[
+        "permitted",
+        "needs",
+        "problem",
+        "threads",
+        "techniques",
+        "judged as",
+    ],
 );
 /// The problem of a program that names none.
 pub const USUAL: &str = "dgemm";
@@ -153,7 +160,13 @@ impl Program {
 
     /// Is it refused because sanitizers cannot look at it?
     pub fn is_unchecked(&self) -> bool {
-        matches!(&self.expected, Expected::Refused { unchecked: true, .. })
+        matches!(
+            &self.expected,
+            Expected::Refused {
+                unchecked: true,
+                ..
+            }
+        )
     }
 
     /// May it be measured, because what it does gains nothing?

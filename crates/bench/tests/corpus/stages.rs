@@ -126,7 +126,11 @@ impl Bench {
             self.sanitizers.check_as(language, source, openmp)?;
         }
         // Whoever came so far is told by a short look as well.
-        let purpose = if program.is_to_count { Purpose::Screen } else { purpose };
+        let purpose = if program.is_to_count {
+            Purpose::Screen
+        } else {
+            purpose
+        };
         let timed = self.timer.measure(&built.object, purpose, seed, None)?;
         Ok(timed.measurement)
     }
@@ -200,7 +204,11 @@ impl Stages {
     /// plain loops were measured to, each time beside them: who gains does so every time, and who did once was beside a neighbour
     /// that came or went.
     pub fn judge(&mut self, program: &Program) -> Ended {
-        let purpose = if program.is_to_count { Purpose::Certify } else { Purpose::Screen };
+        let purpose = if program.is_to_count {
+            Purpose::Certify
+        } else {
+            Purpose::Screen
+        };
         let mut ended = self.once(program, purpose);
         let mut tries = 1;
         let is_tried_again = |verdict: &Verdict| !verdict.counts() && !is_unchecked(verdict);

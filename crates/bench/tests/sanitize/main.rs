@@ -241,7 +241,10 @@ fn constructs_whose_order_is_not_known_are_not_believed_and_said() {
     let source = one("corpus/honest", "threads_in_a_taskloop.c");
     let (_, looked) = look(&compiler(), "threads_in_a_taskloop.c", &source);
     let why = unchecked(&looked);
-    assert!(why.is_some_and(|why| why.contains("GOMP_taskloop")), "{looked:?}");
+    assert!(
+        why.is_some_and(|why| why.contains("GOMP_taskloop")),
+        "{looked:?}"
+    );
 }
 
 /// What the optimiser knows may not decide what is looked at.
@@ -253,7 +256,10 @@ fn what_asks_the_optimiser_is_not_believed() {
     let source = one("corpus/honest", "what_the_optimiser_may_assume.c");
     let (_, looked) = look(&compiler(), "what_the_optimiser_may_assume.c", &source);
     let why = unchecked(&looked);
-    assert!(why.is_some_and(|why| why.contains("__builtin_constant_p")), "{looked:?}");
+    assert!(
+        why.is_some_and(|why| why.contains("__builtin_constant_p")),
+        "{looked:?}"
+    );
 }
 
 /// Of the honest programs of the corpus in C, one in so many is looked at; of the few in other languages all are.

@@ -175,6 +175,7 @@ impl Timer {
         stop: StopReason,
     ) -> Result<Option<Cold>, Failure> {
         if self.caches == Caches::Cold {
+            self.plausible_without_caches(mean.candidate)?;
             return Ok(Some(Cold {
                 seconds: mean.candidate,
                 stop,

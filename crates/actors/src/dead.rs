@@ -180,6 +180,7 @@ mod tests {
             compiled: compiled.clone(),
             worst_error_share: 0.0,
             cases: 1,
+            sizes: None,
             verify_seconds: 0.25,
             node: node_id(),
         };

@@ -1,8 +1,9 @@
-//! What this machine can do at best: multiply-adds and memory traffic.
+//! What this machine can do at best: multiply-adds, whole numbers in bytes, and memory traffic.
 //!
 //! All rates are the best of many short blocks, so that a busy neighbour does not
 //! lower the roof under which candidates are judged.
 
+mod bytes;
 mod flops;
 mod memory;
 mod rate;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attest;
 use crate::roofline::{Bandwidth, Ceiling, MEMORY, Roofs};
+use bytes::ByteKernel;
 use flops::FlopKernel;
 use memory::Level;
 use rate::Crew;
@@ -60,6 +62,7 @@ impl From<&Peak> for Roofs {
                 buffer_bytes: 48 << 20,
                 holds_bytes: None,
             }],
+            integer: Vec::new(),
         }
     }
 }
@@ -79,6 +82,23 @@ pub fn measure(cores: &[usize], threads: u32, budget: Duration) -> Peak {
         ),
         vector_bits: kernel.vector_bits(),
         threads,
+    }
+}
+
+/// Measures what whole numbers can do at best with these threads, for about `budget`: 10⁹ additions and minima of bytes a second.
+pub fn measure_integers(cores: &[usize], threads: u32, budget: Duration) -> Ceiling {
+    let threads = threads.max(1);
+    let kernel = ByteKernel::widest();
+    let crew = Crew {
+        cores,
+        threads,
+        budget,
+        rounds: ROUNDS,
+    };
+    Ceiling {
+        vector_bits: kernel.vector_bits(),
+        threads,
+        gflops: crew.best_rate(|| (), |()| kernel.block()) / 1e9,
     }
 }
 
@@ -109,6 +129,7 @@ pub fn measure_all(
                 },
             });
         }
+        roofs.integer.push(measure_integers(cores, threads, each));
         let mut levels = Level::caches(&caches, threads);
         levels.push(Level::memory(&caches, threads));
         for level in levels {
@@ -193,6 +214,16 @@ mod tests {
         assert!(wide > 1.3 * narrow, "{wide} against {narrow}");
     }
 
+    /// A byte where a double would be: with vectors as wide, eight times as many in each, and a multiply-add counts two.
+    #[test]
+    fn bytes_are_a_higher_roof_than_floats() {
+        let bytes = measure_integers(&[], 1, Duration::from_millis(60));
+        let floats = compute(&[], 1, Duration::from_millis(60), FlopKernel::widest());
+        // Two units for floats and one for bytes would be twice; half of it is left for what else the machine does meanwhile.
+        assert!(bytes.gflops > floats, "{bytes:?} against {floats}");
+        assert!(bytes.gflops < 5000.0, "{bytes:?}");
+    }
+
     #[test]
     fn the_roofs_of_this_machine_are_plausible() {
         let each = Duration::from_millis(30);
@@ -229,5 +260,7 @@ mod tests {
             assert!(roofs.memory_gb_s(threads).is_some(), "{roofs:?}");
         }
         assert_eq!(peak.threads, 2);
+        let integer: Vec<u32> = roofs.integer.iter().map(|c| c.threads).collect();
+        assert_eq!(integer, [1, 2]);
     }
 }

@@ -25,6 +25,9 @@ pub const SCALAR_BITS: u32 = 64;
 pub struct Roofs {
     /// Floating-point ceilings, by number of threads and width of vectors.
     pub compute: Vec<Ceiling>,
+    /// Ceilings of whole numbers by number of threads: additions and minima of bytes, the narrowest that a program can pack. Those
+    /// of earlier versions are none.
+    pub integer: Vec<Ceiling>,
     /// Read bandwidths of memory and of the caches before it, by number of threads.
     pub bandwidth: Vec<Bandwidth>,
 }
@@ -184,11 +187,20 @@ impl Roofs {
 
     /// The fastest ceiling with so many threads.
     pub fn fastest(&self, threads: u32) -> Option<&Ceiling> {
-        self.compute
-            .iter()
-            .filter(|c| c.threads == threads)
-            .max_by(|a, b| a.gflops.total_cmp(&b.gflops))
+        fastest(&self.compute, threads)
     }
+
+    /// The fastest ceiling of whole numbers with so many threads.
+    pub fn fastest_integers(&self, threads: u32) -> Option<&Ceiling> {
+        fastest(&self.integer, threads)
+    }
+}
+
+fn fastest(ceilings: &[Ceiling], threads: u32) -> Option<&Ceiling> {
+    ceilings
+        .iter()
+        .filter(|c| c.threads == threads)
+        .max_by(|a, b| a.gflops.total_cmp(&b.gflops))
 }
 
 impl Ceiling {
@@ -241,6 +253,7 @@ mod tests {
                 ceiling(512, 1, 80.0),
                 ceiling(512, 2, 160.0),
             ],
+            integer: Vec::new(),
             bandwidth: vec![
                 bandwidth("L3", 1, 50.0, Some(32 << 20)),
                 bandwidth("L2", 1, 100.0, Some(1 << 20)),

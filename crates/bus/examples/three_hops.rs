@@ -117,6 +117,7 @@ fn verified(from: &Compiled) -> Verified {
         compiled: from.clone(),
         worst_error_share: 0.1,
         cases: 12,
+        sizes: None,
         verify_seconds: 0.1,
         node: node_id(),
     }

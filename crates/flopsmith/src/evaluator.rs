@@ -14,7 +14,7 @@ use flopsmith_bench::{
     Verifier, openblas,
 };
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Technique, TechniqueSet, Verdict};
+use flopsmith_protocol::{Technique, TechniqueSet, Verdict, VerifiedSizes};
 use flopsmith_sandbox::{Options, Sandbox};
 
 use crate::exit::usage;
@@ -142,7 +142,8 @@ impl Evaluator {
             .flatten()
     }
 
-    /// Evaluates one program; one that is certified is verified in full and looked at with the sanitizers, if there are some.
+    /// Evaluates one program; one that is more than screened is verified in full and looked at with the sanitizers, if there are
+    /// some.
     pub fn evaluate(
         &self,
         language: Language,
@@ -151,7 +152,7 @@ impl Evaluator {
         timer: &mut Timer,
         purpose: Purpose,
     ) -> Evaluated {
-        let last_look = purpose == Purpose::Certify;
+        let last_look = purpose != Purpose::Screen;
         let mut prepared = self.prepare(language, source, verifier, last_look);
         if purpose == Purpose::Certify {
             prepared.verify_elsewhere(verifier);
@@ -182,6 +183,7 @@ impl Evaluator {
                 };
                 let verified = verifier.verify_to(&built.object, random(), thoroughness);
                 let openmp = built.techniques.contains(Technique::Openmp);
+                let sizes = verified.as_ref().ok().and_then(|report| report.sizes);
                 let looked = verified.and_then(|_| {
                     let sanitizers = self.sanitizers.as_ref().filter(|_| last_look);
                     sanitizers
@@ -203,6 +205,7 @@ impl Evaluator {
                     built,
                     elsewhere,
                     checked,
+                    sizes,
                     failed,
                 }
             }
@@ -222,6 +225,8 @@ pub enum Prepared {
         elsewhere: Elsewhere,
         /// The sanitizers that found nothing, if they looked at it.
         checked: Option<Checked>,
+        /// The sizes at which it was verified, where that was done in full.
+        sizes: Option<VerifiedSizes>,
         /// Why it may not be timed.
         failed: Option<Failure>,
     },
@@ -296,7 +301,8 @@ impl Prepared {
         };
         let (verdict, raw) = match timed {
             Ok(timed) => {
-                let measurement = timed.measurement;
+                let mut measurement = timed.measurement;
+                measurement.sizes = self.sizes();
                 (Verdict::Measured { measurement }, timed.raw)
             }
             Err(failure) => (failure.into(), Vec::new()),
@@ -322,6 +328,14 @@ impl Prepared {
         match self {
             Prepared::Refused(_) => None,
             Prepared::Built { checked, .. } => checked.as_ref(),
+        }
+    }
+
+    /// The sizes at which it was verified, where that was done in full.
+    fn sizes(&self) -> Option<VerifiedSizes> {
+        match self {
+            Prepared::Refused(_) => None,
+            Prepared::Built { sizes, .. } => *sizes,
         }
     }
 

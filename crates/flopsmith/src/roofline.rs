@@ -126,14 +126,30 @@ fn placed(machine: &MachineFacts, flops: f64, bytes: f64, gflops: f64) -> Option
     Some((place, attested.peak.vector_bits))
 }
 
+/// The ceilings for the numbers of a run's problem, and how many of them a vector holds for each double. The peak of the run is the
+/// attested one for these numbers, or a little more where it was raised since: that tells floats, doubles and whole numbers apart
+/// where the problem is gone.
+fn ceilings_of<'a>(
+    attested: &Attested,
+    measured: &'a Roofs,
+    peak_gflops: f64,
+) -> (&'a [roofline::Ceiling], f64) {
+    let lanes = (peak_gflops / attested.peak.gflops).round().max(1.0);
+    let floats = lanes.min(2.0);
+    let off = |peak: f64| (peak_gflops / peak).ln().abs();
+    match measured.fastest_integers(attested.threads) {
+        Some(integers) if off(integers.gflops) < off(floats * attested.peak.gflops) => {
+            (&measured.integer, 1.0)
+        }
+        _ => (&measured.compute, lanes),
+    }
+}
+
 /// `call`: operations and bytes of one call, where they are known.
 fn drawn(machine: &MachineFacts, call: Option<(f64, f64)>) -> Option<Roofline> {
     let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
     let measured = attested.measured();
-    // The peak of the run is the attested one for the elements of its problem, or a little more where it was raised since.
-    let lanes = (machine.peak_gflops / attested.peak.gflops)
-        .round()
-        .max(1.0);
+    let (computed, lanes) = ceilings_of(&attested, &measured, machine.peak_gflops);
     let roof = Roof {
         peak_gflops: machine.peak_gflops,
         threads: attested.threads,
@@ -141,8 +157,7 @@ fn drawn(machine: &MachineFacts, call: Option<(f64, f64)>) -> Option<Roofline> {
     };
     let (flops, bytes) = call.unwrap_or((1.0, f64::NAN));
     let place = roofline::place(flops, bytes, 0.0, roof)?;
-    let mut ceilings: Vec<Ceiling> = measured
-        .compute
+    let mut ceilings: Vec<Ceiling> = computed
         .iter()
         .map(|ceiling| Ceiling {
             name: ceiling.name(),
@@ -252,6 +267,29 @@ mod tests {
         assert_eq!(place.cached_in.as_deref(), Some("L2"));
         let unknown = drawn(&facts, None).unwrap();
         assert_eq!((unknown.intensity, unknown.roof_gflops), (None, 50.0));
+    }
+
+    #[test]
+    fn the_roofs_of_whole_numbers_are_theirs() {
+        let attestation = json!({
+            "threads": 1,
+            "peak": {"gflops": 10.0, "bandwidth_gb_s": 10.0, "vector_bits": 256, "threads": 1},
+            "roofs": {
+                "compute": [{"vector_bits": 256, "threads": 1, "gflops": 10.0}],
+                "integer": [{"vector_bits": 256, "threads": 1, "gflops": 60.0}],
+            },
+        });
+        let heights = |peak_gflops: f64| -> Vec<f64> {
+            let facts = MachineFacts {
+                peak_gflops,
+                ..machine(&attestation)
+            };
+            let found = drawn(&facts, None).unwrap();
+            found.ceilings.iter().map(|c| c.gflops).collect()
+        };
+        assert_eq!(heights(10.0), [10.0]);
+        assert_eq!(heights(20.4), [20.4]);
+        assert_eq!(heights(61.0), [61.0]);
     }
 
     #[test]

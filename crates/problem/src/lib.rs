@@ -192,6 +192,17 @@ pub enum Content {
     },
 }
 
+/// The numbers that a program computes with, which say how many a vector holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Floats of eight bytes.
+    Double,
+    /// Floats of four bytes: twice as many.
+    Single,
+    /// Whole numbers. They come in four bytes, but a program may pack them as narrowly as their values permit.
+    Integer,
+}
+
 /// Element types of arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -345,14 +356,19 @@ impl Problem {
         self.work.value(params).unwrap_or(f64::NAN)
     }
 
-    /// How many operations a second a core does of this problem's kind, for each one of double precision: vectors
-    /// hold twice as many elements of four bytes.
-    pub fn lanes(&self) -> f64 {
-        let widest = self.entry.args.iter().filter_map(|arg| match &arg.kind {
+    /// The numbers that its programs compute with. Whole numbers beside floats say where these stand.
+    pub fn arithmetic(&self) -> Arithmetic {
+        let elements = self.entry.args.iter().filter_map(|arg| match &arg.kind {
             ArgKind::Int { .. } => None,
-            ArgKind::Array { element, .. } => Some(element.size()),
+            ArgKind::Array { element, .. } => Some(*element),
         });
-        8.0 / widest.max().unwrap_or(8) as f64
+        let floats = elements.filter(|element| *element != Element::I32);
+        match floats.map(Element::size).min() {
+            // Products of single precision are exact in double, and a program need not have them so.
+            Some(4) => Arithmetic::Single,
+            Some(_) => Arithmetic::Double,
+            None => Arithmetic::Integer,
+        }
     }
 
     /// Bytes one call with `params` must move.

@@ -34,7 +34,7 @@ pub use messages::{
 };
 pub use outcome::{
     CandidateFault, Certificate, FaultClass, InfrastructureCause, Interval, Measurement, Outcome,
-    StopReason, UnknownCause, Verdict,
+    StopReason, UnknownCause, Verdict, VerifiedSizes,
 };
 pub use run::{ModelFile, ProblemFiles, RunSpec};
 pub use technique::{Technique, TechniqueSet};

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{
     CandidateId, Digest, GroupId, MachineClass, NodeId, PolicyVersion, ProblemId, RunId, TaskId,
 };
+use crate::outcome::VerifiedSizes;
 use crate::technique::TechniqueSet;
 
 /// A large thing in the artifact store.
@@ -217,6 +218,9 @@ pub struct Verified {
     pub worst_error_share: f64,
     /// Sizes and distributions that were checked.
     pub cases: u32,
+    /// The sizes at which it was verified, where that was done in full; messages of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<VerifiedSizes>,
     /// Seconds spent verifying.
     pub verify_seconds: f32,
     /// The node that verified it.

@@ -118,6 +118,9 @@ closed_set!(
         NoSamples => "no_samples",
         /// The raw samples of a measurement could not be written.
         UnwritableSamples => "unwritable_samples",
+        /// Built with sanitizers, under which the problem's reference runs clean, the program could not be built or came to no
+        /// end that says anything: what is undefined in it would not have been found.
+        Unchecked => "unchecked",
     }
 );
 
@@ -243,7 +246,8 @@ pub struct Measurement {
     pub samples: Option<ArtifactRef>,
     /// Digest of the machine attestation that holds for this measurement.
     pub attestation: Digest,
-    /// Share of the machine's measured floating-point peak at the same thread count.
+    /// Share of the machine's measured peak at the same thread count for the numbers of the problem: of multiply-adds for floats, of
+    /// additions of bytes for whole numbers.
     pub share_of_peak: f64,
     /// True when an identical program had been measured before in this run.
     pub reused: bool,
@@ -256,12 +260,62 @@ pub struct Measurement {
     /// Those of them that lay so far off that they had no weight. They are among the raw samples with all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outlying: Option<u32>,
+    /// The sizes at which the program was verified, where that was done in full; a screening does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<VerifiedSizes>,
 }
 
 impl Measurement {
     /// Is it about as sure as was aimed at? What is not confirms nothing.
     pub fn converged(&self) -> bool {
         self.stop != StopReason::Unconverged
+    }
+}
+
+/// The sizes at which a program was verified before it counted. A size is a value for each parameter that varies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifiedSizes {
+    /// Different sizes that it was called with.
+    pub met: u64,
+    /// Sizes that the problem permits.
+    pub legal: u64,
+    /// A program that is wrong at one size in so many, whichever these are, is found with a probability of
+    /// [`VerifiedSizes::PROBABILITY`] or more; none where every size was met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_in: Option<u32>,
+}
+
+impl VerifiedSizes {
+    /// How probable it is at least that a program is found that is wrong at one size in [`VerifiedSizes::one_in`].
+    pub const PROBABILITY: f64 = 0.99;
+
+    /// What a verification says that met `met` of `legal` sizes, `drawn` of which were drawn at random, one from each of as many
+    /// equal parts of all sizes: a program that is wrong at a share p of them passes with a probability of (1 - p) to the power
+    /// of `drawn` at most (by the inequality of the means, whatever parts the wrong sizes lie in).
+    pub fn of(met: u64, legal: u64, drawn: u32) -> Self {
+        let share = 1.0 - (1.0 - Self::PROBABILITY).powf(1.0 / f64::from(drawn.max(1)));
+        // What an odd rounding adds must not turn 20 into 19.
+        let one_in = (1.0 / share + 1e-9).floor().max(1.0) as u32;
+        Self {
+            met,
+            legal,
+            one_in: (met < legal).then_some(one_in),
+        }
+    }
+}
+
+impl std::fmt::Display for VerifiedSizes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { met, legal, one_in } = self;
+        match one_in {
+            None if *legal == 1 => f.write_str("the only size"),
+            None => write!(f, "all {legal} sizes"),
+            Some(one_in) => write!(
+                f,
+                "{met} of {legal} sizes: a program that is wrong at 1 in {one_in} sizes is found with a probability of {} or more",
+                Self::PROBABILITY
+            ),
+        }
     }
 }
 

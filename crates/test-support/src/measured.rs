@@ -93,6 +93,7 @@ impl Measured {
             certificate: None,
             rounds: Some(12),
             outlying: Some(0),
+            sizes: None,
         }
     }
 

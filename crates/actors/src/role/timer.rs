@@ -441,6 +441,7 @@ impl Desk {
         let work = tokio::task::spawn_blocking(move || job.time(&stage, &object));
         let timed = work.await??;
         let mut measurement = timed.measurement;
+        measurement.sizes = message.sizes;
         measurement.samples = Some(self.context.host.store.put(timed.raw).await?);
         self.context.note_best(measurement.gflops);
         Ok(measurement)

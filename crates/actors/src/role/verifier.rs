@@ -1,7 +1,8 @@
 //! Verifier: compiled → verified, or an outcome.
 //!
-//! Programs that are about to become elites are looked at once more, with sanitizers ([`LastLook`]): here, because this
-//! is the last stage that may run beside others, and a slow one.
+//! Programs that are about to count, as elites or in a report, are looked at once more, with sanitizers ([`LastLook`]): here,
+//! because this is the last stage that may run beside others, and a slow one. Where they are usable and cannot look at a
+//! program, the program does not count.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -155,16 +156,17 @@ impl Verifier {
     }
 }
 
-/// Is this program measured once more because it would become an elite?
-fn is_about_to_be_elite(candidate: &CandidateRef) -> bool {
-    candidate.purpose == Purpose::Certify && candidate.remeasures.is_some()
+/// Is this program measured to count: because it would become an elite, or for a number to publish?
+fn is_to_count(candidate: &CandidateRef) -> bool {
+    candidate.purpose == Purpose::Certify || candidate.finalist
 }
 
 /// A fresh program gets the cheap look; what is measured once more is to count, as an elite or in a report.
 fn thoroughness(candidate: &CandidateRef) -> Thoroughness {
-    match candidate.purpose {
-        Purpose::Certify => Thoroughness::Full,
-        _ => Thoroughness::Screening,
+    if is_to_count(candidate) {
+        Thoroughness::Full
+    } else {
+        Thoroughness::Screening
     }
 }
 
@@ -218,6 +220,7 @@ async fn verify(
             let verified = Verified {
                 worst_error_share: report.worst_error_share,
                 cases: report.cases,
+                sizes: report.sizes,
                 verify_seconds: report.seconds as f32,
                 node: host.node.clone(),
                 compiled: message,
@@ -261,7 +264,7 @@ async fn judge(desk: Arc<Desk>, message: &Compiled, seconds: &mut f32) -> Result
     let report = work.await;
     *seconds = began.elapsed().as_secs_f32();
     let mut report = report??;
-    if is_about_to_be_elite(&message.candidate)
+    if is_to_count(&message.candidate)
         && let Some(last_look) = desk.last_look.clone()
     {
         let source = message.source.clone();

@@ -243,6 +243,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
         },
         worst_error_share: 0.0,
         cases: 1,
+        sizes: None,
         verify_seconds: 0.25,
         node: node_id(),
     };

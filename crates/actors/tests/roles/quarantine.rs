@@ -127,6 +127,7 @@ async fn publish_three(world: &World) {
             },
             worst_error_share: 0.0,
             cases: 1,
+            sizes: None,
             verify_seconds: 0.0,
             node: node_id(),
         })

@@ -14,7 +14,7 @@ use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, CandidateFault, Compiled, Digest, InfrastructureCause, Outcome,
-    Purpose, TechniqueSet, Verdict, Verified, subjects,
+    Purpose, TechniqueSet, UnknownCause, Verdict, Verified, subjects,
 };
 use flopsmith_test_support::{Measured, machine_class, node_id, remeasured, run_id};
 
@@ -47,6 +47,7 @@ impl verifier::Stage for Fake {
         taste(object);
         Ok(Report {
             cases: 1,
+            sizes: None,
             worst_error_share: 0.0,
             seconds: 0.0,
         })
@@ -157,6 +158,7 @@ async fn a_timer_measures_the_rest_of_a_batch() {
         compiled,
         worst_error_share: 0.0,
         cases: 1,
+        sizes: None,
         verify_seconds: 0.0,
         node: node_id(),
     });
@@ -192,18 +194,30 @@ async fn a_compiler_outlives_a_full_store_and_programs_it_cannot_digest() {
     all_well(&world, working).await;
 }
 
-/// Finds something in whatever it looks at.
-struct Suspicious;
+/// Ends in this way with whatever it looks at.
+struct Suspicious(Failure);
 
 impl verifier::LastLook for Suspicious {
     fn check(&self, _: &str, _: bool) -> Result<Checked, Failure> {
-        let fault = CandidateFault::UndefinedBehaviour;
-        Err(Failure::candidate(fault, "heap-buffer-overflow"))
+        Err(self.0.clone())
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_is_about_to_be_an_elite_is_looked_at_once_more() {
+    let fault = CandidateFault::UndefinedBehaviour;
+    let found = Failure::candidate(fault, "heap-buffer-overflow");
+    the_last_look_ends_with(found, "undefined_behaviour").await;
+}
+
+/// Nobody is blamed, and it is not timed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_looked_at_does_not_count() {
+    let unchecked = Failure::unknown(UnknownCause::Unchecked, "it could not be linked");
+    the_last_look_ends_with(unchecked, "unknown").await;
+}
+
+async fn the_last_look_ends_with(failure: Failure, kind: &str) {
     let world = World::new().await;
     let [_, _, first] = compiled(&world).await;
     let again = Compiled {
@@ -215,9 +229,11 @@ async fn only_what_is_about_to_be_an_elite_is_looked_at_once_more() {
     let jobs = [first, again];
     world.bus.publish_many(&subject, &jobs).await.unwrap();
     let desk = verifier::Desk::new(world.context(settings()), vec![Fake]);
-    let working = start(Verifier::new(desk.with_last_look(Arc::new(Suspicious))));
+    let working = start(Verifier::new(
+        desk.with_last_look(Arc::new(Suspicious(failure))),
+    ));
     let verdicts = verdicts(&world, 1).await;
-    assert_eq!(verdicts[&id].kind(), "undefined_behaviour");
+    assert_eq!(verdicts[&id].kind(), kind);
     the_first_is_passed_on(&world).await;
     all_well(&world, working).await;
 }
@@ -286,6 +302,7 @@ async fn asked_for(again: Standard) -> Vec<String> {
         compiled,
         worst_error_share: 0.0,
         cases: 1,
+        sizes: None,
         verify_seconds: 0.0,
         node: node_id(),
     });

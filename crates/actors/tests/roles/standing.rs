@@ -29,6 +29,7 @@ impl Stage for Jail {
         match self {
             Jail::Works => Ok(Report {
                 cases: 1,
+                sizes: None,
                 worst_error_share: 0.0,
                 seconds: 0.0,
             }),

@@ -19,6 +19,13 @@ use super::{Compiler, Unit, succeeded};
 use crate::failure::{Failure, harmless};
 use crate::toolchain::mode_of;
 
+/// What the optimiser knows of a value or an object, and a build with checks need not: by it a program could be another one there.
+const KNOWN_TO_THE_OPTIMISER: [&str; 3] = [
+    "__builtin_constant_p",
+    "__builtin_object_size",
+    "__builtin_dynamic_object_size",
+];
+
 /// Names inside the jail.
 const OBJECT: &str = "kernel.o";
 const LOCAL: &str = "local.o";
@@ -60,7 +67,7 @@ pub(crate) struct Instrumented {
 pub(crate) enum Made {
     /// It can be run.
     Built(Box<Instrumented>),
-    /// It cannot be built so, which says nothing against the program: it was built without checks.
+    /// It cannot be built so, which alone says nothing against the program: it was built without checks.
     Unbuilt(String),
 }
 
@@ -79,7 +86,12 @@ impl Compiler {
         let unit = self.unit(language, problem, source)?;
         let folder = self.folder(&unit)?;
         if !language.is_fortran() {
-            self.preprocessed(&unit, &folder)?;
+            let found = self.preprocessed(&unit, &folder)?;
+            if let Some(word) = tells_builds_apart(&found.user.text) {
+                return Ok(Made::Unbuilt(format!(
+                    "`{word}` says another thing in a build with checks, where less is known when it is compiled"
+                )));
+            }
         }
         let driver = &unit.driver;
         // Some intrinsics need constants that only more optimisation shows to be constant.
@@ -191,6 +203,13 @@ impl Compiler {
     }
 }
 
+/// The first word of a preprocessed text that may tell a build with checks from one without.
+fn tells_builds_apart(text: &str) -> Option<&'static str> {
+    KNOWN_TO_THE_OPTIMISER
+        .into_iter()
+        .find(|word| text.contains(word))
+}
+
 fn compile_arguments(unit: &Unit, how: &Instrumentation<'_>, level: &[&str]) -> Vec<String> {
     let mut arguments = unit.driver.flags.clone();
     let mode = mode_of(unit.language).iter();
@@ -250,6 +269,15 @@ fn unbuilt(what: &str, stderr: &[u8]) -> Made {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_tell_builds_apart_are_found_wherever_they_stand() {
+        for word in KNOWN_TO_THE_OPTIMISER {
+            let text = format!("int f(int n) {{ return {word} (n); }}");
+            assert_eq!(tells_builds_apart(&text), Some(word));
+        }
+        assert_eq!(tells_builds_apart("double x = __builtin_inff();"), None);
+    }
 
     #[test]
     fn only_lines_of_the_program_itself_are_told() {

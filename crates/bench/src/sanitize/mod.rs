@@ -20,10 +20,13 @@
 //! then calls in its library, which is not linked, is a reporter of ours
 //! (`fortran.c`).
 //!
-//! Nobody is blamed for less than a report of a runtime: what does not build so,
-//! does not start, or is too slow or too large with checks in it, is left out, and
-//! that is said. A sanitizer is used only once the problem's own reference has run
-//! under it without a finding.
+//! Nobody is blamed for less than a report of a runtime. But what does not build
+//! so, does not start, asks for more memory at once than the runtime gives, or is
+//! too slow or too large with checks in it, was not looked at, and so it does not
+//! count either ([`UnknownCause::Unchecked`]): else whoever has something to hide
+//! would only have to be too large. A sanitizer is used only once the problem's
+//! own reference has run under it without a finding; one that is not usable on
+//! this machine is left out for all programs, and that is said.
 
 mod driver;
 mod openmp;
@@ -38,7 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flopsmith_problem::{Language, Params, Problem};
-use flopsmith_protocol::{CandidateFault, Digest, InfrastructureCause};
+use flopsmith_protocol::{CandidateFault, Digest, InfrastructureCause, UnknownCause};
 use flopsmith_sandbox::{Exit, Finished, Job, Kind, Limits, MemoryBound, Sandbox};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -63,13 +66,16 @@ const MORE_THREADS: u64 = 8;
 const EXCERPT_BYTES: usize = 300;
 /// Verdicts that are kept: programs that become elites are few.
 const KEPT: usize = 4096;
+/// How often the reference is tried before a sanitizer is left out for all programs because it did not run to its end: a busy
+/// machine may have kept it from that.
+const REFERENCE_TRIES: u32 = 3;
 
 /// What a program without findings was looked at with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
     /// The sanitizers, in words.
     pub by: Vec<String>,
-    /// Those that were left out, with the reason.
+    /// Those that are not usable on this machine, with the reason.
     pub left_out: Vec<String>,
     /// Seconds it took.
     pub seconds: f64,
@@ -138,7 +144,8 @@ impl Sanitizers {
     /// `openmp` says whether it uses OpenMP. The same source has the same answer.
     ///
     /// # Errors
-    /// [`CandidateFault::UndefinedBehaviour`] with what was found, or an infrastructure failure.
+    /// [`CandidateFault::UndefinedBehaviour`] with what was found; [`UnknownCause::Unchecked`] where a sanitizer under which the
+    /// reference runs could not look at it; or an infrastructure failure.
     pub fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure> {
         self.check_as(self.problem.language, source, openmp)
     }
@@ -187,12 +194,10 @@ impl Sanitizers {
                     ));
                 }
                 Ended::NotStarted(why) => {
-                    return Err(Failure::infrastructure(
-                        InfrastructureCause::Harness,
-                        format!("the program did not start with a sanitizer in it: {why}"),
-                    ));
+                    let why = format!("it did not start with checks in it: {why}");
+                    return Err(unchecked(tool, &why));
                 }
-                Ended::Undecided(why) => left_out.push(format!("{tool}: {why}")),
+                Ended::Undecided(why) => return Err(unchecked(tool, &why)),
             }
         }
         Ok(Checked {
@@ -210,10 +215,7 @@ impl Sanitizers {
         }
         let answer = match self.obstacle(tool) {
             Some(why) => Err(why),
-            None => match self
-                .once(tool, Language::C, &self.problem.reference_source)
-                .map_err(own)?
-            {
+            None => match self.reference(tool)? {
                 Ended::Clean => Ok(()),
                 Ended::Finding(words) => Err(format!(
                     "the problem's own reference does not pass it ({words})"
@@ -228,6 +230,21 @@ impl Sanitizers {
         }
         known.insert(tool, answer.clone());
         Ok(answer)
+    }
+
+    /// How the problem's own reference ends.
+    fn reference(&self, tool: Tool) -> Result<Ended, Failure> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let ended = self
+                .once(tool, Language::C, &self.problem.reference_source)
+                .map_err(own)?;
+            let says_nothing = matches!(ended, Ended::NotStarted(_) | Ended::Undecided(_));
+            if !says_nothing || tries >= REFERENCE_TRIES {
+                return Ok(ended);
+            }
+        }
     }
 
     /// What can be seen to be missing without trying.
@@ -387,6 +404,11 @@ impl Sanitizers {
             }
             return Ended::Finding(format!("{tool} sanitizer: {words}"));
         }
+        if report::was_denied_memory(&said) {
+            return Ended::Undecided(
+                "it asked for memory that it has not with checks in it".to_owned(),
+            );
+        }
         if progress.done && finished.exit == Exit::Code(0) {
             return Ended::Clean;
         }
@@ -408,6 +430,17 @@ impl Sanitizers {
         }
         report.words(&lines)
     }
+}
+
+/// A sanitizer that looks at the problem's reference could not look at a program, which so does not count.
+fn unchecked(tool: Tool, why: &str) -> Failure {
+    Failure::unknown(
+        UnknownCause::Unchecked,
+        format!(
+            "it cannot be looked at with the {tool} sanitizer, under which the problem's reference runs, so it does not count: {why}; \
+             a program that needs less (smaller tables, fewer steps at small sizes, plain constructs) can be"
+        ),
+    )
 }
 
 /// What the problem's own program does wrong is no candidate's fault.

@@ -28,6 +28,13 @@ const NO_FINDING: [&str; 5] = [
     "failed to",
 ];
 
+/// Did the runtime refuse a program memory that it asked for, and let it go on? What it did then is not what it does without checks.
+pub(super) fn was_denied_memory(said: &str) -> bool {
+    let warning = |line: &&str| line.contains("WARNING: ") && line.contains("Sanitizer");
+    let denied = |line: &str| NO_FINDING.iter().any(|words| line.contains(words));
+    said.lines().filter(warning).any(denied)
+}
+
 /// The first report in what a sanitized program said on standard error; `file` is the program's own source.
 pub(super) fn find(said: &str, file: &str) -> Option<Report> {
     undefined(said, file)
@@ -220,6 +227,24 @@ kernel.c:10:30: runtime error: shift exponent 33 is too large for 32-bit type 'i
 
     fn found(said: &str) -> Report {
         find(said, "kernel.c").unwrap()
+    }
+
+    #[test]
+    fn memory_that_was_refused_is_seen_although_it_is_no_finding() {
+        for said in [
+            "==1==WARNING: AddressSanitizer failed to allocate 0x80000000 bytes\n",
+            "==1==WARNING: AddressSanitizer: requested allocation size 0x80000000 exceeds maximum supported size\n",
+        ] {
+            assert!(was_denied_memory(said), "{said}");
+            assert_eq!(find(said, "kernel.c"), None);
+        }
+        for said in [
+            "",
+            "==1==WARNING: reading executable name failed with errno 2\n",
+            "failed to allocate",
+        ] {
+            assert!(!was_denied_memory(said), "{said}");
+        }
     }
 
     #[test]

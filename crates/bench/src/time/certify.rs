@@ -72,7 +72,7 @@ impl Timer {
     /// both sides move to other lines of their pages, the same ones in every certification.
     ///
     /// # Errors
-    /// As [`Timer::measure`].
+    /// As [`Timer::measure`]; and an error of the measurement where calls without caches are faster than memory lets them be.
     pub fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
         let timed = self.certify_elsewhere(layouts, seed);
         // Whoever is measured next finds the data where they always lie.
@@ -175,6 +175,7 @@ impl Timer {
         stop: StopReason,
     ) -> Result<Option<Cold>, Failure> {
         if self.caches == Caches::Cold {
+            self.plausible_without_caches(mean.candidate)?;
             return Ok(Some(Cold {
                 seconds: mean.candidate,
                 stop,
@@ -204,6 +205,7 @@ impl Timer {
         let (Some(estimate), Some(stop)) = (over_looks(&estimates), stop) else {
             return Ok(None);
         };
+        self.plausible_without_caches(estimate.candidate)?;
         Ok(Some(Cold {
             seconds: estimate.candidate,
             stop,

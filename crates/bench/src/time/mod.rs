@@ -124,6 +124,8 @@ pub struct Timer {
     /// Where calls find their arrays unless something else is said.
     caches: Caches,
     peak: Peak,
+    /// What whole numbers did at best when they were measured again, 10⁹ operations a second; 0 before.
+    integer_gops: f64,
     attestation: Attestation,
     attestation_digest: Digest,
     limits: [Limits; 3],
@@ -248,6 +250,7 @@ impl Timer {
             cold_chain: None,
             caches,
             peak,
+            integer_gops: 0.0,
             attestation_digest: attestation.digest(),
             attestation,
             limits: [Purpose::Screen, Purpose::Rank, Purpose::Certify].map(Purpose::limits),
@@ -374,6 +377,7 @@ impl Timer {
             certificate: None,
             rounds: Some(estimate.rounds),
             outlying: Some(estimate.outlying),
+            sizes: None,
         }
     }
 

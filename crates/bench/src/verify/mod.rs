@@ -12,6 +12,8 @@ pub(crate) mod oracle;
 mod pool;
 pub(crate) mod sizes;
 pub mod soundness;
+mod sweep;
+mod swept;
 pub mod weakness;
 
 use std::path::PathBuf;
@@ -20,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use flopsmith_harness::Waiting;
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{CandidateFault, InfrastructureCause, TechniqueSet};
+use flopsmith_protocol::{CandidateFault, InfrastructureCause, TechniqueSet, VerifiedSizes};
 use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -33,6 +35,7 @@ use cases::{Case, Finding, Yardstick};
 pub use pool::Thoroughness;
 use pool::{Again, Buffers, Group, Pool, Step};
 use sizes::largest;
+use sweep::Sweep;
 
 /// Candidates that are verified between two renewals of a case.
 const RENEW_EVERY: u32 = 64;
@@ -48,6 +51,8 @@ const CPU_LIMIT: Duration = Duration::from_secs(60);
 pub struct Report {
     /// Calls that were checked.
     pub cases: u32,
+    /// The sizes they had; none after a first look.
+    pub sizes: Option<VerifiedSizes>,
     /// Largest error as a share of the bound, at most 1.
     pub worst_error_share: f64,
     /// Seconds it took.
@@ -149,7 +154,8 @@ impl Verifier {
         let mut worst: f64 = 0.0;
         let mut calls = 0;
         let any_order = self.adds_in_any_order(object);
-        for mut step in self.pool.choose(&self.problem, thoroughness, &mut rng) {
+        let steps = self.pool.choose(&self.problem, thoroughness, &mut rng);
+        for mut step in steps.iter().copied() {
             step.same_bits = !any_order;
             let share = match step.buffers {
                 Buffers::Guarded => self.run_case(&step, &self.arena, &mut process, &mut rng)?,
@@ -158,9 +164,23 @@ impl Verifier {
             worst = worst.max(share);
             calls += 1 + u32::from(step.again.is_some());
         }
+        let met = steps
+            .iter()
+            .map(|s| &self.pool.of(s.group)[s.number].params);
+        let sweep = Sweep::draw(&self.problem, thoroughness, met, &mut rng);
+        let sizes = match sweep {
+            Some(sweep) => {
+                let (done, share) = self.sweep(&sweep, &mut process, &mut rng)?;
+                worst = worst.max(share);
+                calls += done as u32;
+                Some(sweep.verified(done))
+            }
+            None => None,
+        };
         self.finish(process)?;
         Ok(Report {
             cases: calls,
+            sizes,
             worst_error_share: worst,
             seconds: start.elapsed().as_secs_f64(),
         })
@@ -178,7 +198,7 @@ impl Verifier {
     /// Replaces one secret case of each group by one of another size and content. `verify` calls it now and then.
     pub fn refresh(&mut self) -> Result<(), Failure> {
         self.since_renewal = 0;
-        let mut yardstick = self.start_yardstick()?;
+        let mut yardstick = self.start_yardstick(&self.arena)?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.rng.random());
         for group in Group::ALL {
             let count = self.pool.of(group).len();
@@ -217,9 +237,9 @@ impl Verifier {
         Process::start(&setup, object)
     }
 
-    fn start_yardstick(&self) -> Result<Yardstick, Failure> {
+    fn start_yardstick(&self, arena: &Arena) -> Result<Yardstick, Failure> {
         let start = |object: &[u8], entry: &str, what: &str| {
-            self.start(object, entry, &self.arena, None)
+            self.start(object, entry, arena, None)
                 .map_err(|failure| match failure {
                     Failure::Candidate { detail, .. } => Failure::infrastructure(
                         InfrastructureCause::Baseline,
@@ -239,7 +259,7 @@ impl Verifier {
     }
 
     fn fill_pool(&mut self) -> Result<(), Failure> {
-        let mut yardstick = self.start_yardstick()?;
+        let mut yardstick = self.start_yardstick(&self.arena)?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.rng.random());
         for group in Group::ALL {
             for n in 0..group.count(&self.problem) {

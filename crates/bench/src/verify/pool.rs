@@ -2,8 +2,8 @@
 //!
 //! Every candidate meets the smallest size, one from each third of what lies below the timed one, the timed size twice
 //! with different inputs, one of them in a process whose buffers are those of timed calls, and one larger size. Cheap
-//! ones come first, so that wrong programs cost little. Whoever is verified in full meets the largest size besides, and
-//! the timed one where certifications have their arrays.
+//! ones come first, so that wrong programs cost little. Whoever is verified in full meets the largest size besides, the
+//! timed one where certifications have their arrays, and then the sizes of a [`Sweep`](super::sweep::Sweep).
 
 use flopsmith_problem::{Distribution, Params, Problem};
 use rand::Rng;
@@ -36,8 +36,12 @@ const PLACES: [Placing; 3] = [Placing::Between, Placing::AtStart, Placing::AtEnd
 pub enum Thoroughness {
     /// A first look at a fresh program: what is dear is met by some programs only.
     Screening,
-    /// Before a program counts, as an elite or in a report: nothing is left to the draw that would be dear.
+    /// Before a program counts, as an elite or in a report: nothing is left to the draw that would be dear, and it is called
+    /// with every size where there are few, else with so many that [`VerifiedSizes`](flopsmith_protocol::VerifiedSizes) says
+    /// what they show.
     Full,
+    /// The same program with its code at another place: as in full, with a fifth of the sizes where there are many.
+    Elsewhere,
 }
 
 /// What cases are for.
@@ -128,6 +132,14 @@ impl Pool {
         &self.cases[group as usize]
     }
 
+    /// A case of this size.
+    pub fn of_size(&self, params: &Params) -> Option<&Case> {
+        self.cases
+            .iter()
+            .flatten()
+            .find(|case| case.params == *params)
+    }
+
     /// One more case of a group.
     pub fn add(&mut self, group: Group, case: Case) {
         self.cases[group as usize].push(case);
@@ -213,7 +225,7 @@ fn choose(
         problem.work_flops(of(group)[n]) <= LITTLE_WORK || rng.random_range(0..DENORMAL_ONE_IN) == 0
     });
     chosen.extend(denormal.map(|(group, n)| (group, n, None)));
-    let full = thoroughness == Thoroughness::Full;
+    let full = thoroughness != Thoroughness::Screening;
     let mut timed = vec![(Group::Timed, 0, None)];
     timed.extend(as_timed(problem, of(Group::Timed), full, rng));
     // Their work is the same, so this is the order in which they come.
@@ -319,7 +331,7 @@ const FEW: usize = 3;
 
 /// What inputs may look like that timed calls never have. Denormal ones have cases of their own. Where there are few such kinds, the
 /// inputs may be uniform as well: each kind leaves some part of the work without weight.
-fn other_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distribution {
+pub fn other_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distribution {
     let other = |d: Distribution| !matches!(d, Distribution::Uniform | Distribution::Denormal);
     let known = problem.verify.distributions.iter();
     let few = known.filter(|d| other(**d)).count() < FEW;

@@ -10,7 +10,7 @@
 //! // refused as: skipped_work | wrong_result
 //! ```
 //!
-//! where several reasons stand only if draws or the machine decide which stage meets it first, and those in `honest/` with
+//! (`unchecked` stands for what sanitizers cannot look at), where several reasons stand only if draws or the machine decide which stage meets it first, and those in `honest/` with
 //!
 //! ```text
 //! // honest: what is unusual about it
@@ -19,7 +19,8 @@
 //! Either may go on with `// permitted: loop_reorder, unroll` (all techniques, if it does not say), with
 //! `// needs: x86_64, two cores` (elsewhere it is left out; `gcc` where it is written for that compiler alone), with
 //! `// problem: spmv` (else dgemm) and `// threads: 2` (else 1),
-//! and an honest one with `// techniques: simd` where it matters what is detected. Timed calls of a matrix product are
+//! with `// judged as: certify` (verified in full and looked at with sanitizers, as programs are that are to count, and not only
+//! screened), and an honest one with `// techniques: simd` where it matters what is detected. Timed calls of a matrix product are
 //! checked by arithmetic and those of other problems against the baseline, and several threads are timed by another
 //! hand-shake than one: what holds for dgemm on one thread holds nowhere else by itself.
 //!
@@ -94,8 +95,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use flopsmith_bench::Compiler;
 use flopsmith_bench::toolchain::Toolchain;
+use flopsmith_bench::{Compiler, sanitize};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{InfrastructureCause, TechniqueSet, Verdict};
 use flopsmith_test_support::sample::Part;
@@ -382,6 +383,7 @@ fn try_variants(part: Part) -> usize {
         match &ended.verdict {
             Verdict::Rejected { fault, .. } if program.not_built(*fault) => unbuilt += 1,
             Verdict::Rejected { .. } => refused += 1,
+            verdict if program.is_unchecked() && stages::is_unchecked(verdict) => refused += 1,
             // Who is wrong whenever it is called must not pass at any speed.
             Verdict::Measured { .. } if program.must_be_refused(*acts) => passed.push(text),
             Verdict::Measured { .. } if program::gains_nothing(&ended) => harmless.push(text),
@@ -507,6 +509,10 @@ impl Program {
                 "two cores" => cores > 1,
                 // The usual compiler; what others build is tried apart.
                 "gcc" => true,
+                "sanitizer of threads" => {
+                    let missing = sanitize::missing_runtimes(Path::new("gcc"));
+                    missing.is_empty() && sanitize::no_room().is_none()
+                }
                 other => panic!("{}: nobody knows what `{other}` needs", self.name),
             })
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use flopsmith_problem::Language;
-use flopsmith_protocol::{CandidateFault, TechniqueSet, Verdict};
+use flopsmith_protocol::{CandidateFault, TechniqueSet, UnknownCause, Verdict};
 
 use crate::mutate::Acts;
 use crate::stages::Ended;
@@ -13,17 +13,28 @@ use crate::stages::Ended;
 /// What the first lines of an attack must say and may say, and the same for an honest program.
 const OF_ATTACKS: (&[&str], &[&str]) = (
     &["attack", "how", "refused as"],
-    &["permitted", "needs", "problem", "threads"],
+    &["permitted", "needs", "problem", "threads", "judged as"],
 );
 const OF_HONEST: (&[&str], &[&str]) = (
     &["honest"],
-    &["permitted", "needs", "problem", "threads", "techniques"],
+    &[
+        "permitted",
+        "needs",
+        "problem",
+        "threads",
+        "techniques",
+        "judged as",
+    ],
 );
 /// The problem of a program that names none.
 pub const USUAL: &str = "dgemm";
 
 /// Says in an attack's header that it may be measured, because it gains nothing.
 const HARMLESS: &str = "harmless";
+/// Says that sanitizers, under which the problem's reference runs, cannot look at it, so that it does not count.
+const UNCHECKED: &str = "unchecked";
+/// How a program is judged that is held against what is done before a number counts, and not only against a screening.
+const CERTIFY: &str = "certify";
 /// Says that it may end without a measurement that anyone could be blamed for.
 const UNMEASURED: &str = "unmeasured";
 /// The loops in harmless attacks are plain ones; whoever is surely this many times as fast has gained something. How the
@@ -76,6 +87,8 @@ pub struct Program {
     pub problem: String,
     /// Threads it is timed with.
     pub threads: u32,
+    /// Is it verified in full and looked at with sanitizers, as programs are that are to count?
+    pub is_to_count: bool,
     /// The numbers of the ways of cheating it stands for.
     pub ways: BTreeSet<u32>,
     pub expected: Expected,
@@ -89,6 +102,8 @@ pub enum Expected {
     Refused {
         faults: Vec<CandidateFault>,
         harmless: bool,
+        /// Sanitizers cannot look at it: nobody is blamed, and it does not count.
+        unchecked: bool,
         /// It is told from a disturbed measurement by nothing: nobody is blamed, and it gets no number either.
         unmeasured: bool,
     },
@@ -102,6 +117,13 @@ impl Expected {
             (Expected::Refused { faults, .. }, Verdict::Rejected { fault, .. }) => {
                 faults.contains(fault)
             }
+            (
+                Expected::Refused { unchecked, .. },
+                Verdict::Unknown {
+                    cause: Some(UnknownCause::Unchecked),
+                    ..
+                },
+            ) => *unchecked,
             (Expected::Refused { unmeasured, .. }, Verdict::Infrastructure { .. }) => *unmeasured,
             (Expected::Refused { harmless, .. }, Verdict::Measured { .. }) => {
                 *harmless && gains_nothing(ended)
@@ -124,6 +146,7 @@ impl Program {
             needs: self.needs.clone(),
             problem: self.problem.clone(),
             threads: self.threads,
+            is_to_count: self.is_to_count,
             ways: self.ways.clone(),
             permitted: self.permitted,
             expected: self.expected.clone(),
@@ -160,6 +183,17 @@ impl Program {
         }
     }
 
+    /// Is it refused because sanitizers cannot look at it?
+    pub fn is_unchecked(&self) -> bool {
+        matches!(
+            &self.expected,
+            Expected::Refused {
+                unchecked: true,
+                ..
+            }
+        )
+    }
+
     /// May it be measured, because what it does gains nothing?
     pub fn may_be_measured(&self) -> bool {
         matches!(&self.expected, Expected::Refused { harmless: true, .. })
@@ -189,6 +223,10 @@ impl Program {
                 F::WrongSignature,
                 F::CompileError,
             ]);
+        // Where it acts now and then only, less of it is there to be looked at.
+        if self.is_unchecked() && !matches!(acts, Acts::Always | Acts::Renamed) {
+            return false;
+        }
         let by_one_call = faults.iter().all(|fault| BY_ONE_CALL.contains(fault));
         match acts {
             Acts::Always => by_text,
@@ -228,9 +266,11 @@ impl fmt::Display for Expected {
             Expected::Refused {
                 faults,
                 harmless,
+                unchecked,
                 unmeasured,
             } => {
                 let mut names: Vec<&str> = faults.iter().map(|fault| fault.name()).collect();
+                names.extend(unchecked.then_some(UNCHECKED));
                 names.extend(harmless.then_some("measured without a gain"));
                 names.extend(unmeasured.then_some(UNMEASURED));
                 f.write_str(&names.join(" or "))
@@ -253,10 +293,11 @@ pub fn attacks() -> Vec<Program> {
             .collect();
         let wanted: Vec<&str> = lines["refused as"].split(" | ").collect();
         let harmless = wanted.contains(&HARMLESS);
+        let unchecked = wanted.contains(&UNCHECKED);
         let unmeasured = wanted.contains(&UNMEASURED);
         let faults = wanted
             .into_iter()
-            .filter(|wanted| ![HARMLESS, UNMEASURED].contains(wanted))
+            .filter(|wanted| ![HARMLESS, UNCHECKED, UNMEASURED].contains(wanted))
             .map(|wanted| {
                 let found = CandidateFault::ALL.iter().find(|f| f.name() == wanted);
                 *found.unwrap_or_else(|| panic!("{name}: there is no fault `{wanted}`"))
@@ -265,6 +306,7 @@ pub fn attacks() -> Vec<Program> {
         let expected = Expected::Refused {
             faults,
             harmless,
+            unchecked,
             unmeasured,
         };
         (ways, expected)
@@ -295,7 +337,7 @@ fn files(
             let file = path.file_name().unwrap().to_string_lossy();
             let name = format!("{folder}/{file}");
             let source = std::fs::read_to_string(&path).unwrap();
-            let (permitted, needs, problem, threads, (ways, expected)) = {
+            let (permitted, needs, problem, threads, is_to_count, (ways, expected)) = {
                 let lines = first_lines(&name, &source);
                 let permitted = lines
                     .get("permitted")
@@ -307,11 +349,16 @@ fn files(
                 let threads = lines
                     .get("threads")
                     .map_or(1, |count| count.parse::<u32>().unwrap());
+                let is_to_count = lines.get("judged as").is_some_and(|as_what| {
+                    assert_eq!(*as_what, CERTIFY, "{name}: judged as what?");
+                    true
+                });
                 (
                     permitted,
                     needs,
                     (*problem).to_owned(),
                     threads,
+                    is_to_count,
                     read(&name, &lines),
                 )
             };
@@ -325,6 +372,7 @@ fn files(
                 needs: needs.unwrap_or_default(),
                 problem,
                 threads,
+                is_to_count,
                 ways,
                 expected,
             }

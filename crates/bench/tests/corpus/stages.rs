@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flopsmith_bench::toolchain::Toolchain;
-use flopsmith_bench::{Compiler, Cores, Failure, Purpose, Thoroughness, Timer, Verifier, pinning};
+use flopsmith_bench::{
+    Compiler, Cores, Failure, Purpose, Sanitizers, Thoroughness, Timer, Verifier, pinning,
+};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Measurement, TechniqueSet, Verdict};
+use flopsmith_protocol::{Measurement, Technique, TechniqueSet, UnknownCause, Verdict};
 
 use crate::fixtures;
 use crate::program::{Program, USUAL, gains_nothing};
@@ -53,6 +55,7 @@ struct Bench {
     problem: Arc<Problem>,
     compiler: Compiler,
     verifier: Verifier,
+    sanitizers: Sanitizers,
     threads: u32,
     /// Made when the first program has to be timed: most attacks are refused before, and it measures the machine.
     timed: Option<Timed>,
@@ -100,7 +103,9 @@ impl Bench {
             [30; 32],
         )
         .unwrap();
+        let sanitizers = Sanitizers::new(sandbox(), Arc::clone(&problem), &toolchain, threads);
         Bench {
+            sanitizers,
             compiler: Compiler::new(sandbox(), toolchain),
             verifier,
             threads,
@@ -128,19 +133,41 @@ impl Bench {
             _ => Thoroughness::Screening,
         };
         self.verifier.verify_to(&built.object, seed, thoroughness)?;
+        if program.is_to_count {
+            let openmp = built.techniques.contains(Technique::Openmp);
+            let (language, source) = (program.language, &program.source);
+            self.sanitizers.check_as(language, source, openmp)?;
+        }
         let toolchain = self.compiler.toolchain();
         let (problem, threads) = (&self.problem, self.threads);
         let timed = self
             .timed
             .get_or_insert_with(|| Timed::new(problem, toolchain, threads));
-        let measured = timed.timer.measure(&built.object, purpose, seed, None)?;
+        // A program that is to count and came so far is told by a short look as well.
+        let look = if program.is_to_count {
+            Purpose::Screen
+        } else {
+            purpose
+        };
+        let measured = timed.timer.measure(&built.object, look, seed, None)?;
         // What the program rests in, in the same minute: plain loops live on caches that neighbours may use more or less.
-        if purpose == Purpose::Certify {
+        if look == Purpose::Certify {
             let now = plain_loops(problem, &mut timed.timer, threads);
             timed.plain = timed.plain.and_now(now);
         }
         Ok(measured.measurement)
     }
+}
+
+/// Could sanitizers not look at a program? Another try would end in the same way.
+pub fn is_unchecked(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Unknown {
+            cause: Some(UnknownCause::Unchecked),
+            ..
+        }
+    )
 }
 
 /// One thread is timed by a supervisor that spins on a core of its own, where there is one; several have all cores, and all
@@ -200,14 +227,20 @@ impl Stages {
     /// plain loops were measured to, each time beside them: who gains does so every time, and who did once was beside a neighbour
     /// that came or went.
     pub fn judge(&mut self, program: &Program) -> Ended {
-        let mut ended = self.once(program, Purpose::Screen);
+        let purpose = if program.is_to_count {
+            Purpose::Certify
+        } else {
+            Purpose::Screen
+        };
+        let mut ended = self.once(program, purpose);
         let mut tries = 1;
-        while !ended.verdict.counts() && tries < TRIES {
+        let is_tried_again = |verdict: &Verdict| !verdict.counts() && !is_unchecked(verdict);
+        while is_tried_again(&ended.verdict) && tries < TRIES {
             tries += 1;
             self.tried_again += 1;
-            ended = self.once(program, Purpose::Screen);
+            ended = self.once(program, purpose);
         }
-        if !program.seems_to_gain(&ended) {
+        if program.is_to_count || !program.seems_to_gain(&ended) {
             return ended;
         }
         self.certified += 1;

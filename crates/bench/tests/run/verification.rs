@@ -168,6 +168,44 @@ fn what_is_wrong_at_the_largest_size_only_never_passes_in_full() {
     assert!(honest.is_ok(), "{honest:?}");
 }
 
+/// Right at the seven other sizes, of which a candidate meets some by lot.
+#[test]
+fn what_is_wrong_at_any_one_of_few_sizes_never_counts() {
+    let _alone = crate::fixtures::alone();
+    let object = program("wrong_at_one_size_of_eight.c");
+    let mut verifier = verifier(8);
+    for seed in 0..4 {
+        for thoroughness in [Thoroughness::Full, Thoroughness::Elsewhere] {
+            let verified = verifier.verify_to(&object, seed, thoroughness);
+            let (found, detail) = fault(verified, "wrong_at_one_size_of_eight.c");
+            assert_eq!(found, F::WrongResult, "{detail}");
+            assert!(detail.contains("n = 448"), "{detail}");
+        }
+    }
+    let honest = program("fast.c");
+    let full = verifier.verify_to(&honest, 1, Thoroughness::Full).unwrap();
+    let met = full.sizes.map(|sizes| sizes.to_string());
+    assert_eq!(met.as_deref(), Some("all 8 sizes"));
+    let screened = verifier.verify(&honest, 1).unwrap();
+    assert_eq!(screened.sizes, None);
+}
+
+#[test]
+fn where_there_are_many_sizes_it_is_said_how_many_were_met_and_what_that_shows() {
+    let _alone = crate::fixtures::alone();
+    let dot = crate::fixtures::shipped("dot");
+    let toolchain = Toolchain::detect(None, &dot).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("dot.c");
+    std::fs::write(&source, &dot.reference_source).unwrap();
+    let object = built(&dot, &source);
+    let mut verifier = Verifier::new(sandbox(), harness(), dot, &toolchain, [11; 32]).unwrap();
+    let full = verifier.verify_to(&object, 1, Thoroughness::Full).unwrap();
+    let sizes = full.sizes.unwrap();
+    assert_eq!((sizes.legal, sizes.one_in), (300_000, Some(20)), "{sizes}");
+    assert!((90..=110).contains(&sizes.met), "{sizes}");
+}
+
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn who_takes_denormal_numbers_for_zeros_is_refused() {

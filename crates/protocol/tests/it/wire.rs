@@ -62,6 +62,7 @@ fn measurement() -> Measurement {
         certificate: None,
         rounds: None,
         outlying: None,
+        sizes: None,
     }
 }
 
@@ -235,14 +236,20 @@ fn golden_bytes_of_every_message() {
             ..compiled()
         },
     );
+    let verified = Verified {
+        compiled: compiled(),
+        worst_error_share: 0.125,
+        cases: 4,
+        sizes: None,
+        verify_seconds: 0.03125,
+        node: NodeId::new("node1").unwrap(),
+    };
+    golden("verified", &verified);
     golden(
-        "verified",
+        "verified_sizes",
         &Verified {
-            compiled: compiled(),
-            worst_error_share: 0.125,
-            cases: 4,
-            verify_seconds: 0.03125,
-            node: NodeId::new("node1").unwrap(),
+            sizes: Some(VerifiedSizes::of(97, 400, 90)),
+            ..verified
         },
     );
     let measured = |measurement| outcome(Verdict::Measured { measurement });
@@ -285,6 +292,13 @@ fn golden_bytes_of_every_message() {
         })),
     );
     golden(
+        "outcome_sizes",
+        &measured(Measurement {
+            sizes: Some(VerifiedSizes::of(8, 8, 2)),
+            ..certified(certificate())
+        }),
+    );
+    golden(
         "outcome_rejected",
         &outcome(Verdict::Rejected {
             fault: CandidateFault::WrongResult,
@@ -310,6 +324,13 @@ fn golden_bytes_of_every_message() {
         &outcome(Verdict::Unknown {
             cause: Some(UnknownCause::Panicked),
             detail: "the stage panicked".into(),
+        }),
+    );
+    golden(
+        "outcome_unchecked",
+        &outcome(Verdict::Unknown {
+            cause: Some(UnknownCause::Unchecked),
+            detail: "it could not be linked".into(),
         }),
     );
     let run_spec = RunSpec {

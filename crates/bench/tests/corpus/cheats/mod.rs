@@ -53,6 +53,7 @@ fn programs(problem: &Problem, kinds: &[Cheat]) -> Vec<Program> {
             needs: Vec::new(),
             problem: problem.id.as_str().to_owned(),
             threads: 1,
+            is_to_count: false,
             ways: cheat.ways.iter().copied().collect(),
             expected: if cheat.faults.is_empty() {
                 Expected::Measured(None)
@@ -60,6 +61,7 @@ fn programs(problem: &Problem, kinds: &[Cheat]) -> Vec<Program> {
                 Expected::Refused {
                     faults: cheat.faults.to_vec(),
                     harmless: false,
+                    unchecked: false,
                     unmeasured: false,
                 }
             },

@@ -30,6 +30,7 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "share_of_peak": measurement.map(|m| m.share_of_peak),
         "roofline": row.place,
         "certificate": measurement.and_then(|m| m.certificate.clone()),
+        "sizes": measurement.and_then(|m| m.sizes),
         "stop": measurement.map(|m| m.stop),
         "machine_busy": row.done.busy,
         "sanitizers": row.done.checked.as_ref().map(|c| json!({ "by": c.by, "left_out": c.left_out })),
@@ -313,7 +314,7 @@ mod tests {
         row.place = Some(by_memory());
         row.to_against = row.own.map(|own| own.over(own));
         let object = object_of_several("dgemm", &row, true);
-        let inner = ["certificate", "roofline"].map(|name| object[name].clone());
+        let inner = ["certificate", "roofline", "sizes"].map(|name| object[name].clone());
         let keys = std::iter::once(&object).chain(&inner);
         let keys = keys.flat_map(|o| o.as_object().unwrap().keys().cloned());
         let watched = ["change", "interval_of_change"].map(str::to_owned);

@@ -127,6 +127,7 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
                     .as_ref()
                     .map(|p| format!("  {}", roofline::words(p))),
             );
+            lines.extend(m.sizes.map(|sizes| format!("  right at {sizes}")));
             if let Some(certificate) = &m.certificate {
                 let unsure = if certificate.cold_converged() {
                     ""

@@ -141,7 +141,7 @@ pub fn code(rows: &[Row]) -> u8 {
 pub(super) mod tests {
     use flopsmith_bench::roofline::Bound;
     use flopsmith_protocol::{
-        Certificate, InfrastructureCause, Interval, StopReason, TechniqueSet,
+        Certificate, InfrastructureCause, Interval, StopReason, TechniqueSet, VerifiedSizes,
     };
     use flopsmith_test_support::{Measured, infrastructure, unknown, wrong};
 
@@ -196,6 +196,7 @@ pub(super) mod tests {
     /// Certifies a measured program after the fact, perhaps with a ratio of cold calls.
     pub fn certify(row: &mut Row, cold_ratio: Option<f64>) {
         if let Verdict::Measured { measurement } = &mut row.done.verdict {
+            measurement.sizes = Some(VerifiedSizes::of(97, 400, 90));
             measurement.certificate = Some(Certificate {
                 layout_ratios: vec![measurement.ratio; 5],
                 layout_spread: 0.004,

@@ -55,6 +55,10 @@ fn line(roofs: &Roofs, threads: u32) -> String {
         if threads == 1 { "" } else { "s" },
         compute.join(", "),
     );
+    if let Some(integers) = roofs.fastest_integers(threads) {
+        let rate = significant(integers.gflops, 3);
+        line.push_str(&format!("; whole numbers in bytes {rate} GOP/s"));
+    }
     if !bandwidth.is_empty() {
         line.push_str(&format!("; reads {} GB/s", bandwidth.join(", ")));
     }
@@ -95,10 +99,11 @@ mod tests {
                 bandwidth("L3", 1, 61.02, Some(32 << 20)),
                 bandwidth(MEMORY, 1, 14.0, None),
             ],
+            integer: vec![ceiling(512, 1, 300.0)],
         };
         assert_eq!(
             lines(&roofs),
-            "1 thread: scalar 9.81, 512 bits 78.4 GFLOPS; reads L3 61.0, memory 14.0 GB/s; below 5.6 FLOP/byte memory binds\n\
+            "1 thread: scalar 9.81, 512 bits 78.4 GFLOPS; whole numbers in bytes 300 GOP/s; reads L3 61.0, memory 14.0 GB/s; below 5.6 FLOP/byte memory binds\n\
              2 threads: 512 bits 155 GFLOPS"
         );
     }

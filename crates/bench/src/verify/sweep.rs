@@ -1,0 +1,313 @@
+//! At which sizes a program is called that is to count, beside the cases that every program meets.
+//!
+//! A program that is right at every size but one passes cases of which each has its size by lot. So where a problem has few
+//! sizes, such a program is called with all of them. Where there are many, all sizes are divided into equal parts, and one is
+//! drawn from each: a program that is wrong at a share p of them, whichever these are, is right at n such draws with a
+//! probability of (1 - p)ⁿ at most. Beside these every value comes of a parameter that has few.
+//!
+//! Pure: the verifier calls.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use flopsmith_problem::{Params, Problem};
+use flopsmith_protocol::VerifiedSizes;
+use rand::Rng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::pool::Thoroughness;
+
+/// So many sizes, or values of one parameter, are few: all of them are met.
+const FEW: u64 = 64;
+/// Sizes that are drawn where there are many: enough for a program that is wrong at one in twenty.
+const DRAWN: u64 = 90;
+/// Drawn of a program that was verified in full before, whose code only lies elsewhere: there are five such places.
+const DRAWN_ELSEWHERE: u64 = DRAWN / 5;
+/// Time after which no further case begins, in full and elsewhere. What is slower is verified at fewer sizes, which is said.
+const BUDGET: Duration = Duration::from_secs(10);
+const BUDGET_ELSEWHERE: Duration = Duration::from_secs(4);
+
+/// The sizes of one program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// With which sizes it is to be called, in this order.
+    pub sizes: Vec<Params>,
+    /// Time after which no further one begins.
+    pub budget: Duration,
+    /// How many of `sizes`, from the first on, come one from each of as many equal parts of all sizes, or are drawn without
+    /// being put back.
+    drawn: usize,
+    legal: u64,
+    /// Those that it was called with.
+    met: BTreeSet<Params>,
+}
+
+impl Sweep {
+    /// The sizes for a program that has `met` some. None at a first look.
+    pub fn draw<'a>(
+        problem: &Problem,
+        thoroughness: Thoroughness,
+        met: impl Iterator<Item = &'a Params>,
+        rng: &mut ChaCha8Rng,
+    ) -> Option<Self> {
+        let (drawn, budget) = match thoroughness {
+            Thoroughness::Screening => return None,
+            Thoroughness::Full => (DRAWN, BUDGET),
+            Thoroughness::Elsewhere => (DRAWN_ELSEWHERE, BUDGET_ELSEWHERE),
+        };
+        let legal = Legal::of(problem);
+        let count = legal.count();
+        let met: BTreeSet<Params> = met.filter(|params| legal.has(params)).cloned().collect();
+        let mut sizes: Vec<Params>;
+        if count <= FEW {
+            sizes = (0..count).map(|n| legal.size(n)).collect();
+            sizes.retain(|size| !met.contains(size));
+        } else {
+            let parts = drawn.min(count);
+            sizes = (0..parts)
+                .map(|part| legal.size(in_part(part, parts, count, rng)))
+                .collect();
+        }
+        // The time may end before all of them were met, and those that were must be as good as any others.
+        sizes.shuffle(rng);
+        let drawn = sizes.len();
+        if thoroughness == Thoroughness::Full && count > FEW {
+            let values = legal.values_left_out(met.iter().chain(&sizes), rng);
+            sizes.extend(values);
+        }
+        Some(Self {
+            sizes,
+            budget,
+            drawn,
+            legal: count,
+            met,
+        })
+    }
+
+    /// What is verified once the program was right at the first `done` sizes.
+    pub fn verified(&self, done: usize) -> VerifiedSizes {
+        let met = self.met.iter().chain(&self.sizes[..done]);
+        let met = met.collect::<BTreeSet<&Params>>().len() as u64;
+        VerifiedSizes::of(met, self.legal, done.min(self.drawn) as u32)
+    }
+}
+
+/// A number below `count` from the `part`th of so many parts, which are equal even where they do not end between two numbers.
+fn in_part(part: u64, parts: u64, count: u64, rng: &mut ChaCha8Rng) -> u64 {
+    let at = part as f64 + rng.random_range(0.0..1.0);
+    ((at / parts as f64 * count as f64) as u64).min(count - 1)
+}
+
+/// Every size of a problem, by number.
+struct Legal<'a> {
+    problem: &'a Problem,
+    /// The values of each parameter that varies.
+    values: Vec<(&'a str, Vec<i64>)>,
+}
+
+impl<'a> Legal<'a> {
+    fn of(problem: &'a Problem) -> Self {
+        let hidden = problem.verify.hidden.iter();
+        let values = hidden.map(|h| (h.param.as_str(), h.between(h.min, h.max)));
+        Self {
+            problem,
+            values: values.collect(),
+        }
+    }
+
+    fn count(&self) -> u64 {
+        let counts = self.values.iter().map(|(_, values)| values.len() as u64);
+        counts.fold(1, u64::saturating_mul)
+    }
+
+    fn size(&self, mut number: u64) -> Params {
+        let mut params = self.problem.timed.clone();
+        // The first parameter varies most slowly, so that parts of all sizes are parts of its values.
+        for (param, values) in self.values.iter().rev() {
+            let count = values.len().max(1) as u64;
+            if let Some(value) = values.get((number % count) as usize) {
+                params.insert((*param).to_owned(), *value);
+            }
+            number /= count;
+        }
+        params
+    }
+
+    /// Is it one of them? Visible sizes and timed ones need not be.
+    fn has(&self, params: &Params) -> bool {
+        params.iter().all(|(name, value)| {
+            match self.values.iter().find(|(param, _)| param == name) {
+                Some((_, values)) => values.binary_search(value).is_ok(),
+                None => self.problem.timed.get(name) == Some(value),
+            }
+        })
+    }
+
+    /// Sizes with each value of a parameter of few that no size of `met` has.
+    fn values_left_out<'p>(
+        &self,
+        met: impl Iterator<Item = &'p Params> + Clone,
+        rng: &mut ChaCha8Rng,
+    ) -> Vec<Params> {
+        let mut more = Vec::new();
+        for (param, values) in &self.values {
+            if values.len() as u64 > FEW {
+                continue;
+            }
+            let known: BTreeSet<i64> = met.clone().filter_map(|p| p.get(*param).copied()).collect();
+            for value in values.iter().filter(|value| !known.contains(value)) {
+                let mut params = self.size(rng.random_range(0..self.count()));
+                params.insert((*param).to_owned(), *value);
+                more.push(params);
+            }
+        }
+        more
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+
+    use super::super::sizes::shipped;
+    use super::*;
+
+    fn problem(name: &str) -> &'static Problem {
+        let found = shipped().iter().find(|p| p.id.as_str() == name);
+        found.expect("it is shipped")
+    }
+
+    fn swept(problem: &Problem, thoroughness: Thoroughness, seed: u64) -> Sweep {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let met = [problem.timed.clone()];
+        Sweep::draw(problem, thoroughness, met.iter(), &mut rng).expect("it is no first look")
+    }
+
+    #[test]
+    fn a_first_look_has_no_sweep() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for problem in shipped() {
+            let met = std::iter::once(&problem.timed);
+            assert_eq!(
+                Sweep::draw(problem, Thoroughness::Screening, met, &mut rng),
+                None
+            );
+        }
+    }
+
+    #[test]
+    fn where_there_are_few_sizes_all_of_them_are_met_at_every_place() {
+        for (name, count) in [("dgemm", 8), ("walsh_hadamard", 18)] {
+            for thoroughness in [Thoroughness::Full, Thoroughness::Elsewhere] {
+                for seed in 0..20 {
+                    let problem = problem(name);
+                    let sweep = swept(problem, thoroughness, seed);
+                    let mut sizes: BTreeSet<i64> = sweep.sizes.iter().map(|p| p["n"]).collect();
+                    sizes.insert(problem.timed["n"]);
+                    let hidden = &problem.verify.hidden[0];
+                    let all: BTreeSet<i64> =
+                        hidden.between(hidden.min, hidden.max).into_iter().collect();
+                    assert_eq!(sizes, all, "{name}");
+                    let verified = sweep.verified(sweep.sizes.len());
+                    assert_eq!(verified.to_string(), format!("all {count} sizes"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_met_for_want_of_time_is_not_said_to_be() {
+        let sweep = swept(problem("dgemm"), Thoroughness::Full, 1);
+        let verified = sweep.verified(3);
+        assert_eq!((verified.met, verified.legal), (4, 8));
+        assert!(verified.one_in.is_some_and(|n| n < 3), "{verified}");
+        let sweep = swept(problem("sgemm"), Thoroughness::Full, 1);
+        let of = |done| sweep.verified(done).one_in.unwrap_or(0);
+        assert_eq!((of(0), of(10), of(45), of(90)), (1, 2, 10, 20));
+    }
+
+    /// Each problem with more sizes than are met, and programs that are wrong at one size in so many as is said, chosen in
+    /// several ways: how many pass?
+    #[test]
+    fn programs_that_are_wrong_at_the_share_that_is_named_are_met_as_often_as_is_said() {
+        const PROGRAMS: u64 = 120;
+        for problem in shipped() {
+            let legal = Legal::of(problem);
+            if legal.count() <= FEW {
+                continue;
+            }
+            let (mut by_remainder, mut in_a_row) = (0, 0);
+            for seed in 0..PROGRAMS {
+                let sweep = swept(problem, Thoroughness::Full, seed);
+                let verified = sweep.verified(sweep.sizes.len());
+                let one_in = u64::from(verified.one_in.expect("not all are met"));
+                assert!(one_in >= 20, "{}: {verified}", problem.id);
+                let first = &problem.verify.hidden[0].param;
+                let values = &legal.values[0].1;
+                let place = |p: &Params| values.binary_search(&p[first]).unwrap_or(0);
+                // The values of the first parameter stand for its sizes: every other one has as many.
+                let wrong = |p: &Params| (place(p) as u64 + seed).is_multiple_of(one_in);
+                by_remainder += u64::from(!sweep.sizes.iter().any(wrong));
+                let width = values.len().div_ceil(one_in as usize);
+                let from = (seed as usize * 37) % (values.len() - width + 1);
+                let wrong = |p: &Params| (from..from + width).contains(&place(p));
+                in_a_row += u64::from(!sweep.sizes.iter().any(wrong));
+            }
+            // One in a hundred at most, and what so few programs are off by.
+            let most = PROGRAMS / 20;
+            assert!(by_remainder <= most, "{}: {by_remainder}", problem.id);
+            assert!(in_a_row <= most, "{}: {in_a_row}", problem.id);
+        }
+    }
+
+    #[test]
+    fn every_value_of_a_parameter_of_few_is_met() {
+        for (name, param, count) in [
+            ("batched_dgemm", "n", 32),
+            ("conv2d", "k", 7),
+            ("stencil2d", "sweeps", 12),
+        ] {
+            for seed in 0..50 {
+                let sweep = swept(problem(name), Thoroughness::Full, seed);
+                let all = sweep.met.iter().chain(&sweep.sizes);
+                let values: BTreeSet<i64> = all.map(|p| p[param]).collect();
+                assert_eq!(values.len(), count, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn places_share_what_a_full_verification_draws() {
+        for problem in shipped().iter().filter(|p| Legal::of(p).count() > FEW) {
+            let sizes = swept(problem, Thoroughness::Elsewhere, 3).sizes.len() as u64;
+            assert_eq!(sizes, DRAWN_ELSEWHERE, "{}", problem.id);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_drawn_is_legal(which in 0usize..100, seed: u64, elsewhere: bool) {
+            let problem = &shipped()[which % shipped().len()];
+            let thoroughness = if elsewhere { Thoroughness::Elsewhere } else { Thoroughness::Full };
+            let sweep = swept(problem, thoroughness, seed);
+            let legal = Legal::of(problem);
+            for params in &sweep.sizes {
+                prop_assert!(params.keys().eq(problem.timed.keys()));
+                prop_assert!(legal.has(params), "{:?}", params);
+            }
+        }
+
+        #[test]
+        fn numbers_come_from_their_parts(parts in 1u64..200, count in 1u64..1_000_000, seed: u64) {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            for part in 0..parts {
+                let number = in_part(part, parts, count, &mut rng);
+                prop_assert!(number < count);
+                prop_assert!(number as u128 >= (part as u128 * count as u128) / parts as u128);
+                prop_assert!(number as u128 * parts as u128 <= (part as u128 + 1) * count as u128);
+            }
+        }
+    }
+}

@@ -24,6 +24,7 @@ mod mistakes;
 pub mod prompt;
 mod sizes;
 mod timed;
+mod work;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,6 +38,7 @@ pub use keys::nearest;
 pub use language::{CXX_HEADERS, FORTRAN_MODULES, Language};
 pub use load::Error;
 pub use sizes::HiddenSizes;
+pub use work::{LibraryWork, WORKS};
 
 /// Parameters of one call, e.g. `n = 256`.
 pub type Params = BTreeMap<String, i64>;

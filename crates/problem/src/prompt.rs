@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use flopsmith_protocol::{EliteHint, Technique, TechniqueSet};
 
-use crate::{CXX_HEADERS, Caches, FORTRAN_MODULES, Language, Problem};
+use crate::{CXX_HEADERS, Caches, FORTRAN_MODULES, Language, Problem, WORKS};
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,11 +167,17 @@ fn permitted_libraries(problem: &Problem, permitted: TechniqueSet) -> String {
         .filter(offered)
         .collect();
     let includes = includes.join(", ");
-    let forbidden: String = problem
-        .forbidden
-        .iter()
-        .map(|name| format!(", no `{name}`"))
-        .collect();
+    let in_language = |name: &String| match WORKS.iter().find(|work| work.name == name) {
+        // What the language's library does not do need not be forbidden.
+        Some(work) => {
+            let names = work.names(problem.language).iter();
+            // Fortran's is forbidden everywhere: its library is not linked.
+            let names = names.filter(|name| **name != "matmul");
+            names.map(|name| format!(", no `{name}`")).collect()
+        }
+        None => format!(", no `{name}`"),
+    };
+    let forbidden: String = problem.forbidden.iter().map(in_language).collect();
     match problem.language {
         Language::C => {
             format!("It may include: {includes}. No other library, no inline assembly{forbidden}.")
@@ -181,7 +187,7 @@ fn permitted_libraries(problem: &Problem, permitted: TechniqueSet) -> String {
             CXX_HEADERS.join(", ")
         ),
         Language::Fortran | Language::Fortran77 => format!(
-            "It may use the modules {}. No input or output, no `stop`, no functions of other languages, no matmul.",
+            "It may use the modules {}. No input or output, no `stop`, no functions of other languages, no `matmul`{forbidden}.",
             FORTRAN_MODULES.join(", ")
         ),
     }

@@ -13,6 +13,7 @@ mod folder;
 mod instrumented;
 mod text;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +26,7 @@ use flopsmith_sandbox::{Exit, Finished, Job, Kind, Limits, Sandbox};
 use crate::detect::Detected;
 use crate::failure::Failure;
 use crate::object_audit;
+use crate::scan;
 use crate::toolchain::{Driver, MODE, Toolchain, mode_of};
 use diagnose::Allowed;
 use folder::{EXPORTS, FOLDER, Folder, OBJECT, PADDING, PRELUDE, RUNTIME_OBJECT};
@@ -83,7 +85,8 @@ struct Unit<'a> {
     problem: &'a Problem,
     language: Language,
     driver: Driver,
-    source: &'a str,
+    /// Without what says nothing about the program.
+    source: Cow<'a, str>,
 }
 
 impl Compiler {
@@ -140,21 +143,30 @@ impl Compiler {
         let scanned = text::first_look(&unit)?;
         let folder = self.folder(&unit)?;
         let mut found = self.techniques_of(&unit, scanned, Some(&folder))?;
-        check_permitted(&found, permitted)?;
+        check_permitted(&found, problem, permitted)?;
 
         let ended = self.run(&unit.driver, &folder, &build_arguments(&unit))?;
         let mut diagnostics = diagnose::judge(&ended, problem, language, &self.allowed(&folder))?;
         let object = folder.read_object()?;
         let audit =
             object_audit::audit(&object, &problem.entry.name, language, &problem.forbidden)?;
-        if audit.openmp {
-            found.note(
+        // Under whatever name the source asked for it.
+        let in_object = [
+            (
+                audit.openmp,
                 Technique::Openmp,
-                0,
                 "calls of the OpenMP library in the compiled object",
-            );
-            check_permitted(&found, permitted)?;
+            ),
+            (
+                audit.code.prefetches,
+                Technique::Prefetch,
+                "instructions that prefetch in the compiled object",
+            ),
+        ];
+        for (_, technique, what) in in_object.into_iter().filter(|(is, ..)| *is) {
+            found.note(technique, 0, what);
         }
+        check_permitted(&found, problem, permitted)?;
         if let Some(unsure) = found.unsure {
             if !diagnostics.is_empty() {
                 diagnostics.push('\n');
@@ -165,7 +177,7 @@ impl Compiler {
         Ok(Built {
             object,
             techniques: found.techniques(),
-            vector_bits: Some(audit.vector_bits).filter(|bits| *bits > 0),
+            vector_bits: Some(audit.code.vector_bits).filter(|bits| *bits > 0),
             diagnostics,
             seconds: started.elapsed().as_secs_f64(),
         })
@@ -229,7 +241,7 @@ impl Compiler {
             problem,
             language,
             driver: self.toolchain.driver(language)?,
-            source,
+            source: scan::plain(source),
         })
     }
 
@@ -239,7 +251,7 @@ impl Compiler {
             &self.sandbox.scratch(),
             unit.language,
             unit.problem,
-            unit.source,
+            &unit.source,
         )?;
         if unit.language != Language::C {
             folder.write(RUNTIME_OBJECT, &*self.runtime()?)?;
@@ -413,22 +425,45 @@ fn outside_usr(compiler: &Path) -> Option<&Path> {
     }
 }
 
-fn check_permitted(found: &Detected, permitted: TechniqueSet) -> Result<(), Failure> {
-    let Some(seen) = found.seen.iter().find(|s| !permitted.contains(s.technique)) else {
-        return Ok(());
+/// Techniques that only the loop nest shows.
+const OF_LOOPS: [Technique; 5] = [
+    Technique::LoopReorder,
+    Technique::Unroll,
+    Technique::CacheBlocking,
+    Technique::RegisterBlocking,
+    Technique::Packing,
+];
+
+fn check_permitted(
+    found: &Detected,
+    problem: &Problem,
+    permitted: TechniqueSet,
+) -> Result<(), Failure> {
+    let refuse = |line: u32, technique: Technique, what: &str| {
+        let place = if line > 0 {
+            format!("line {line}: ")
+        } else {
+            String::new()
+        };
+        Err(Failure::candidate(
+            CandidateFault::ForbiddenTechnique,
+            format!("{place}the technique `{technique}` is forbidden in this task: {what}"),
+        ))
     };
-    let place = if seen.line > 0 {
-        format!("line {}: ", seen.line)
-    } else {
-        String::new()
+    if let Some(seen) = found.seen.iter().find(|s| !permitted.contains(s.technique)) {
+        return refuse(seen.line, seen.technique, &seen.what);
+    }
+    // A technique that the problem does not know is no task's to forbid.
+    let forbidden = |technique: &Technique| {
+        problem.techniques.contains(*technique) && !permitted.contains(*technique)
     };
-    Err(Failure::candidate(
-        CandidateFault::ForbiddenTechnique,
-        format!(
-            "{place}the technique `{}` is forbidden in this task: {}",
-            seen.technique, seen.what
-        ),
-    ))
+    if let Some((line, what)) = &found.hidden
+        && let Some(technique) = OF_LOOPS.into_iter().find(forbidden)
+    {
+        let what = format!("{what} could hide it; write `for`, `while` or `do`");
+        return refuse(*line, technique, &what);
+    }
+    Ok(())
 }
 
 /// Did the compiler end in order?

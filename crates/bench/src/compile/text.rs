@@ -22,10 +22,10 @@ pub(super) enum Scanned {
 /// The first look at a source, for which no process is needed.
 pub(super) fn first_look(unit: &Unit) -> Result<Scanned, Failure> {
     if unit.language.is_fortran() {
-        let directives = scan::check_fortran(unit.source, unit.problem, unit.language)?;
-        return Ok(Scanned::Fortran(detect::in_fortran(&directives)));
+        let looked = scan::check_fortran(&unit.source, unit.problem, unit.language)?;
+        return Ok(Scanned::Fortran(detect::in_fortran(&looked.directives, looked.jump)));
     }
-    let raw = scan::check_raw(unit.source, unit.problem, unit.language)?;
+    let raw = scan::check_raw(&unit.source, unit.problem, unit.language)?;
     Ok(Scanned::Raw(raw))
 }
 
@@ -55,8 +55,11 @@ impl Compiler {
             _ => user,
         };
         let (user, pragmas) = scan::split_pragmas(&user)?;
-        let user = user.with_braces();
+        let user = user.with_braces(unit.language);
         scan::check_constructs(&user, &unit.problem.entry.name, unit.language)?;
+        if unit.language == Language::Cxx {
+            scan::check_library(&user, unit.problem)?;
+        }
         detect::detect(&user, &pragmas, unit.problem, unit.language)
     }
 

@@ -1,5 +1,7 @@
 //! Calls: of the program's own functions, which are walked through where they are called, and of others.
 
+use std::collections::BTreeMap;
+
 use tree_sitter::Node;
 
 use super::eval::Seen;
@@ -50,6 +52,9 @@ impl<'t> Walker<'t> {
         {
             return self.inline(name, function, &arguments);
         }
+        if let Some(seen) = self.call_by_pointer(node, &arguments) {
+            return seen;
+        }
         if name.starts_with("_mm")
             && (name.contains("store") || name.contains("stream"))
             && !name.contains("load")
@@ -87,6 +92,33 @@ impl<'t> Walker<'t> {
         all
     }
 
+    /// Walks through every function that a call through a pointer may lead to.
+    fn call_by_pointer(&mut self, node: Node<'t>, arguments: &[Node<'t>]) -> Option<Seen> {
+        let called = node.child_by_field_name("function")?;
+        let by_pointer = match called.kind() {
+            "identifier" => self.lookup(self.text(called)).is_some(),
+            _ => true,
+        };
+        if !by_pointer {
+            return None;
+        }
+        let mut all: Option<Seen> = None;
+        for name in self.taken.clone() {
+            let Some(function) = self.functions.get(name).copied() else {
+                continue;
+            };
+            let parameters = function
+                .child_by_field_name("declarator")
+                .and_then(|d| self.declared(d))
+                .map_or(0, |d| d.parameters.len());
+            if parameters == arguments.len() && !self.calls.contains(&name) {
+                let seen = self.inline(name, function, arguments);
+                all.get_or_insert_default().merge(&seen);
+            }
+        }
+        all
+    }
+
     fn block_copy(&mut self, to: &Seen, from: &Seen, node: Node<'t>) {
         let (Some(to), Some(from)) = (&to.pointer, &from.pointer) else {
             return;
@@ -112,7 +144,14 @@ impl<'t> Walker<'t> {
         // Names of the caller are out of sight.
         let global = self.scopes[0].clone();
         self.charge(global.len());
-        let hidden = std::mem::replace(&mut self.scopes, vec![global, Default::default()]);
+        let hidden = if self.nested.contains(name) {
+            let around = self.scopes.clone();
+            self.charge(around.iter().map(BTreeMap::len).sum());
+            self.scopes.push(BTreeMap::new());
+            around
+        } else {
+            std::mem::replace(&mut self.scopes, vec![global, BTreeMap::new()])
+        };
         let active = std::mem::take(&mut self.active);
         let returned = std::mem::take(&mut self.returned);
         for (parameter, value) in declared.parameters.iter().zip(values) {

@@ -153,6 +153,8 @@ pub(super) struct Facts {
     pub statements: Vec<Statement>,
     /// The source nests deeper than anything a person would write.
     pub too_deep: bool,
+    /// The line of a loop that is several in one, and the counter that it sets back.
+    pub wraps: Option<(u32, String)>,
 }
 
 impl Facts {

@@ -11,11 +11,14 @@ mod cxx;
 mod declare;
 mod eval;
 mod facts;
+mod hidden;
 mod judge;
+mod names;
 mod normal;
 mod poly;
 mod record;
 mod walk;
+mod wrap;
 
 use std::collections::BTreeMap;
 
@@ -41,6 +44,8 @@ pub(crate) struct Detected {
     pub seen: Vec<Seen>,
     /// What was not understood of the program, so that techniques may be missing.
     pub unsure: Option<&'static str>,
+    /// A loop that was not followed, by its line: it may use any technique of loops.
+    pub hidden: Option<(u32, String)>,
 }
 
 impl Detected {
@@ -97,6 +102,17 @@ pub(crate) fn detect(
         vector_types(&all),
         problem,
     );
+    let jumps = hidden::find(&all, is_cxx).map(|h| (user.line_at(h.at), h.what));
+    let wraps = facts.wraps.clone().map(|(line, name)| {
+        let what = format!("a loop that is several in one, as it sets `{name}` back where another variable moves,");
+        (line, what)
+    });
+    found.hidden = jumps.or(wraps);
+    if found.hidden.is_some() {
+        found.unsure = Some(
+            "loops that are not written as `for`, `while` or `do`, each for itself, are not followed: techniques of the loop nest may be missing",
+        );
+    }
     if is_cxx && (facts.too_deep || tree.root_node().has_error()) {
         found.unsure = Some(
             "this program says what C cannot say, and loops are looked at as C: techniques of the loop nest may be missing",
@@ -115,8 +131,11 @@ pub(crate) fn detect(
 
 /// Techniques that directives of a program in Fortran tell of. Its loops are not looked at; what OpenMP and vectors come to
 /// in the end the object shows.
-pub(crate) fn in_fortran(directives: &[Pragma]) -> Detected {
-    let mut found = Detected::default();
+pub(crate) fn in_fortran(directives: &[Pragma], jump: Option<(u32, String)>) -> Detected {
+    let mut found = Detected {
+        hidden: jump,
+        ..Detected::default()
+    };
     let in_c = |word: &String| match word.as_str() {
         "do" => "for".to_owned(),
         word => word.to_owned(),
@@ -134,34 +153,10 @@ pub(crate) fn in_fortran(directives: &[Pragma]) -> Detected {
 fn in_words(user: &UserText, all: &[Token<'_>], found: &mut Detected) {
     for token in all.iter().filter(|t| t.kind == Kind::Word) {
         let word = token.text;
-        let technique = if word == "__builtin_prefetch"
-            || word.starts_with("_mm_prefetch")
-            || word.starts_with("__builtin_ia32_prefetch")
-        {
-            Technique::Prefetch
-        } else if word == "vector_size"
-            || word == "__vector_size__"
-            || word == "ext_vector_type"
-            || is_vector_type(word)
-            || word.starts_with("_mm")
-            || word.starts_with("__builtin_ia32_")
-        {
-            Technique::Simd
-        } else if word.starts_with("omp_get_") || word == "omp_in_parallel" {
-            Technique::Openmp
-        } else {
-            continue;
-        };
-        found.note(technique, user.line_at(token.at), format!("`{word}`"));
+        if let Some(technique) = names::technique_of(word) {
+            found.note(technique, user.line_at(token.at), format!("`{word}`"));
+        }
     }
-}
-
-fn is_vector_type(word: &str) -> bool {
-    [
-        "__m64", "__m128", "__m256", "__m512", "__v2df", "__v4df", "__v8df", "__v4sf", "__v8sf",
-    ]
-    .iter()
-    .any(|p| word.starts_with(p))
 }
 
 fn in_pragmas(pragmas: &[Pragma], found: &mut Detected) {
@@ -201,12 +196,28 @@ fn in_pragmas(pragmas: &[Pragma], found: &mut Detected) {
                 .skip(at)
                 .find_map(|w| w.parse::<u64>().ok())
         };
+        // Directives that have the compiler change the loop nest.
+        let changes = [
+            ("tile", Technique::CacheBlocking),
+            ("interchange", Technique::LoopReorder),
+            ("reverse", Technique::LoopReorder),
+        ];
+        let options_aside = pragma.words.iter().take_while(|w| *w != "(");
+        let asks = pragma.starts_with(&["omp"]) || pragma.starts_with(&["clang", "loop"]);
+        for word in options_aside.filter(|_| asks) {
+            if let Some((_, technique)) = changes.iter().find(|(name, _)| name == word) {
+                found.note(*technique, pragma.line, text());
+            }
+        }
         let unrolls = if pragma.starts_with(&["GCC", "unroll"]) {
             by(2).unwrap_or(2) > 1
         } else if pragma.starts_with(&["unroll"]) {
             by(1).unwrap_or(2) > 1
         } else {
-            has("unroll") || has("unroll_count") || pragma.starts_with(&["omp", "unroll"])
+            has("unroll")
+                || has("unroll_count")
+                || has("unroll_and_jam")
+                || pragma.starts_with(&["omp", "unroll"])
         };
         if unrolls {
             found.note(Technique::Unroll, pragma.line, text());
@@ -324,13 +335,13 @@ mod tests {
         };
         let of = |texts: &[&str]| {
             let directives: Vec<Pragma> = texts.iter().map(|t| directive(t)).collect();
-            in_fortran(&directives).techniques().to_string()
+            in_fortran(&directives, None).techniques().to_string()
         };
         assert_eq!(of(&["omp parallel do", "omp end parallel do"]), "openmp");
         assert_eq!(of(&["omp do"]), "openmp");
         assert_eq!(of(&["omp simd", "GCC unroll 4"]), "unroll+simd");
         assert_eq!(of(&["GCC ivdep"]), "{}");
-        assert!(in_fortran(&[]).unsure.is_some());
+        assert!(in_fortran(&[], None).unsure.is_some());
     }
 
     #[test]

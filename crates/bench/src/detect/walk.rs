@@ -46,6 +46,10 @@ pub(super) struct Walker<'t> {
     pub source: &'t str,
     pub lines: &'t dyn Fn(usize) -> u32,
     pub functions: BTreeMap<&'t str, Node<'t>>,
+    /// Functions within functions, which see the variables around them.
+    pub nested: BTreeSet<&'t str>,
+    /// Functions that are named without being called there: calls through pointers may lead to them.
+    pub taken: BTreeSet<&'t str>,
     pub scopes: Vec<BTreeMap<String, Value>>,
     pub facts: Facts,
     pub stack: Vec<LoopId>,
@@ -73,6 +77,8 @@ pub(super) fn facts<'t>(
         source,
         lines,
         functions: BTreeMap::new(),
+        nested: BTreeSet::new(),
+        taken: BTreeSet::new(),
         scopes: vec![BTreeMap::new()],
         facts: Facts::default(),
         stack: Vec::new(),
@@ -87,6 +93,7 @@ pub(super) fn facts<'t>(
         budget: BUDGET,
     };
     walker.top_level(root);
+    walker.taken = taken(source, |name| walker.functions.contains_key(name));
     walker.entry(problem);
     walker.facts
 }
@@ -304,7 +311,15 @@ impl<'t> Walker<'t> {
                     self.eval(expression);
                 }
             }
-            "function_definition" | "comment" => {}
+            "function_definition" => {
+                if let Some(declarator) = node.child_by_field_name("declarator")
+                    && let Some(declared) = self.declared(declarator)
+                {
+                    self.functions.insert(declared.name, node);
+                    self.nested.insert(declared.name);
+                }
+            }
+            "comment" => {}
             kind if kind.ends_with("_statement") || matches!(kind, "else_clause" | "ERROR") => {
                 self.children(node);
             }
@@ -335,12 +350,17 @@ impl<'t> Walker<'t> {
         }
         let (condition, body) = (field("condition"), field("body"));
         let mut steps = Vec::new();
-        if let Some(update) = field("update") {
-            self.steps(update, false, &mut steps);
+        // A step may stand in the condition: `while (++i < n)`.
+        for part in [field("update"), condition].into_iter().flatten() {
+            self.steps(part, false, &mut steps);
         }
         let mut inside = Vec::new();
         if let Some(body) = body {
             self.steps(body, false, &mut inside);
+        }
+        if let Some(body) = body {
+            let all: Vec<_> = steps.iter().chain(&inside).cloned().collect();
+            self.note_wraps(body, &all);
         }
         let named = |name: &str| condition.is_some_and(|c| self.mentions(c, name));
         // A `while` steps its variable in its body.
@@ -419,6 +439,10 @@ impl<'t> Walker<'t> {
         if let Some(body) = body {
             self.statement(body);
         }
+        // Work may stand there as well.
+        if let Some(update) = field("update") {
+            self.eval(update);
+        }
         self.active
             .truncate(self.active.len() - usize::from(name.is_some()));
         self.stack.pop();
@@ -439,6 +463,15 @@ impl<'t> Walker<'t> {
             }
         }
     }
+}
+
+/// The functions among the words of `source` that no parenthesis follows. Only that and their own definition's head is no call.
+fn taken<'t>(source: &'t str, is_function: impl Fn(&str) -> bool) -> BTreeSet<&'t str> {
+    let all = crate::scan::token::tokens(source);
+    let calls = |at: usize| all.get(at + 1).is_some_and(|next| next.text == "(");
+    let named = all.iter().enumerate().filter(|(at, _)| !calls(*at));
+    let words = named.map(|(_, token)| token.text);
+    words.filter(|word| is_function(word)).collect()
 }
 
 impl Pointer {

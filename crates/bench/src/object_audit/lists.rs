@@ -15,6 +15,8 @@ pub(super) const PERMITTED: &[&str] = &[
     "memalign",
     "abort",
     "__stack_chk_fail",
+    // What compilers write for thread-local data.
+    "__tls_get_addr",
     "__memcpy_chk",
     "__memset_chk",
     "__memmove_chk",
@@ -327,6 +329,18 @@ pub(super) const OPENMP: &[&str] = &[
     "omp_get_max_threads",
     "omp_get_num_procs",
     "omp_in_parallel",
+    "omp_init_lock",
+    "omp_init_lock_with_hint",
+    "omp_set_lock",
+    "omp_unset_lock",
+    "omp_test_lock",
+    "omp_destroy_lock",
+    "omp_init_nest_lock",
+    "omp_init_nest_lock_with_hint",
+    "omp_set_nest_lock",
+    "omp_unset_nest_lock",
+    "omp_test_nest_lock",
+    "omp_destroy_nest_lock",
 ];
 
 /// Sections that plain programs have.
@@ -341,6 +355,8 @@ pub(super) const SECTIONS: &[&str] = &[
     ".data",
     ".data.rel.ro",
     ".bss",
+    ".tdata",
+    ".tbss",
     ".rodata",
     ".got",
     ".got.plt",
@@ -376,6 +392,8 @@ pub(super) const LIBRARIES: &[&str] = &[
     "libgcc_s.so.1",
     "libpthread.so.0",
     "libmvec.so.1",
+    "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
 ];
 
 #[cfg(test)]

@@ -29,8 +29,17 @@ use lists::{LIBRARIES, OPENMP, PERMITTED, SECTIONS, is_vector_form};
 pub(crate) struct Audit {
     /// The object calls the OpenMP library.
     pub openmp: bool,
-    /// Width of the widest vector register that is used, in bits; 0 where this machine's code cannot be read.
+    /// What its machine code holds.
+    pub code: Code,
+}
+
+/// What the instructions of an object say; nothing where this machine's code cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Code {
+    /// Width of the widest vector register that is used, in bits.
     pub vector_bits: u32,
+    /// There are instructions that only fetch.
+    pub prefetches: bool,
 }
 
 /// Judges `object`, built from a source in `language`, in which `entry` shall be the one function to call, and of the libraries'
@@ -49,9 +58,12 @@ pub(crate) fn audit(
     libraries(&file)?;
     Ok(Audit {
         openmp,
-        vector_bits: code::check(&file)?,
+        code: code::check(&file)?,
     })
 }
+
+/// Most bytes of thread-local data.
+const LARGEST_OF_A_THREAD: u64 = 16 << 20;
 
 type File<'a> = ElfFile64<'a, Endianness>;
 
@@ -208,7 +220,6 @@ fn sections(file: &File<'_>) -> Result<(), Failure> {
                     "code that runs when the program is loaded or ends (`{name}`) is not permitted: neither constructors nor static objects that are not initialised by constants"
                 )
             }
-            ".tdata" | ".tbss" => format!("thread-local data (`{name}`) is not permitted"),
             _ => format!("the section `{name}` is not one that plain C makes"),
         };
         return refuse(CandidateFault::ForbiddenConstruct, what);
@@ -234,10 +245,14 @@ fn segments(file: &File<'_>) -> Result<(), Failure> {
                     "memory that is both writable and executable",
                 );
             }
-            elf::PT_TLS => {
+            elf::PT_TLS if header.p_memsz(endian) > LARGEST_OF_A_THREAD => {
                 return refuse(
-                    CandidateFault::ForbiddenConstruct,
-                    "thread-local data is not permitted",
+                    CandidateFault::MemoryLimit,
+                    format!(
+                        "the thread-local data take {} MiB for each thread; at most {} are permitted",
+                        header.p_memsz(endian) >> 20,
+                        LARGEST_OF_A_THREAD >> 20
+                    ),
                 );
             }
             elf::PT_INTERP => {
@@ -281,6 +296,13 @@ fn libraries(file: &File<'_>) -> Result<(), Failure> {
                         format!("the library `{name}` is not permitted"),
                     );
                 }
+            }
+            // Its data would lie within those of the loader and the threads themselves.
+            elf::DT_FLAGS if entry.val32(endian).is_none_or(|f| f & elf::DF_STATIC_TLS != 0) => {
+                return refuse(
+                    CandidateFault::ForbiddenConstruct,
+                    "thread-local data that are laid out when the program is loaded are not permitted",
+                );
             }
             elf::DT_RPATH
             | elf::DT_RUNPATH

@@ -3,12 +3,13 @@
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic as M, OpKind, Register};
 
 use super::{
-    CandidateFault, Failure, File, Object, ObjectSection, SectionKind, refuse, unreadable,
+    CandidateFault, Code, Failure, File, Object, ObjectSection, SectionKind, refuse, unreadable,
 };
 
-/// The widest vector register, or why the code is refused.
-pub fn check(file: &File<'_>) -> Result<u32, Failure> {
+/// The widest vector register and whether anything is prefetched, or why the code is refused.
+pub fn check(file: &File<'_>) -> Result<Code, Failure> {
     let mut widest = 0;
+    let mut prefetches = false;
     let mut instruction = Instruction::default();
     for section in file.sections().filter(|s| s.kind() == SectionKind::Text) {
         let code = section.data().map_err(|e| unreadable(&e))?;
@@ -22,6 +23,7 @@ pub fn check(file: &File<'_>) -> Result<u32, Failure> {
                     format!("the compiled code uses an instruction for {what} ({mnemonic:?})"),
                 );
             }
+            prefetches |= prefetching(mnemonic);
             for operand in 0..instruction.op_count() {
                 if instruction.op_kind(operand) != OpKind::Register {
                     continue;
@@ -31,7 +33,10 @@ pub fn check(file: &File<'_>) -> Result<u32, Failure> {
             }
         }
     }
-    Ok(widest)
+    Ok(Code {
+        vector_bits: widest,
+        prefetches,
+    })
 }
 
 /// Width of a vector register; 0 for others. The decoder numbers each kind in one run.
@@ -49,6 +54,38 @@ fn vector_bits(register: Register) -> u32 {
     }
 }
 
+/// Compilers write none of these by themselves for any processor that has vectors of 256 bits.
+fn prefetching(mnemonic: M) -> bool {
+    matches!(
+        mnemonic,
+        M::Prefetch
+            | M::Prefetchnta
+            | M::Prefetcht0
+            | M::Prefetcht1
+            | M::Prefetcht2
+            | M::Prefetchw
+            | M::Prefetchwt1
+            | M::Prefetchit0
+            | M::Prefetchit1
+            | M::Vgatherpf0dpd
+            | M::Vgatherpf0dps
+            | M::Vgatherpf0qpd
+            | M::Vgatherpf0qps
+            | M::Vgatherpf1dpd
+            | M::Vgatherpf1dps
+            | M::Vgatherpf1qpd
+            | M::Vgatherpf1qps
+            | M::Vscatterpf0dpd
+            | M::Vscatterpf0dps
+            | M::Vscatterpf0qpd
+            | M::Vscatterpf0qps
+            | M::Vscatterpf1dpd
+            | M::Vscatterpf1dps
+            | M::Vscatterpf1qpd
+            | M::Vscatterpf1qps
+    )
+}
+
 fn forbidden(mnemonic: M) -> Option<&'static str> {
     Some(match mnemonic {
         M::Syscall | M::Sysenter | M::Int | M::Int1 | M::Sysret | M::Sysexit => "system calls",
@@ -60,7 +97,7 @@ fn forbidden(mnemonic: M) -> Option<&'static str> {
         M::Xrstor | M::Xrstor64 | M::Fxrstor | M::Fxrstor64 | M::Xsave | M::Xsave64 => {
             "the processor's state"
         }
-        M::Clflush | M::Clflushopt | M::Clwb => "flushing caches",
+        M::Clflush | M::Clflushopt | M::Clwb | M::Cldemote => "flushing caches",
         M::Xbegin | M::Xend => "transactions",
         M::Hlt | M::In | M::Out | M::Umwait | M::Tpause | M::Monitorx | M::Mwaitx => "the system",
         _ => return None,

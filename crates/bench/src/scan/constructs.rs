@@ -6,7 +6,7 @@ use flopsmith_problem::Language;
 use flopsmith_protocol::CandidateFault;
 
 use super::token::{Kind, Token, tokens};
-use super::{UserText, cxx, refused};
+use super::{UserText, cleanup, cxx, refused};
 use crate::failure::Failure;
 
 /// Attributes that change only layout, inlining or what the optimiser may assume of the candidate's own code. None of those that
@@ -45,6 +45,8 @@ pub(super) const ATTRIBUTES: &[&str] = &[
     "transparent_union",
     "noipa",
     "access",
+    // Only the entry is exported, whatever this says.
+    "visibility",
 ];
 
 /// Words that stand for machine code, for the machine's state, or for the inside of the process.
@@ -70,9 +72,8 @@ const CONSTRUCTS: &[(&str, &str)] = &[
         "__builtin_set_thread_pointer",
         "changing the thread's own data",
     ),
-    ("_Thread_local", "thread-local data"),
-    ("__thread", "thread-local data"),
-    ("thread_local", "thread-local data"),
+    ("__tls_get_addr", "reading the thread's own data"),
+    ("___tls_get_addr", "reading the thread's own data"),
     ("__seg_fs", "reading the thread's own data"),
     ("__seg_gs", "reading the thread's own data"),
     ("__builtin_init_trampoline", "writing code"),
@@ -227,7 +228,7 @@ pub(crate) fn check(user: &UserText, entry: &str, language: Language) -> Result<
         let construct = |what: String| refuse(CandidateFault::ForbiddenConstruct, what);
         match token.kind {
             Kind::Word if matches!(token.text, "__attribute__" | "__attribute") => {
-                attributes(user, &tokens[at..])?;
+                attributes(user, &tokens, at)?;
             }
             Kind::Word => {
                 let exact = CONSTRUCTS.iter().find(|(word, _)| *word == token.text);
@@ -329,8 +330,9 @@ fn is_blas(word: &str) -> bool {
         .is_some_and(|w| NAMES.contains(&w))
 }
 
-/// Checks one `__attribute__((…))`; `tokens` begins with its first word.
-fn attributes(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure> {
+/// Checks one `__attribute__((…))`, whose first word is the one at `start`.
+fn attributes(user: &UserText, all: &[Token<'_>], start: usize) -> Result<(), Failure> {
+    let tokens = &all[start..];
     let refuse = |at: usize, what: String| {
         Err(refused(
             CandidateFault::ForbiddenConstruct,
@@ -345,7 +347,7 @@ fn attributes(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure> {
     }
     let mut depth = 2;
     let mut expected = true;
-    for token in &tokens[3..] {
+    for (at, token) in tokens.iter().enumerate().skip(3) {
         match token.text {
             "(" => depth += 1,
             ")" => {
@@ -357,7 +359,12 @@ fn attributes(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure> {
             "," if depth == 2 => expected = true,
             word if depth == 2 && expected => {
                 let name = word.trim_matches('_');
-                if !ATTRIBUTES.contains(&name) {
+                if name == "cleanup" {
+                    let function = tokens.get(at + 2).map_or("", |t| t.text);
+                    if let Err(why) = cleanup::check(all, function) {
+                        return refuse(token.at, why);
+                    }
+                } else if !ATTRIBUTES.contains(&name) {
                     return refuse(token.at, format!("the attribute `{word}` is not permitted"));
                 }
                 expected = false;

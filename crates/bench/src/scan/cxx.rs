@@ -285,7 +285,6 @@ mod tests {
                 "template <class T> void g() { __asm(\"\"); }",
                 "inline assembly",
             ),
-            ("thread_local int x;", "thread-local"),
             ("__cxa_throw(a, b, c);", "run-time library"),
             ("::__gnu_cxx::f();", "run-time library"),
             ("system(\"x\");", "`system`"),

@@ -18,6 +18,7 @@ use crate::failure::Failure;
 /// # Errors
 /// What the first look refuses it for.
 pub fn look(source: &str, problem: &Problem, language: Language) -> Result<TechniqueSet, Failure> {
+    let source = &*super::plain(source);
     let raw = super::check_raw(source, problem, language);
     let preprocessed = super::split_preprocessed(source, "kernel.c", "entry.h");
     let included = super::check_included(&preprocessed, problem, language);
@@ -30,13 +31,15 @@ pub fn look(source: &str, problem: &Problem, language: Language) -> Result<Techn
         Ok((rest, pragmas)) => (rest, pragmas, Ok(())),
         Err(failure) => (user, Vec::new(), Err(failure)),
     };
-    let user = user.with_braces();
+    let user = user.with_braces(language);
     let constructs = super::check_constructs(&user, &problem.entry.name, language);
+    let library = super::check_library(&user, problem);
     let found = detect::detect(&user, &pragmas, problem, language);
     raw?;
     included?;
     known?;
     constructs?;
+    library?;
     Ok(found?.techniques())
 }
 

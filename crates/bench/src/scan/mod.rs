@@ -7,23 +7,29 @@
 //! can (libraries, constructors, machine code) is the object audit's business.
 //! That is for C and C++; Fortran has a look of its own (`fortran`).
 
+mod cleanup;
 mod constructs;
 mod cxx;
 mod fortran;
+mod library;
 pub(crate) mod look;
 mod pragmas;
+mod plain;
 mod preprocessed;
 mod raw;
 mod simple;
 mod text;
 pub(crate) mod token;
 
+use flopsmith_problem::Language;
 use flopsmith_protocol::CandidateFault;
 
 use crate::failure::Failure;
 
 pub(crate) use constructs::check as check_constructs;
 pub(crate) use fortran::check as check_fortran;
+pub(crate) use library::check as check_library;
+pub(crate) use plain::plain;
 pub(crate) use pragmas::{Pragma, split as split_pragmas};
 pub(crate) use preprocessed::{Preprocessed, split as split_preprocessed};
 pub(crate) use raw::{Raw, check as check_raw, check_included};
@@ -55,24 +61,32 @@ impl UserText {
         plain
     }
 
-    /// The text with braces where it has their other spelling (`<%` and `%>`), every token at its place: what asks for a brace
-    /// must not miss one.
-    pub fn with_braces(&self) -> UserText {
+    /// The text with braces and brackets where it has their other spelling (`<%`, `%>`, `<:` and `:>`), every token at its place:
+    /// what asks for one must not miss it.
+    pub fn with_braces(&self, language: Language) -> UserText {
         let mut plain = self.clone();
+        let is_cxx = language == Language::Cxx;
         let all = token::tokens(&self.text);
         let mut done = 0;
-        for first in &all {
+        for (at, first) in all.iter().enumerate() {
             // The compiler takes `%>` off a longer sign here, such as the `>=` of `%>=`.
             let begins_with =
                 |sign: &str| plain.text[first.at + first.text.len()..].starts_with(sign);
-            let brace = match first.text {
+            let sign = match first.text {
                 _ if first.at < done => continue,
                 "<" if begins_with("%") => "{ ",
                 "%" if begins_with(">") => " }",
+                "<" if begins_with(":") && !(is_cxx && cxx::is_scope(&all, at)) => "[ ",
+                // In C++ two of them are one sign.
+                ":" if is_cxx && begins_with(":") => {
+                    done = first.at + 2;
+                    continue;
+                }
+                ":" if begins_with(">") => " ]",
                 _ => continue,
             };
             done = first.at + 2;
-            plain.text.replace_range(first.at..done, brace);
+            plain.text.replace_range(first.at..done, sign);
         }
         plain
     }
@@ -100,16 +114,18 @@ fn refused(fault: CandidateFault, line: u32, what: impl std::fmt::Display) -> Fa
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use flopsmith_problem::Language;
-
     use super::*;
 
     fn with_braces(text: &str) -> UserText {
+        in_language(text, Language::C)
+    }
+
+    fn in_language(text: &str, language: Language) -> UserText {
         let user = UserText {
             text: text.to_owned(),
             lines: vec![1],
         };
-        user.with_braces()
+        user.with_braces(language)
     }
 
     #[test]
@@ -129,8 +145,22 @@ mod tests {
             ("a < %b", "a < %b"),
             ("a<b%c>d", "a<b%c>d"),
             ("'\u{e9}' <%%>", "'\u{e9}' {  }"),
+            ("a<:3:>", "a[ 3 ]"),
+            ("a<:b<:1:>:>=c", "a[ b[ 1 ] ]=c"),
+            ("a<::>", "a[  ]"),
+            ("x ? y :z", "x ? y :z"),
+            ("a<<:", "a<<:"),
         ] {
             assert_eq!(with_braces(text).text, plain, "{text}");
+        }
+        for (text, plain) in [
+            ("a<:3:>", "a[ 3 ]"),
+            ("array<::T, 2>", "array<::T, 2>"),
+            ("a<:::b:>", "a[ ::b ]"),
+            ("a<::>", "a[  ]"),
+            ("f<T::>", "f<T::>"),
+        ] {
+            assert_eq!(in_language(text, Language::Cxx).text, plain, "{text}");
         }
     }
 

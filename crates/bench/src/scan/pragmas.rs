@@ -55,30 +55,74 @@ pub(crate) fn split(user: &UserText) -> Result<(UserText, Vec<Pragma>), Failure>
     Ok((rest, pragmas))
 }
 
+/// First words of pragmas that a compiler may understand. Nobody heeds any other, so it says nothing.
+const UNDERSTOOD: &[&str] = &[
+    "STDC",
+    "acc",
+    "weak",
+    "redefine_extname",
+    "extern_prefix",
+    "scalar_storage_order",
+    "push_macro",
+    "pop_macro",
+    "poison",
+    "dependency",
+    "system_header",
+    "include_alias",
+    "ident",
+    "init",
+    "fini",
+    "align",
+    "options",
+    "ms_struct",
+    "section",
+    "bss_seg",
+    "code_seg",
+    "const_seg",
+    "data_seg",
+    "init_seg",
+    "alloc_text",
+    "optimize",
+    "function",
+    "intrinsic",
+    "float_control",
+    "fp_contract",
+    "fenv_access",
+    "comment",
+    "detect_mismatch",
+    "vtordisp",
+    "pointers_to_members",
+    "export",
+    "unused",
+    "long_calls",
+    "long_calls_off",
+    "no_long_calls",
+    "OPENCL",
+    "unroll_and_jam",
+    "nounroll_and_jam",
+];
+
+/// May this pragma stand in a program?
 fn is_known(pragma: &Pragma) -> bool {
-    let Some(first) = pragma.words.first() else {
-        return true;
-    };
-    match first.as_str() {
-        "GCC" => matches!(
-            pragma.words.get(1).map(String::as_str),
-            Some("unroll" | "ivdep" | "diagnostic")
-        ),
-        // Offloading belongs to no CPU kernel, and `threadprivate` and `declare` reach beyond a call.
+    let word = |at: usize| pragma.words.get(at).map_or("", String::as_str);
+    match word(0) {
+        "GCC" => match word(1) {
+            "unroll" | "ivdep" | "diagnostic" | "novector" | "warning" | "error" => true,
+            // Only the entry is exported. Whoever asks for more hopes for it.
+            "visibility" => {
+                word(2) == "pop" || (word(2) == "push" && matches!(word(4), "hidden" | "internal"))
+            }
+            _ => false,
+        },
+        // Offloading belongs to no CPU kernel.
         "omp" => !pragma.words.iter().any(|w| {
             matches!(
                 w.as_str(),
-                "target" | "threadprivate" | "requires" | "allocate" | "interop"
+                "target" | "requires" | "allocate" | "interop"
             )
         }),
         // What gives all functions an attribute, or a section, says more than a hint.
-        "clang" => !matches!(
-            pragma.words.get(1).map(String::as_str),
-            Some("attribute" | "section")
-        ),
-        // Hints of other compilers, which mean nothing here.
-        "unroll" | "nounroll" | "ivdep" | "vector" | "simd" | "loop" | "once" | "region"
-        | "endregion" | "mark" => true,
-        _ => false,
+        "clang" => !matches!(word(1), "attribute" | "section"),
+        first => !UNDERSTOOD.contains(&first),
     }
 }

@@ -24,6 +24,33 @@ pub fn before_first_call(finished: &Finished) -> Failure {
     )
 }
 
+/// Why the loader did not take a candidate's object, in its own words.
+pub fn not_loaded(message: &str, memory_bytes: u64) -> Failure {
+    // Of glibc and of musl.
+    const NO_ROOM: [&str; 4] = [
+        "cannot map zero-fill pages",
+        "failed to map segment",
+        "cannot allocate memory",
+        "Cannot allocate memory",
+    ];
+    if NO_ROOM.iter().any(|words| message.contains(words)) {
+        return Failure::candidate(
+            CandidateFault::MemoryLimit,
+            format!(
+                "the program's static data and what else it needs are more than the {} MiB of memory that it may have: \
+                 the object cannot be loaded: {message}",
+                memory_bytes >> 20
+            ),
+        );
+    }
+    let fault = if message.contains("undefined symbol") {
+        CandidateFault::ForbiddenSymbol
+    } else {
+        CandidateFault::ForbiddenConstruct
+    };
+    Failure::candidate(fault, format!("the object cannot be loaded: {message}"))
+}
+
 /// The end of a process whose candidate had been called.
 pub fn of_candidate(finished: &Finished, memory_bytes: u64) -> Failure {
     // A program that touches memory it did not get dies like any other wild pointer.
@@ -119,6 +146,24 @@ mod tests {
                     ..
                 }
             ));
+        }
+    }
+
+    #[test]
+    fn who_needs_more_memory_than_there_is_to_be_loaded_is_told_so() {
+        use CandidateFault as F;
+        for (message, expected) in [
+            ("kernel.so: cannot map zero-fill pages", F::MemoryLimit),
+            ("kernel.so: failed to map segment from shared object", F::MemoryLimit),
+            ("kernel.so: cannot allocate memory in static TLS block", F::MemoryLimit),
+            ("kernel.so: undefined symbol: f", F::ForbiddenSymbol),
+            ("kernel.so: invalid ELF header", F::ForbiddenConstruct),
+        ] {
+            let failure = not_loaded(message, 288 << 20);
+            assert!(
+                matches!(&failure, Failure::Candidate { fault, detail } if *fault == expected && detail.contains(message)),
+                "{failure}"
+            );
         }
     }
 

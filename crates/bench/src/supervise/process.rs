@@ -109,16 +109,7 @@ impl Process {
                 Status::Ready => return Ok(()),
                 Status::Starting => {}
                 Status::LoadFailed => {
-                    let message = block.message();
-                    let fault = if message.contains("undefined symbol") {
-                        CandidateFault::ForbiddenSymbol
-                    } else {
-                        CandidateFault::ForbiddenConstruct
-                    };
-                    return Err(Failure::candidate(
-                        fault,
-                        format!("the object cannot be loaded: {message}"),
-                    ));
+                    return Err(ending::not_loaded(&block.message(), self.memory_bytes));
                 }
                 Status::EntryMissing => {
                     return Err(Failure::candidate(

@@ -51,6 +51,14 @@ pub struct Bench {
         env = "FLOPSMITH_FLAGS"
     )]
     pub flags: Option<String>,
+    /// Longest program that is taken, in bytes, instead of the problem's own limit (`max_source_bytes`): for generated kernels.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = clap::value_parser!(u32).range(64..=8_388_608),
+        env = "FLOPSMITH_MAX_SOURCE"
+    )]
+    pub max_source: Option<u32>,
     /// How good the numbers have to be.
     #[arg(long, value_enum, default_value = "certify")]
     pub purpose: BenchPurpose,

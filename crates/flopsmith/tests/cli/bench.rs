@@ -187,6 +187,22 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
+fn a_generated_kernel_is_as_long_as_its_owner_permits() {
+    let long = format!("/* {} */\n{GOOD}", "a table ".repeat(16_000));
+    let folder = programs(&[("long.c", &long)]);
+    let file = folder.path().join("long.c");
+    let refused = quick(&[&file], &["--format", "json"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    assert_eq!(last_object(&refused)["reason"], "source_too_large");
+    let more = ["--format", "json", "--max-source", "200000"];
+    let measured = quick(&[&file], &more).output().unwrap();
+    assert_eq!(measured.status.code(), Some(0), "{}", said(&measured));
+    assert_timed(&last_object(&measured));
+    let wrong = quick(&[&file], &["--max-source", "12"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2), "{}", said(&wrong));
+}
+
+#[test]
 fn programs_of_a_folder_are_compared_and_what_was_built_is_kept() {
     let folder = programs(&[("good.c", GOOD), ("more/slow.c", SLOW), ("idle.c", IDLE)]);
     let kept = tempfile::tempdir().unwrap();

@@ -146,10 +146,21 @@ fn functions_that_do_what_is_asked_for_are_forbidden_and_the_prompt_says_so() {
     let sort = Problem::load(&shipped("sort64")).unwrap();
     assert_eq!(sort.forbidden, ["qsort"]);
     assert!(render(&sort, sort.techniques, None, Style::Full).contains("no `qsort`"));
-    let product = with(|t| t).unwrap();
-    assert!(product.forbidden.is_empty());
-    assert!(!render(&product, product.techniques, None, Style::Full).contains(", no `"));
-    let error = with(|t| t.replace("flags = [", "forbid = [\"2sort\"]\nflags = [")).unwrap_err();
+    let mut product = with(|t| t).unwrap();
+    assert_eq!(product.forbidden, ["matmul"]);
+    let said = |problem: &flopsmith_problem::Problem| {
+        render(problem, problem.techniques, None, Style::Full)
+    };
+    // C has no library that does it and may be linked.
+    assert!(!said(&product).contains(", no `"));
+    product.language = flopsmith_problem::Language::Cxx;
+    assert!(said(&product).contains("no `inner_product`"));
+    product.language = flopsmith_problem::Language::Fortran;
+    assert!(said(&product).contains("no `matmul`, no `dot_product`."));
+    let mut sort = sort;
+    sort.language = flopsmith_problem::Language::Cxx;
+    assert!(said(&sort).contains("no `stable_sort`"));
+    let error = with(|t| t.replace("\"matmul\"", "\"2sort\"")).unwrap_err();
     assert!(error.contains("no name of a C function"), "{error}");
 }
 

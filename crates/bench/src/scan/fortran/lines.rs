@@ -26,6 +26,7 @@ pub(super) fn split(source: &str, language: Language) -> Result<Found, Failure> 
         fixed: language == Language::Fortran77,
         found: Found::default(),
         tokens: Vec::new(),
+        label: None,
         began: 1,
         continues: false,
         directive_continues: false,
@@ -42,6 +43,8 @@ struct Reader {
     found: Found,
     /// Of the statement that is being read.
     tokens: Vec<Token>,
+    /// The number before it, in fixed form.
+    label: Option<String>,
     began: u32,
     /// The line before ended with `&`.
     continues: bool,
@@ -177,6 +180,8 @@ impl Reader {
                     "the first five columns of a line in fixed form are for labels",
                 ));
             }
+            let digits = label.replace(' ', "");
+            self.label = Some(digits).filter(|digits| !digits.is_empty());
         }
         let text = line.get(6..).unwrap_or_default();
         self.read(number, text, goes_on)?;
@@ -185,9 +190,13 @@ impl Reader {
 
     fn end_statement(&mut self) {
         let tokens = std::mem::take(&mut self.tokens);
+        let label = self.label.take();
         if !tokens.is_empty() {
-            let line = self.began;
-            self.found.statements.push(Statement { line, tokens });
+            self.found.statements.push(Statement {
+                line: self.began,
+                label,
+                tokens,
+            });
         }
         self.continues = false;
     }

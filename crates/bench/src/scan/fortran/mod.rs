@@ -7,7 +7,9 @@
 //! that depends on an option, or on columns that are easily mistaken, the source
 //! is refused instead.
 
+mod jumps;
 mod lines;
+mod signature;
 mod statements;
 mod words;
 
@@ -29,18 +31,36 @@ struct Token {
 struct Statement {
     /// Where it begins in the source, from 1.
     line: u32,
+    /// The number before it in fixed form. In free form that is its first token.
+    label: Option<String>,
     tokens: Vec<Token>,
 }
 
-/// Refuses what is not permitted; gives the directives, which tell of techniques.
+/// What is left of a source that may be compiled.
+pub(crate) struct Looked {
+    /// Directives, which tell of techniques.
+    pub directives: Vec<Pragma>,
+    /// A jump that makes a loop: its line, and what it is.
+    pub jump: Option<(u32, String)>,
+}
+
+/// Refuses what is not permitted.
 pub(crate) fn check(
     source: &str,
     problem: &Problem,
     language: Language,
-) -> Result<Vec<Pragma>, Failure> {
+) -> Result<Looked, Failure> {
     check_text(source, problem)?;
     let found = lines::split(source, language)?;
     statements::check(&found.statements)?;
+    for statement in &found.statements {
+        let words = statement.tokens.iter().map(|token| token.text.as_str());
+        super::library::check_fortran(statement.line, words, problem)?;
+    }
     statements::check_directives(&found.directives)?;
-    Ok(found.directives)
+    signature::check(&found.statements, problem, language)?;
+    Ok(Looked {
+        jump: jumps::back(&found.statements),
+        directives: found.directives,
+    })
 }

@@ -21,9 +21,8 @@ pub(super) fn check(statements: &[Statement]) -> Result<(), Failure> {
 
 /// Refuses directives that do more than share work or give a hint.
 pub(super) fn check_directives(directives: &[Pragma]) -> Result<(), Failure> {
-    const BEYOND: [&str; 6] = [
+    const BEYOND: [&str; 5] = [
         "target",
-        "threadprivate",
         "requires",
         "allocate",
         "interop",

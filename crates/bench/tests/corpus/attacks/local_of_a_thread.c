@@ -1,6 +1,6 @@
 // attack: 30, 24
 // how: keeps its state in memory of the thread; hopes that it outlives what is cleaned up
-// refused as: forbidden_construct
+// refused as: wrong_result
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)

@@ -9,7 +9,7 @@
 template <class T>
 static T dot(const T *first, const T *last, const T *other) {
   static_assert(std::is_floating_point_v<T> && std::numeric_limits<T>::is_iec559);
-  return std::inner_product(first, last, other, T(0));
+  return std::accumulate(first, last, T(0), [&](T sum, T a) { return sum + a * *other++; });
 }
 extern "C" void dgemm(int n, const double *A, const double *B, double *C) {
   auto *column = new double[n];

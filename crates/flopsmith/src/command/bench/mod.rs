@@ -67,10 +67,13 @@ impl Order<'_> {
 
 /// Evaluates what was named and prints what became of it.
 pub fn run(args: &Bench) -> Result<ExitCode> {
-    let problem = match &args.flags {
+    let mut problem = match &args.flags {
         Some(flags) => paths::problem_under(&args.problem, flags)?,
         None => paths::problem(&args.problem)?,
     };
+    if let Some(bytes) = args.max_source {
+        problem.max_source_bytes = bytes as usize;
+    }
     if let Some(flags) = args.flags.as_ref().filter(|f| !f.trim().is_empty())
         && let Some(why) = Toolchain::refusal_of_flags(&args.compiler, &problem)
     {

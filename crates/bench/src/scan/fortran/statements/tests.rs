@@ -59,7 +59,6 @@ fn what_reaches_beyond_a_kernel_is_refused() {
         ("foo bar", "`foo`"),
         ("if (a) if (b) x = 1", "`if`"),
         ("!$omp target map(x)", "target"),
-        ("!$omp threadprivate(x)", "threadprivate"),
         ("!GCC$ attributes stdcall :: f", "attributes"),
         ("!GCC$ builtin (sin) attributes simd", "builtin"),
     ] {

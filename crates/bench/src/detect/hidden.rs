@@ -1,0 +1,450 @@
+//! Loops that no loop statement makes.
+//!
+//! What is known of a loop nest comes from `for`, `while` and `do`. Jumps back,
+//! computed jumps, cases inside of loops, states that a `switch` in a loop goes
+//! through, and functions that call themselves make loops as well, whose order
+//! and blocks nobody reads from the text. They are found here, by tokens: what
+//! the grammar cannot parse must not hide one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::scan::token::{Kind, Token};
+
+/// A loop that is not followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hidden {
+    /// Offset of the byte where it was seen.
+    pub at: usize,
+    pub what: String,
+}
+
+/// Algorithms of C++ that loop over what they are given and do something with each element.
+const LOOPING: &[&str] = &[
+    "for_each",
+    "for_each_n",
+    "transform",
+    "generate",
+    "generate_n",
+    "accumulate",
+    "reduce",
+    "inner_product",
+    "transform_reduce",
+    "partial_sum",
+    "adjacent_difference",
+    "inclusive_scan",
+    "exclusive_scan",
+    "transform_inclusive_scan",
+    "transform_exclusive_scan",
+];
+
+/// The first loop that is not followed.
+pub(super) fn find(all: &[Token<'_>], is_cxx: bool) -> Option<Hidden> {
+    let functions = functions(all);
+    let found = [
+        jumps(all, &functions),
+        cases(all),
+        states(all),
+        recursion(all, &functions),
+        algorithms(all, &functions).filter(|_| is_cxx),
+    ];
+    found.into_iter().flatten().min_by_key(|hidden| hidden.at)
+}
+
+/// A function's definition.
+struct Function<'t> {
+    name: &'t str,
+    /// The tokens between its braces.
+    body: Range<usize>,
+}
+
+/// All definitions of functions, those within others included.
+fn functions<'t>(all: &[Token<'t>]) -> Vec<Function<'t>> {
+    let closing = partners(all, "{", "}");
+    let mut found = Vec::new();
+    for (at, token) in all.iter().enumerate() {
+        if token.text == "{"
+            && let Some(name) = head(all, at)
+        {
+            let end = closing.get(&at).copied().unwrap_or(all.len());
+            found.push(Function {
+                name: all[name].text,
+                body: at + 1..end,
+            });
+        }
+    }
+    found
+}
+
+/// Where the signs that open are closed.
+fn partners(all: &[Token<'_>], open: &str, close: &str) -> BTreeMap<usize, usize> {
+    let mut stack = Vec::new();
+    let mut found = BTreeMap::new();
+    for (at, token) in all.iter().enumerate() {
+        if token.text == open {
+            stack.push(at);
+        } else if token.text == close
+            && let Some(start) = stack.pop()
+        {
+            found.insert(start, at);
+        }
+    }
+    found
+}
+
+/// The name of the function whose body the brace at `open` begins.
+fn head(all: &[Token<'_>], open: usize) -> Option<usize> {
+    let mut at = open;
+    // Parameters of a definition in the old style are declared between the parentheses and the brace.
+    while at > 0 && all[at - 1].text == ";" {
+        let rest = &all[..at - 1];
+        let begin = rest
+            .iter()
+            .rposition(|t| matches!(t.text, ";" | "{" | "}" | ")"))?;
+        at = match rest[begin].text {
+            // Between the parameters and the first `;` stands a type.
+            ")" if rest.get(begin + 1).is_some_and(|t| t.kind == Kind::Word) => begin + 1,
+            ";" => begin + 1,
+            _ => return None,
+        };
+        if at == 0 || all[at - 1].text == ")" {
+            break;
+        }
+    }
+    for _ in 0..16 {
+        let before = at.checked_sub(1)?;
+        match all[before].text {
+            ")" => {
+                let name = opening(all, before)?.checked_sub(1)?;
+                match all[name].text {
+                    "__attribute__" | "__attribute" | "noexcept" | "alignas" | "_Alignas" => {
+                        at = name;
+                    }
+                    "if" | "for" | "while" | "switch" | "catch" | "return" | "sizeof"
+                    | "constexpr" | "requires" | "decltype" => return None,
+                    _ => return (all[name].kind == Kind::Word).then_some(name),
+                }
+            }
+            "const" | "noexcept" | "override" | "final" | "mutable" => at = before,
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// The parenthesis that the one at `close` closes.
+fn opening(all: &[Token<'_>], close: usize) -> Option<usize> {
+    let mut depth = 0i32;
+    for at in (0..=close).rev() {
+        match all[at].text {
+            ")" => depth += 1,
+            "(" => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn text<'t>(all: &[Token<'t>], at: usize) -> &'t str {
+    all.get(at).map_or("", |t| t.text)
+}
+
+/// Jumps to where the program has been, and those of which nobody knows where they go. A jump ahead makes no loop.
+fn jumps(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
+    all.iter().enumerate().find_map(|(at, token)| {
+        if token.text != "goto" {
+            return None;
+        }
+        let hidden = |what: String| {
+            Some(Hidden {
+                at: token.at,
+                what,
+            })
+        };
+        let label = text(all, at + 1);
+        if label == "*" {
+            return hidden("`goto *` jumps to a place that nobody knows from the text".into());
+        }
+        let within = functions
+            .iter()
+            .filter(|f| f.body.contains(&at))
+            .min_by_key(|f| f.body.len());
+        let range = within.map_or(0..all.len(), |f| f.body.clone());
+        let mut places = range.clone().filter(|p| is_label(all, *p, label));
+        match places.next() {
+            Some(place) if place < at => hidden(format!(
+                "`goto {label}` jumps back: a loop made of a label and a jump"
+            )),
+            Some(_) => None,
+            None => hidden(format!(
+                "`goto {label}` leaves the function that it stands in"
+            )),
+        }
+    })
+}
+
+/// Is `label` defined at this place? A `:` of C++'s scopes, of a field's width or of `?` follows other tokens.
+fn is_label(all: &[Token<'_>], at: usize, label: &str) -> bool {
+    let before = at.checked_sub(1).map_or(";", |b| text(all, b));
+    text(all, at) == label
+        && text(all, at + 1) == ":"
+        && text(all, at + 2) != ":"
+        && matches!(before, ";" | "{" | "}" | ":" | ")" | "else" | "do")
+}
+
+/// What a brace belongs to.
+#[derive(PartialEq, Clone, Copy)]
+enum Block {
+    Loop,
+    Switch,
+    Other,
+}
+
+fn block(all: &[Token<'_>], open: usize) -> Block {
+    match open.checked_sub(1).map_or("", |b| text(all, b)) {
+        "do" => Block::Loop,
+        ")" => match opening(all, open - 1).map_or("", |p| text(all, p.wrapping_sub(1))) {
+            "for" | "while" => Block::Loop,
+            "switch" => Block::Switch,
+            _ => Block::Other,
+        },
+        _ => Block::Other,
+    }
+}
+
+/// Cases that a `switch` jumps to inside of a loop.
+fn cases(all: &[Token<'_>]) -> Option<Hidden> {
+    let mut open: Vec<Block> = Vec::new();
+    for (at, token) in all.iter().enumerate() {
+        match token.text {
+            "{" => open.push(block(all, at)),
+            "}" => {
+                open.pop();
+            }
+            "case" | "default" => {
+                if token.text == "default" && text(all, at + 1) != ":" {
+                    continue;
+                }
+                let before = at.checked_sub(1).map_or("", |b| text(all, b));
+                // A choice by type (`_Generic`).
+                if matches!(before, "," | "(") {
+                    continue;
+                }
+                // Without braces: behind `do`, or behind the head of a loop or a condition.
+                let bare = match before {
+                    "do" | "else" => true,
+                    ")" => {
+                        let word = opening(all, at - 1).map_or("", |p| text(all, p.wrapping_sub(1)));
+                        matches!(word, "for" | "while" | "if")
+                    }
+                    _ => false,
+                };
+                let inner = open.iter().rev().find(|b| **b != Block::Other);
+                if bare || inner == Some(&Block::Loop) {
+                    return Some(Hidden {
+                        at: token.at,
+                        what: "a `case` inside of a loop: a `switch` jumps into its middle".into(),
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Loops around a `switch` that sets what it is asked about: each state may be a loop of its own.
+fn states(all: &[Token<'_>]) -> Option<Hidden> {
+    let braces = partners(all, "{", "}");
+    let parentheses = partners(all, "(", ")");
+    let mut open: Vec<Block> = Vec::new();
+    for (at, token) in all.iter().enumerate() {
+        match token.text {
+            "{" => open.push(block(all, at)),
+            "}" => {
+                open.pop();
+            }
+            "switch" => {
+                let Some(end) = parentheses.get(&(at + 1)) else {
+                    continue;
+                };
+                let bare = at > 0
+                    && (text(all, at - 1) == "do"
+                        || (text(all, at - 1) == ")"
+                            && opening(all, at - 1).is_some_and(|p| {
+                                matches!(text(all, p.wrapping_sub(1)), "for" | "while")
+                            })));
+                if !(bare || open.contains(&Block::Loop)) {
+                    continue;
+                }
+                let Some(close) = braces.get(&(end + 1)) else {
+                    continue;
+                };
+                let asked = all[at + 2..*end].iter().filter(|t| t.kind == Kind::Word);
+                let names: BTreeSet<&str> = asked.map(|t| t.text).collect();
+                let set = |place: &usize| {
+                    let next = text(all, place + 1);
+                    let steps = |sign: &str| matches!(sign, "++" | "--");
+                    names.contains(text(all, *place))
+                        && (is_assignment(next)
+                            || steps(next)
+                            || steps(text(all, place.wrapping_sub(1))))
+                };
+                if let Some(name) = (end + 1..*close).find(set).map(|place| text(all, place)) {
+                    return Some(Hidden {
+                        at: token.at,
+                        what: format!(
+                            "a loop goes through states: its `switch` sets `{name}`, which it is asked about"
+                        ),
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn is_assignment(sign: &str) -> bool {
+    matches!(
+        sign,
+        "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "&=" | "|=" | "^=" | "<<=" | ">>="
+    )
+}
+
+/// Functions that call themselves, or each other in a ring; through pointers as well, as far as they are named.
+fn recursion(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
+    let names: BTreeSet<&str> = functions.iter().map(|f| f.name).collect();
+    // Whom a function names, and at which token.
+    let mut named: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+    for function in functions {
+        for at in function.body.clone() {
+            let name = text(all, at);
+            let member = matches!(at.checked_sub(1).map_or("", |b| text(all, b)), "." | "->");
+            if names.contains(name) && !member {
+                let of = named.entry(function.name).or_default();
+                of.entry(name).or_insert(at);
+            }
+        }
+    }
+    let (name, to, at) = ring(&named)?;
+    Some(Hidden {
+        at: all[at].at,
+        what: if name == to {
+            format!("`{name}` calls itself: a loop made of calls")
+        } else {
+            format!("`{name}` calls `{to}`, which leads back to it: a loop made of calls")
+        },
+    })
+}
+
+/// A step back in a walk through who names whom, with the token that makes it. Each name is visited once.
+fn ring<'t>(
+    named: &BTreeMap<&'t str, BTreeMap<&'t str, usize>>,
+) -> Option<(&'t str, &'t str, usize)> {
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    for start in named.keys() {
+        let mut path: Vec<(&str, Vec<(&str, usize)>)> = Vec::new();
+        let mut on_path: BTreeSet<&str> = BTreeSet::new();
+        let mut next = Some(*start);
+        loop {
+            if let Some(name) = next.take()
+                && !done.contains(name)
+            {
+                let called = named.get(name).into_iter().flatten();
+                path.push((name, called.map(|(to, at)| (*to, *at)).collect()));
+                on_path.insert(name);
+            }
+            let Some((name, rest)) = path.last_mut() else {
+                break;
+            };
+            match rest.pop() {
+                Some((to, at)) if on_path.contains(to) => return Some((*name, to, at)),
+                Some((to, _)) => next = Some(to),
+                None => {
+                    let name = *name;
+                    done.insert(name);
+                    on_path.remove(name);
+                    path.pop();
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Algorithms of the library of C++ that loop out of sight.
+fn algorithms(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
+    all.iter().enumerate().find_map(|(at, token)| {
+        let before = |n: usize| at.checked_sub(n).map_or("", |b| text(all, b));
+        let qualified = before(1) == ":" && matches!(before(3), "std" | "ranges");
+        let called = text(all, at + 1) == "(" && !matches!(before(1), "." | "->" | ":");
+        let own = functions.iter().any(|f| f.name == token.text);
+        let is = LOOPING.contains(&token.text) && (qualified || (called && !own));
+        is.then(|| Hidden {
+            at: token.at,
+            what: format!("`{}` loops inside of the library", token.text),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::token::tokens;
+
+    fn what(source: &str, is_cxx: bool) -> Option<String> {
+        find(&tokens(source), is_cxx).map(|hidden| hidden.what)
+    }
+
+    #[test]
+    fn loops_that_no_statement_makes_are_found() {
+        for (source, words) in [
+            ("void f(int n) { int i = 0; a: g(i); if (++i < n) goto a; }", "jumps back"),
+            ("void f(int n) { int i = 0; { a:; } if (++i < n) { goto a; } }", "jumps back"),
+            ("void f(n) int n; { a: n--; if (n) goto a; }", "jumps back"),
+            ("void f(int n) { ({ a: n--; if (n) goto a; 0; }); }", "jumps back"),
+            ("void f(void *p) { goto *p; }", "nobody knows"),
+            ("void f(int n) { out:; void g(void) { goto out; } g(); }", "leaves"),
+            ("void f(int n) { switch (n % 2) { case 0: do { x(); case 1: x(); } while (--n); } }", "inside of a loop"),
+            ("void f(int n) { switch (n) do case 1: x(); while (--n); }", "inside of a loop"),
+            ("void f(int n) { switch (n) case 0: for (;;) { case 1: x(); } }", "inside of a loop"),
+            ("void f(int s) { for (;;) switch (s) { case 0: s = 1; break; case 1: return; } }", "states"),
+            ("void f(int s) { while (1) { switch (s) { case 0: s++; } } }", "states"),
+            ("static void f(int i) { if (i) f(i - 1); }", "calls itself"),
+            ("static void f(i) int i; { if (i) f(i - 1); }", "calls itself"),
+            ("static void g(int); static void f(int i) { g(i); } static void g(int i) { f(i); }", "leads back"),
+            ("static void f(int i) { void (*p)(int) = f; p(i); }", "calls itself"),
+        ] {
+            let found = what(source, false);
+            assert!(
+                found.as_ref().is_some_and(|found| found.contains(words)),
+                "{source}: {found:?}"
+            );
+        }
+        let found = what("void f() { std::transform(a, b, c, g); }", true);
+        assert!(found.is_some_and(|found| found.contains("library")));
+    }
+
+    #[test]
+    fn what_makes_no_loop_is_none() {
+        for source in [
+            "void f(int n) { if (n < 0) goto out; g(n); out:; }",
+            "void f(int n) { for (;;) for (;;) if (g()) goto out; out: return; }",
+            "void f(int n) { a:; } void h(int n) { goto a; a:; }",
+            "void f(int n) { switch (n) { case 0: for (;;) g(); break; default: break; } }",
+            "void f(int n) { for (int i = 0; i < n; i++) switch (i % 3) { case 0: g(i); } }",
+            "static void f(int i) { g(i); } static void h(int i) { f(i); f(i); }",
+            "void f(int n) { x = n ? a : b; goto b; b:; }",
+            "void f(int n) { void h(int i) { g(i); } h(n); }",
+            "void f(int n) { g(n); { f_(n); } } void g_(int n) { f(n); }",
+            "void f(int n) { for (;;) { x = _Generic(n, default: g)(n); } }",
+        ] {
+            assert_eq!(what(source, false), None, "{source}");
+        }
+        assert_eq!(what("void f() { x.transform(y); std::fill(a, b, 0); }", true), None);
+    }
+}

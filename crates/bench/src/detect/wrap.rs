@@ -1,0 +1,116 @@
+//! Loops that are several in one: a counter that goes back to its start where another one moves on, as in an odometer.
+
+use tree_sitter::Node;
+
+use super::declare::Step;
+use super::walk::{Value, Walker};
+
+/// What a branch does to the variables of the loop around it.
+#[derive(Default)]
+struct Branch<'t> {
+    /// Variables that get a value which does not rest on their own.
+    set: Vec<&'t str>,
+    /// Variables that move from where they are.
+    moved: Vec<&'t str>,
+}
+
+impl<'t> Walker<'t> {
+    /// Notes it if the body of a loop that takes these `steps` holds a branch which sets one of the stepped variables back and
+    /// changes another variable of outside.
+    pub fn note_wraps(&mut self, body: Node<'t>, steps: &[Step<'t>]) {
+        if self.facts.wraps.is_some() {
+            return;
+        }
+        let mut branches = Vec::new();
+        self.branches(body, &mut branches);
+        for branch in branches {
+            let mut found = Branch::default();
+            self.changes(branch, &mut found);
+            let outside = |walker: &Self, name: &str| {
+                matches!(
+                    walker.lookup(name),
+                    Some(Value::Int(_) | Value::Pointer(_) | Value::Unknown)
+                )
+            };
+            let stepped = |name: &str| {
+                // Steps in this very branch are no steps of each round.
+                let all = steps.iter().filter(|s| !s.nested && s.name == name).count();
+                let here = found.moved.iter().filter(|moved| **moved == name).count();
+                all > here
+            };
+            let wraps = |name: &str| stepped(name) && outside(self, name);
+            let Some(name) = found.set.iter().copied().find(|name| wraps(name)) else {
+                continue;
+            };
+            let mut others = found.set.iter().chain(&found.moved);
+            if others.any(|other| *other != name && outside(self, other)) {
+                self.facts.wraps = Some((self.line(branch), name.to_owned()));
+                return;
+            }
+        }
+    }
+
+    /// What runs under a condition in `node`, loops within left out.
+    fn branches(&mut self, node: Node<'t>, found: &mut Vec<Node<'t>>) {
+        if is_loop(node) || !self.enter() {
+            return;
+        }
+        let operator = node
+            .child_by_field_name("operator")
+            .map_or("", |o| self.text(o));
+        let parts: &[&str] = match node.kind() {
+            "if_statement" | "conditional_expression" => &["consequence", "alternative"],
+            "binary_expression" if matches!(operator, "&&" | "||") => &["right"],
+            _ => &[],
+        };
+        found.extend(parts.iter().filter_map(|p| node.child_by_field_name(p)));
+        let mut cursor = node.walk();
+        let children: Vec<Node<'t>> = node.named_children(&mut cursor).collect();
+        for child in children {
+            self.branches(child, found);
+        }
+        self.leave();
+    }
+
+    fn changes(&mut self, node: Node<'t>, found: &mut Branch<'t>) {
+        if is_loop(node) || !self.enter() {
+            return;
+        }
+        let field = |name| node.child_by_field_name(name);
+        match node.kind() {
+            "update_expression" => {
+                if let Some(name) = field("argument").filter(|a| a.kind() == "identifier") {
+                    found.moved.push(self.text(name));
+                }
+            }
+            "assignment_expression" => {
+                let operator = field("operator").map_or("", |o| self.text(o));
+                if let (Some(left), Some(right)) = (
+                    field("left").filter(|l| l.kind() == "identifier"),
+                    field("right"),
+                ) {
+                    let name = self.text(left);
+                    if operator == "=" && !self.mentions(right, name) {
+                        found.set.push(name);
+                    } else {
+                        found.moved.push(name);
+                    }
+                }
+            }
+            _ => {}
+        }
+        let mut cursor = node.walk();
+        let children: Vec<Node<'t>> = node.named_children(&mut cursor).collect();
+        for child in children {
+            self.changes(child, found);
+        }
+        self.leave();
+    }
+}
+
+fn is_loop(node: Node<'_>) -> bool {
+    matches!(
+        node.kind(),
+        "for_statement" | "while_statement" | "do_statement"
+    )
+}

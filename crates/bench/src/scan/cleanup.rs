@@ -1,0 +1,109 @@
+//! Functions that run when a variable's scope ends (`__attribute__((cleanup(f)))`).
+//!
+//! Nobody calls them, so what they do shows in no call. One that only releases
+//! what the variable holds may stay.
+
+use super::token::{Kind, Token};
+
+/// What such a function may call.
+const RELEASES: &[&str] = &[
+    "free",
+    "_mm_free",
+    "__builtin_free",
+    "omp_unset_lock",
+    "omp_unset_nest_lock",
+    "omp_destroy_lock",
+    "omp_destroy_nest_lock",
+];
+
+/// Checks the function that a variable is cleaned up by; gives why it is refused.
+pub(super) fn check(all: &[Token<'_>], function: &str) -> Result<(), String> {
+    let why = |what: &str| {
+        Err(format!(
+            "the attribute `cleanup` is permitted with a function of the source that only releases memory or a lock: `{function}` {what}"
+        ))
+    };
+    let mut bodies = bodies(all, function).peekable();
+    if bodies.peek().is_none() {
+        return why("is not defined here");
+    }
+    for body in bodies {
+        for (at, token) in body.iter().enumerate() {
+            let next = body.get(at + 1).map_or("", |t| t.text);
+            let before = at.checked_sub(1).map_or("", |b| body[b].text);
+            match token.text {
+                "for" | "while" | "do" | "goto" => return why("holds a loop"),
+                "(" if matches!(before, ")" | "]") => return why("calls through a pointer"),
+                "if" | "sizeof" | "return" => {}
+                name if token.kind == Kind::Word
+                    && next == "("
+                    && !RELEASES.contains(&name) =>
+                {
+                    return why(&format!("calls `{name}`"));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The tokens between the braces of each definition of a name.
+fn bodies<'a, 't>(all: &'a [Token<'t>], name: &'a str) -> impl Iterator<Item = &'a [Token<'t>]> {
+    let heads = all.windows(2).enumerate();
+    let heads = heads.filter(move |(_, w)| w[0].text == name && w[1].text == "(");
+    heads.filter_map(|(at, _)| {
+        let close = closing(all, at + 1, "(", ")")?;
+        let open = close + 1;
+        let end = closing(all, open, "{", "}")?;
+        Some(&all[open + 1..end])
+    })
+}
+
+/// Where what opens at a token is closed; none if nothing opens there.
+fn closing(all: &[Token<'_>], from: usize, open: &str, close: &str) -> Option<usize> {
+    if all.get(from)?.text != open {
+        return None;
+    }
+    let mut depth = 0;
+    (from..all.len()).find(|at| {
+        match all[*at].text {
+            sign if sign == open => depth += 1,
+            sign if sign == close => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::token::tokens;
+
+    #[test]
+    fn only_what_releases_may_clean_up() {
+        for (text, words) in [
+            ("static void f(char **p) { free(*p); }", ""),
+            ("static void f(char **p) { if (*p) free(*p); *p = 0; }", ""),
+            ("static void f(omp_lock_t **l) { omp_unset_lock(*l); }", ""),
+            ("static void f(int *p);", "not defined"),
+            ("static void f(struct job *j) { for (;;) work(j); }", "loop"),
+            ("static void f(struct job *j) { a: j->i++; if (j->i < 9) goto a; }", "loop"),
+            ("static void f(struct job *j) { work(j); }", "calls `work`"),
+            ("static void f(struct job *j) { (*j->work)(j); }", "through a pointer"),
+            ("static void f(struct job *j) { j->work(j); }", "calls `work`"),
+            ("static void f(struct job *j) { j->work[0](j); }", "through a pointer"),
+            ("static void f(int *p) { __builtin_memcpy(p, q, n); }", "__builtin_memcpy"),
+        ] {
+            let found = check(&tokens(text), "f");
+            match words {
+                "" => assert_eq!(found, Ok(()), "{text}"),
+                _ => assert!(
+                    found.as_ref().is_err_and(|why| why.contains(words)),
+                    "{text}: {found:?}"
+                ),
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+// loop_reorder
+#line 1 "math.h"
+void dgemm(int n, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n * n; i++) C[i] = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
+}

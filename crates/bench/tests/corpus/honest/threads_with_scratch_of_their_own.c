@@ -1,0 +1,15 @@
+// honest: each thread sums in memory of its own
+// threads: 2
+static _Thread_local double sums[1024];
+static double products;
+#pragma omp threadprivate(products)
+void dgemm(int n, const double *A, const double *B, double *C) {
+#pragma omp parallel for
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < n; j++) sums[j] = 0;
+    for (int k = 0; k < n; k++)
+      for (int j = 0; j < n; j++) sums[j] += A[i * n + k] * B[k * n + j];
+    for (int j = 0; j < n; j++) C[i * n + j] = sums[j];
+    products += n;
+  }
+}

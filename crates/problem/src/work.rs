@@ -1,0 +1,74 @@
+//! What libraries can do, whose functions do it in each language.
+//!
+//! A problem that forbids one function of the C library (`[compile] forbid`)
+//! means what that function does: in C++ and Fortran the same work has other
+//! names.
+
+use crate::{Language, Problem};
+
+/// Work that libraries of several languages do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LibraryWork {
+    /// What a definition forbids it by.
+    pub name: &'static str,
+    /// What is done, for people.
+    pub what: &'static str,
+    /// Its functions in the C library.
+    pub c: &'static [&'static str],
+    /// Its functions in the library of C++, in `std` or beneath.
+    pub cxx: &'static [&'static str],
+    /// Parts of the names of functions inside of that library, which begin with `__`.
+    pub cxx_inside: &'static [&'static str],
+    /// Its procedures in Fortran.
+    pub fortran: &'static [&'static str],
+}
+
+/// All works that have several names.
+pub const WORKS: &[LibraryWork] = &[
+    LibraryWork {
+        name: "qsort",
+        what: "sorting",
+        c: &["qsort"],
+        cxx: &[
+            "sort",
+            "stable_sort",
+            "partial_sort",
+            "partial_sort_copy",
+            "nth_element",
+            "make_heap",
+            "sort_heap",
+            "push_heap",
+            "pop_heap",
+        ],
+        cxx_inside: &["sort", "heap", "introselect"],
+        fortran: &[],
+    },
+    LibraryWork {
+        name: "matmul",
+        what: "products",
+        c: &[],
+        cxx: &["inner_product", "transform_reduce"],
+        cxx_inside: &["inner_product"],
+        fortran: &["matmul", "dot_product"],
+    },
+];
+
+impl LibraryWork {
+    /// The functions that do it in a language.
+    pub fn names(&self, language: Language) -> &'static [&'static str] {
+        match language {
+            Language::C => self.c,
+            Language::Cxx => self.cxx,
+            Language::Fortran | Language::Fortran77 => self.fortran,
+        }
+    }
+}
+
+impl Problem {
+    /// The works that no library may do in this problem's candidates.
+    pub fn forbidden_works(&self) -> impl Iterator<Item = &'static LibraryWork> {
+        WORKS
+            .iter()
+            .filter(|work| self.forbidden.iter().any(|name| name == work.name))
+    }
+}

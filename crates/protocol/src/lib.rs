@@ -23,6 +23,7 @@ pub mod run;
 pub mod schema;
 pub mod subjects;
 pub mod technique;
+pub mod text;
 
 pub use codec::{Envelope, Message, decode, encode};
 pub use ids::{

@@ -91,10 +91,11 @@ CASES = {
     "the date": dict(template="{{ strftime_now('%Y-%m-%d') | length }}{{ strftime_now('%%') }}{{ strftime_now is defined }}"),
     # What is printed of values that are no texts.
     "constants": dict(template="{{ true }} {{ false }} {{ none }} {{ True }} {{ False }} {{ None }}"),
-    "numbers": dict(template="{{ 1 }} {{ 1.0 }} {{ 0.5 }} {{ 7 // 2 }} {{ 7 / 2 }} {{ 8 / 2 }} {{ 2 ** 3 }} {{ -7 % 3 }} {{ -7 // 2 }} {{ '3' | int + 1 }} {{ 2.5 | round }}"),
-    "lists and maps": dict(template="{{ [1, 'a', none, true, 1.0] }} {{ {'a': 'b', 'c': [1]} }} {{ ['it\\'s', '\"'] }} {{ [] }} {{ {} }} {{ (1, 2) }}"),
-    "a message": dict(template="{{ messages[3] }}"),
-    "joined": dict(template="{{ [1, 2] | join(', ') }} {{ ['a', 'b'] | list }} {{ 'ab' | list }} {{ messages | map(attribute='role') | list }}"),
+    "numbers": dict(template="{{ 1 }} {{ 1.0 }} {{ 0.5 }} {{ 7 // 2 }} {{ 7 / 2 }} {{ 8 / 2 }} {{ 2 ** 3 }} {{ -7 % 3 }} {{ -7 // 2 }} {{ '3' | int + 1 }} {{ 2.6 | round }}"),
+    "lists and maps": dict(template="{{ [1, 'a', none, true, 1.0] }} {{ {'a': 'b', 'c': [1], 2: {}} }} {{ ['it\\'s', '\"', '\"\\'', '\\\\\\n\\t', 'ü\u2028\x07'] }} {{ [] }} {{ {} }}"),
+    "a message": dict(template="{{ messages[3] }}{{ messages[1:3] }}"),
+    "lists that filters give": dict(template="{{ ['a', 'b'] | list }} {{ 'ab' | list }} {{ messages | map(attribute='role') | list }} {{ 'a b'.split() }} {{ ['b', 'a'] | sort }}"),
+    "joined": dict(template="{{ [1, 2] | join(', ') }} {{ ['a', 'b'] | list | length }} {{ 'ab' | list | join('-') }} {{ messages | map(attribute='role') | join('+') }}"),
     "none in a text": dict(template="{{ 'a' ~ none ~ 1 ~ true }}"),
     # Methods and filters.
     "methods": dict(template="{{ ' a '.strip() }}{{ 'xa'.lstrip('x') }}{{ 'ax\\n'.rstrip('\\n') }}{{ 'a b c'.split(' ') | last }}{{ 'a,b'.split(',')[0] }}"
@@ -113,7 +114,7 @@ CASES = {
                            "{{ 'tool_calls' in messages[0] }}{{ messages[0].tool_calls is defined }}{{ 'a' is eq('a') }}"),
     "logic": dict(template="{{ 1 if false else 2 }}{{ not none }}{{ '' or 'x' }}{{ 'a' and 'b' }}{{ 1 < 2 }}{{ (1 == 1) != false }}{{ 'a' < 'b' }}"),
     "sums": dict(template="{{ 'a' + 'b' }}{{ [1] + [2] }}{{ 'ab' * 2 }}{{ ('a', 'b') | join }}{{ 1 + 2 * 3 - 4 }}"),
-    "formats": dict(template="{{ '%s is %d' % ('a', 1) }}{{ '{} {}'.format('a', 'b') }}{{ '%s' | format('x') }}"),
+    "formats": dict(template="{{ '{} {}'.format('a', 'b') }}{{ '%s' | format('x') }}"),
     "escapes": dict(template="{{ 'a\\tb\\n\\\\n\\'\\u00e9' }}{{ \"it's\" }}{{ '<b>' | e }}{{ '<b>' }}"),
     "a range": dict(template="{% for i in range(3) %}{{ i }}{% endfor %}{{ range(1, 6, 2) | list }}"),
     "a dict": dict(template="{{ dict(a=1, b='x') | tojson }}"),

@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
 use std::path::Path;
 
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, View};
-use serde::Deserialize;
 use tch::{Device, Kind, Tensor};
 
 use crate::config::{Config, Scalar};
@@ -20,9 +18,7 @@ use crate::model::Model;
 use crate::origin::Origin;
 use crate::parameters::Parameters;
 use crate::quantization::quantization;
-
-const WEIGHTS: &str = "model.safetensors";
-const INDEX: &str = "model.safetensors.index.json";
+use crate::shards::{self, WEIGHTS};
 
 impl Model {
     /// Opens a Hugging Face folder: `config.json` with `model.safetensors`, or with the shards that `model.safetensors.index.json` names; or
@@ -43,7 +39,7 @@ impl Model {
     ) -> Result<Self> {
         let origin = Origin::of(folder)?;
         let mut config = Config::load(&origin.base)?;
-        let maps = map_weights(&origin.base, &config)?;
+        let maps = shards::map(&origin.base, &config)?;
         let tied = config.tie_word_embeddings;
         // What does not fit is said before memory for it is asked for.
         let found = fitting(&origin.base, &mut config, &maps)?;
@@ -70,7 +66,7 @@ impl Model {
     pub fn check(folder: &Path) -> Result<Config> {
         let origin = Origin::of(folder)?;
         let mut config = Config::load(&origin.base)?;
-        let maps = map_weights(&origin.base, &config)?;
+        let maps = shards::map(&origin.base, &config)?;
         fitting(&origin.base, &mut config, &maps)?;
         let config = origin.shape(config)?;
         if let Some(adapter) = &origin.adapter {
@@ -256,64 +252,6 @@ fn fill_telling(
         tell(reading);
     }
     Ok(())
-}
-
-#[derive(Deserialize)]
-struct Index {
-    weight_map: BTreeMap<String, String>,
-}
-
-/// Maps the weight files of a folder: the single file where there is one, else the shards of the index.
-fn map_weights(folder: &Path, config: &Config) -> Result<Vec<(String, Mmap)>> {
-    let index = folder.join(INDEX);
-    let names: BTreeSet<String> = if !folder.join(WEIGHTS).exists() && index.exists() {
-        let parsed: Index = files::json(&index)?;
-        parsed.weight_map.into_values().collect()
-    } else {
-        BTreeSet::from([WEIGHTS.to_owned()])
-    };
-    // A folder may come from anywhere: its index must not lead out of it.
-    if let Some(name) = names
-        .iter()
-        .find(|n| n.contains('/') || n.contains('\\') || n.as_str() == "..")
-    {
-        return Err(Error::Input(format!(
-            "`{}` names the shard `{name}`, which is no file of this folder",
-            index.display()
-        )));
-    }
-    names
-        .into_iter()
-        .map(|name| {
-            let path = folder.join(&name);
-            let read = |source| Error::Read {
-                path: path.clone(),
-                source,
-            };
-            let file = File::open(&path).map_err(|source| {
-                // Some have names of their own, such as `gptq_model-4bit-128g.safetensors`.
-                match quantization(config, std::iter::empty()) {
-                    Some(how) if source.kind() == std::io::ErrorKind::NotFound => {
-                        Error::Quantized {
-                            origin: folder.display().to_string(),
-                            how,
-                        }
-                    }
-                    _ => read(source),
-                }
-            })?;
-            let map = map(&file).map_err(read)?;
-            files::refuse_pointer(&path, &map)?;
-            Ok((name, map))
-        })
-        .collect()
-}
-
-#[expect(unsafe_code, reason = "a memory map is only as stable as its file")]
-fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the map is only read, and weights are replaced by renaming (`replace`), never rewritten in place;
-    // someone who truncates a model file while it is being opened gets a bus error, as with every mapped file.
-    unsafe { Mmap::map(file) }
 }
 
 /// The tensors of a folder's mapped files, which are exactly those that the configuration asks for; it unties a head that the files have beside

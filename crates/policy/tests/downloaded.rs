@@ -358,7 +358,20 @@ fn quantized_weights_are_called_so() {
         let error = load(folder.path()).unwrap_err();
         match settings.as_object().unwrap().is_empty() {
             false => assert!(matches!(error, Error::Quantized { .. }), "{error:?}"),
-            true => assert!(matches!(error, Error::Read { .. }), "{error:?}"),
+            true => assert!(matches!(error, Error::Input(_)), "{error:?}"),
+        }
+    }
+}
+
+#[test]
+fn weights_in_files_that_are_not_read_are_named() {
+    for other in ["pytorch_model.bin", "qwen.Q4_K_M.gguf", "consolidated.00.pth"] {
+        let folder = folder();
+        let (path, other_path) = (folder.path().join(WEIGHTS), folder.path().join(other));
+        std::fs::rename(path, other_path).unwrap();
+        let error = load(folder.path()).unwrap_err().to_string();
+        for words in [WEIGHTS, other, "save_pretrained"] {
+            assert!(error.contains(words), "{error}");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod blocks;
 mod clock;
 mod json;
+mod shown;
 
 use std::collections::BTreeMap;
 
@@ -53,6 +54,7 @@ fn environment<'a>() -> Environment<'a> {
     });
     environment.add_function("strftime_now", clock::strftime_now);
     environment.add_filter("tojson", json::tojson);
+    environment.set_formatter(shown::show);
     environment
 }
 

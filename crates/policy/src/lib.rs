@@ -43,6 +43,7 @@ mod quantization;
 mod rope;
 mod rotary;
 mod sample;
+mod shards;
 mod template;
 mod thread;
 pub mod threads;

@@ -50,7 +50,7 @@ pub(crate) fn map(folder: &Path, config: &Config) -> Result<Vec<(String, Mmap)>>
                 source,
             };
             let file = File::open(&path).map_err(|source| match source.kind() {
-                ErrorKind::NotFound => missing(folder, &name, config).unwrap_or(read(source)),
+                ErrorKind::NotFound => missing(folder, &name, config).unwrap_or_else(|| read(source)),
                 _ => read(source),
             })?;
             let map = mapped(&file).map_err(read)?;
@@ -66,18 +66,20 @@ fn missing(folder: &Path, name: &str, config: &Config) -> Option<Error> {
     if let Some(how) = quantization(config, std::iter::empty()) {
         return Some(Error::Quantized { origin, how });
     }
-    let others = ["bin", "gguf", "pt", "pth", "safetensors"];
-    let mut found: Vec<String> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| {
-            let path = entry.path();
-            let ends = path.extension().and_then(|e| e.to_str());
-            ends.is_some_and(|end| others.contains(&end))
-        })
+    if name != WEIGHTS {
+        return None;
+    }
+    let of_weights = |name: &String| {
+        let begins = ["pytorch_model", "consolidated"];
+        let ends = [".gguf", ".safetensors"];
+        !name.starts_with("adapter_")
+            && (begins.iter().any(|begin| name.starts_with(begin))
+                || ends.iter().any(|end| name.ends_with(end)))
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<String> = entries
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|other| !other.starts_with("adapter_"))
+        .filter(of_weights)
         .collect();
     found.sort();
     let other = found.first()?;

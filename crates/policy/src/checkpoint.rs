@@ -287,7 +287,12 @@ fn fitting<'a>(
         tied: config.tie_word_embeddings,
     };
     wanted.compare(&origin, &found).map_err(|misfit| {
-        match quantization(config, found.iter().map(|(name, view)| (name.as_str(), view.dtype()))) {
+        match quantization(
+            config,
+            found
+                .iter()
+                .map(|(name, view)| (name.as_str(), view.dtype())),
+        ) {
             Some(how) => Error::Quantized { origin, how },
             None => misfit,
         }
@@ -386,9 +391,7 @@ impl Wanted<'_> {
     /// Older files repeat a tied head and carry the rotary frequencies, which follow from the configuration; a policy that is trained with a
     /// value head is sampled without.
     fn is_harmless(&self, name: &str) -> bool {
-        (self.tied && name == HEAD)
-            || name.ends_with(".rotary_emb.inv_freq")
-            || name == VALUE
+        (self.tied && name == HEAD) || name.ends_with(".rotary_emb.inv_freq") || name == VALUE
     }
 }
 

@@ -64,7 +64,9 @@ pub enum Error {
         bytes: Option<u64>,
     },
     /// The weights are whole numbers with scales, or in 8 bits, to be used by kernels that this crate does not have.
-    #[error("the weights in `{origin}` are quantized ({how}), and quantized weights are not known here: use the folder of the model as it was before, in bfloat16, float16 or float32, or let the program that quantized it write it back so (in transformers, `model.dequantize()`)")]
+    #[error(
+        "the weights in `{origin}` are quantized ({how}), and quantized weights are not known here: use the folder of the model as it was before, in bfloat16, float16 or float32, or let the program that quantized it write it back so (in transformers, `model.dequantize()`)"
+    )]
     Quantized {
         /// The folder, or where the bytes came from.
         origin: String,

@@ -49,7 +49,10 @@ pub(crate) fn quantization<'a>(
         if let Some((_, by)) = TENSORS.iter().find(|(end, _)| name.ends_with(end)) {
             return Some(format!("by {by}, as the tensor {name} tells"));
         }
-        let narrow = matches!(dtype, Dtype::F8_E4M3 | Dtype::F8_E5M2 | Dtype::I8 | Dtype::U8);
+        let narrow = matches!(
+            dtype,
+            Dtype::F8_E4M3 | Dtype::F8_E5M2 | Dtype::I8 | Dtype::U8
+        );
         if narrow && name.ends_with("_proj.weight") {
             eight_bits.get_or_insert_with(|| format!("{name} has kind {dtype:?}"));
         }

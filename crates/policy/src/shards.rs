@@ -50,7 +50,9 @@ pub(crate) fn map(folder: &Path, config: &Config) -> Result<Vec<(String, Mmap)>>
                 source,
             };
             let file = File::open(&path).map_err(|source| match source.kind() {
-                ErrorKind::NotFound => missing(folder, &name, config).unwrap_or_else(|| read(source)),
+                ErrorKind::NotFound => {
+                    missing(folder, &name, config).unwrap_or_else(|| read(source))
+                }
                 _ => read(source),
             })?;
             let map = mapped(&file).map_err(read)?;
@@ -95,4 +97,3 @@ fn mapped(file: &File) -> std::io::Result<Mmap> {
     // someone who truncates a model file while it is being opened gets a bus error, as with every mapped file.
     unsafe { Mmap::map(file) }
 }
-

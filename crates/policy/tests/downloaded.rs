@@ -239,7 +239,10 @@ fn a_head_that_was_trained_is_used_whatever_the_configuration_says() {
     load(folder.path()).unwrap().set_weights(&weights).unwrap();
     let mut tied = tied;
     let error = tied.set_weights(&weights).unwrap_err();
-    assert!(matches!(&error, Error::Input(said) if said.contains(HEAD)), "{error:?}");
+    assert!(
+        matches!(&error, Error::Input(said) if said.contains(HEAD)),
+        "{error:?}"
+    );
     assert_eq!(scores(&tied), before, "nothing was changed");
 }
 
@@ -287,7 +290,10 @@ fn a_head_that_repeats_the_embedding_is_tied() {
         tensors.insert(HEAD.into(), (Dtype::F32, vec![299, 16], vec![0; 299 * 64]));
     });
     let error = load(narrow.path()).unwrap_err().to_string();
-    assert!(error.contains("lm_head.weight has shape [299, 16]"), "{error}");
+    assert!(
+        error.contains("lm_head.weight has shape [299, 16]"),
+        "{error}"
+    );
 }
 
 /// The weight of a product of a block, as quantizers name what they make of it.
@@ -319,18 +325,49 @@ fn quantized_weights_are_called_so() {
     let bytes: Change = |tensors| {
         let name = format!("{STEM}.weight");
         let (_, shape, _) = tensors.remove(&name).unwrap();
-        tensors.insert(name, (Dtype::I8, shape.clone(), vec![0; shape[0] * shape[1]]));
+        tensors.insert(
+            name,
+            (Dtype::I8, shape.clone(), vec![0; shape[0] * shape[1]]),
+        );
         let name = format!("{STEM}.SCB");
         tensors.insert(name, (Dtype::F32, vec![1], vec![0; 4]));
     };
     for (settings, change, how) in [
-        (json!({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}), eight_bits, "fp8"),
-        (json!({"quantization_config": {"quant_method": "gptq", "bits": 4}}), with_scales, "gptq"),
-        (json!({"quantization_config": {"quant_method": "awq"}}), with_scales, "awq"),
-        (json!({"quantization_config": {"load_in_8bit": true}}), bytes, "bitsandbytes"),
-        (json!({"quantization_config": {"load_in_4bit": true, "quant_method": "bitsandbytes"}}), bytes, "bitsandbytes"),
-        (json!({"compression_config": {"format": "pack-quantized"}}), with_scales, "pack-quantized"),
-        (json!({"quantization": {"group_size": 64, "bits": 4}}), with_scales, "`quantization`"),
+        (
+            json!({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}),
+            eight_bits,
+            "fp8",
+        ),
+        (
+            json!({"quantization_config": {"quant_method": "gptq", "bits": 4}}),
+            with_scales,
+            "gptq",
+        ),
+        (
+            json!({"quantization_config": {"quant_method": "awq"}}),
+            with_scales,
+            "awq",
+        ),
+        (
+            json!({"quantization_config": {"load_in_8bit": true}}),
+            bytes,
+            "bitsandbytes",
+        ),
+        (
+            json!({"quantization_config": {"load_in_4bit": true, "quant_method": "bitsandbytes"}}),
+            bytes,
+            "bitsandbytes",
+        ),
+        (
+            json!({"compression_config": {"format": "pack-quantized"}}),
+            with_scales,
+            "pack-quantized",
+        ),
+        (
+            json!({"quantization": {"group_size": 64, "bits": 4}}),
+            with_scales,
+            "`quantization`",
+        ),
         // The configuration says nothing.
         (json!({}), with_scales, "GPTQ or AWQ"),
         (json!({}), beside, "FP8"),
@@ -349,7 +386,10 @@ fn quantized_weights_are_called_so() {
         let error = load(folder.path()).unwrap_err();
         let said = error.to_string();
         assert!(matches!(error, Error::Quantized { .. }), "{error:?}");
-        assert!(said.contains("are quantized") && said.contains(how), "{said}");
+        assert!(
+            said.contains("are quantized") && said.contains(how),
+            "{said}"
+        );
         assert_eq!(check(folder.path()).unwrap_err().to_string(), said);
         assert!(inspect(folder.path()).unwrap().loads.is_err());
         // Some have a file of weights of another name.
@@ -365,7 +405,11 @@ fn quantized_weights_are_called_so() {
 
 #[test]
 fn weights_in_files_that_are_not_read_are_named() {
-    for other in ["pytorch_model.bin", "qwen.Q4_K_M.gguf", "consolidated.00.pth"] {
+    for other in [
+        "pytorch_model.bin",
+        "qwen.Q4_K_M.gguf",
+        "consolidated.00.pth",
+    ] {
         let folder = folder();
         let (path, other_path) = (folder.path().join(WEIGHTS), folder.path().join(other));
         std::fs::rename(path, other_path).unwrap();
@@ -413,7 +457,12 @@ fn a_pointer_in_the_place_of_a_file_is_called_so() {
         assert!(matches!(error, Error::Pointer { .. }), "{file}: {error:?}");
         assert!(error.is_of_the_input());
         let said = error.to_string();
-        for words in [file, "Git LFS pointer", "3554214621 bytes", "`git lfs pull`"] {
+        for words in [
+            file,
+            "Git LFS pointer",
+            "3554214621 bytes",
+            "`git lfs pull`",
+        ] {
             assert!(said.contains(words), "{said}");
         }
         // Loading says the same as looking.
@@ -437,7 +486,10 @@ fn a_byte_order_mark_is_no_part_of_any_file() {
     let mut marked = 0;
     for entry in std::fs::read_dir(folder.path()).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|e| e == "json" || e == "jinja") {
+        if path
+            .extension()
+            .is_some_and(|e| e == "json" || e == "jinja")
+        {
             let text = std::fs::read_to_string(&path).unwrap();
             std::fs::write(&path, format!("\u{feff}{text}")).unwrap();
             marked += 1;
@@ -462,7 +514,10 @@ fn a_byte_order_mark_is_no_part_of_any_file() {
         "\"base_model_name_or_path\": \"\"",
         &format!("\"base_model_name_or_path\": \"{base}\""),
     );
-    assert!(text.starts_with('\u{feff}') && text.contains(&base), "{text}");
+    assert!(
+        text.starts_with('\u{feff}') && text.contains(&base),
+        "{text}"
+    );
     std::fs::write(place.path().join("adapter_config.json"), text).unwrap();
     std::fs::rename(
         folder.path().join("adapter_model.safetensors"),
@@ -507,5 +562,8 @@ fn a_text_is_encoded_as_it_is_whatever_the_tokenizer_was_made_for() {
     tokenizer.save(again.path()).unwrap();
     let text = std::fs::read_to_string(again.path().join("tokenizer.json")).unwrap();
     let file: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((&file["truncation"], &file["padding"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&file["truncation"], &file["padding"]),
+        (&Value::Null, &Value::Null)
+    );
 }

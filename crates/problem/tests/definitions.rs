@@ -54,7 +54,11 @@ fn a_byte_order_mark_is_no_part_of_a_definition() {
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .collect();
-    std::fs::write(marked.join("problem.toml"), [b"\xff\xfe".to_vec(), wide].concat()).unwrap();
+    std::fs::write(
+        marked.join("problem.toml"),
+        [b"\xff\xfe".to_vec(), wide].concat(),
+    )
+    .unwrap();
     let error = Problem::load(&marked).unwrap_err();
     let why = std::error::Error::source(&error).unwrap().to_string();
     assert!(why.contains("UTF-16"), "{error}: {why}");

@@ -59,7 +59,10 @@ mod tests {
             let error = decode(bytes.to_vec()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
             let said = error.to_string();
-            assert!(said.contains(words) && said.contains("save it as UTF-8"), "{said}");
+            assert!(
+                said.contains(words) && said.contains("save it as UTF-8"),
+                "{said}"
+            );
         }
     }
 }

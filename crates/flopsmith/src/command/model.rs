@@ -37,9 +37,8 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             } else {
                 describe(&found);
             }
-            let usable = found.loads.is_ok()
-                && found.tokenizer.is_ok()
-                && found.chat_template.is_ok();
+            let usable =
+                found.loads.is_ok() && found.tokenizer.is_ok() && found.chat_template.is_ok();
             Ok(ExitCode::from(if usable { exit::OK } else { exit::USAGE }))
         }
         Model::Merge {

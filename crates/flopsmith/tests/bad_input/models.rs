@@ -172,9 +172,20 @@ fn a_broken_chat_template_is_wrong_usage_where_it_is_used() {
     let template = folder.path().join("chat_template.jinja");
     fs::write(template, "{% for m in messages %}{{ m.content }}").unwrap();
     let path = folder.path().to_str().unwrap();
-    refused(folder.path(), &["template", "cannot be used", "syntax error"]);
+    refused(
+        folder.path(),
+        &["template", "cannot be used", "syntax error"],
+    );
     let words = ["the chat template cannot be used", "syntax error"];
-    let sample = ["model", "sample", path, "--prompt", "x", "--max-tokens", "4"];
+    let sample = [
+        "model",
+        "sample",
+        path,
+        "--prompt",
+        "x",
+        "--max-tokens",
+        "4",
+    ];
     wrong(&[&sample[..], &["--full"]].concat(), &words);
     let place = tempfile::tempdir().unwrap();
     let [examples, _] = recipes(folder.path(), place.path());

@@ -57,4 +57,3 @@ fn environment<'a>() -> Environment<'a> {
     environment.set_formatter(shown::show);
     environment
 }
-

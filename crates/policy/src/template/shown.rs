@@ -4,7 +4,11 @@ use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, Output, State, escape_formatter};
 
 /// Writes what an expression of the template comes to.
-pub(super) fn show(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+pub(super) fn show(
+    out: &mut Output<'_>,
+    state: &State<'_, '_>,
+    value: &Value,
+) -> Result<(), Error> {
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
             let mut text = String::new();

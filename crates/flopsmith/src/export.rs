@@ -308,6 +308,25 @@ mod tests {
         assert!(written.get("dtype").is_none());
     }
 
+    #[test]
+    fn a_head_that_was_trained_is_not_said_to_be_tied() {
+        for (head, tied) in [("lm_head.weight", false), ("model.norm.weight", true)] {
+            let place = tempfile::tempdir().unwrap();
+            let [origin, target] = ["origin", "model"].map(|name| place.path().join(name));
+            std::fs::create_dir(&origin).unwrap();
+            let config = "\u{feff}{ \"tie_word_embeddings\": true }";
+            std::fs::write(origin.join("config.json"), config).unwrap();
+            let tensor = serde_json::json!({"dtype": "F32", "shape": [0], "data_offsets": [0, 0]});
+            let header = serde_json::json!({ head: tensor }).to_string();
+            let mut weights = (header.len() as u64).to_le_bytes().to_vec();
+            weights.extend(header.as_bytes());
+            write(&origin, &target, &weights).unwrap();
+            let text = std::fs::read_to_string(target.join("config.json")).unwrap();
+            let written: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(written["tie_word_embeddings"], tied, "{head}");
+        }
+    }
+
     #[tokio::test]
     async fn an_adapter_gets_a_folder_of_its_own_that_names_its_model() {
         let place = tempfile::tempdir().unwrap();

@@ -195,14 +195,19 @@ fn a_broken_chat_template_is_wrong_usage_where_it_is_used() {
         &["sft", examples.to_str().unwrap(), "--output", output],
         &words,
     );
+    let runs = place.path().join("runs");
     wrong(
         &[
             "train",
             "examples/dgemm.toml",
+            "--budget",
+            "5m",
             "--set",
             "generator.prompt=full",
             "--set",
             &format!("generator.model={path}"),
+            "--runs",
+            runs.to_str().unwrap(),
         ],
         &words,
     );

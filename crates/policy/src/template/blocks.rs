@@ -84,9 +84,8 @@ fn end_of_code(tag: &str, mark: &str) -> usize {
 /// The length of what stands in a `raw` block, with the tag that ends it.
 fn after_raw(text: &str) -> usize {
     let tags = text.match_indices("{%");
-    let ends = tags.map(|(at, _)| (at, at + end_of(&text[at..], "%}")));
-    ends.into_iter()
-        .find(|(at, end)| word(&text[*at..*end]) == "endraw")
+    let mut ends = tags.map(|(at, _)| (at, at + end_of(&text[at..], "%}")));
+    ends.find(|(at, end)| word(&text[*at..*end]) == "endraw")
         .map_or(text.len(), |(_, end)| end)
 }
 

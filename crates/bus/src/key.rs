@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use flopsmith_protocol::text;
 use nkeys::KeyPair;
 
 use crate::error::{Error, Result};
@@ -31,7 +32,8 @@ impl Key {
             path: path.to_owned(),
             source,
         };
-        let text = std::fs::read_to_string(path).map_err(|e| failed(e.into()))?;
+        let text = std::fs::read(path).and_then(text::decode);
+        let text = text.map_err(|e| failed(e.into()))?;
         let seed = text.lines().map(str::trim).find(|l| l.starts_with("SU"));
         let seed =
             seed.ok_or_else(|| failed("no line of it is the seed of a user (SU…)".into()))?;
@@ -59,5 +61,31 @@ impl Key {
     /// What the subjects begin with on which its user gets answers: of its own, so that no other user reads them.
     pub fn inbox(&self) -> String {
         format!("_INBOX_{}", self.public())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_found_wherever_it_stands_in_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let key = Key::generate();
+        let seed = key.seed().unwrap();
+        for text in [
+            format!("{seed}\n"),
+            // As an editor for Windows saves it.
+            format!("\u{feff}{seed}\r\n"),
+            format!("-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(Key::read(&path).unwrap().public(), key.public());
+        }
+        std::fs::write(&path, "nothing").unwrap();
+        let error = Key::read(&path).unwrap_err();
+        assert!(matches!(error, Error::KeyFile { .. }), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use flopsmith_actors::Settings;
 use flopsmith_actors::course::Job;
 use flopsmith_actors::settings::{GeneratorKind, Hosted};
 use flopsmith_problem::flags;
-use flopsmith_protocol::{MachineClass, Technique};
+use flopsmith_protocol::{MachineClass, Technique, text};
 
 use crate::exit::{Usage, say, usage};
 use crate::run::roles;
@@ -27,12 +27,17 @@ pub fn load_for_training(path: &Path, overrides: &[String]) -> Result<Settings> 
 }
 
 fn text_of(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|e| {
+    read_text(path).map_err(|e| {
         usage(format!(
             "cannot read the configuration {}: {e}; an example is examples/dgemm.toml",
             path.display()
         ))
     })
+}
+
+/// The text of a file of the user's.
+pub fn read_text(path: &Path) -> std::io::Result<String> {
+    std::fs::read(path).and_then(text::decode)
 }
 
 /// The learner's table as it stands in a file.
@@ -392,7 +397,7 @@ fn with_line(message: &str, place: usize, text: &str, name: &str) -> String {
 
 /// An error of a value with the line of the file that has it. What no line has, or what `--set` said, stays as it is.
 pub fn located(error: anyhow::Error, path: &Path, overrides: &[String]) -> anyhow::Error {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = read_text(path).unwrap_or_default();
     let name = path.display().to_string();
     at_its_line(&error, &text, &name, overrides).unwrap_or(error)
 }

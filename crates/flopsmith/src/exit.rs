@@ -34,7 +34,7 @@ pub fn usage(text: impl Into<String>) -> anyhow::Error {
 
 /// Prints an error with its causes and gives the exit code it stands for.
 pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
-    let code = if error.chain().any(|e| e.is::<Usage>()) {
+    let code = if error.chain().any(|e| e.is::<Usage>()) || is_of_a_model(error) {
         USAGE
     } else {
         INFRASTRUCTURE
@@ -63,6 +63,21 @@ pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     }
     say(&format!("error: {text}"));
     ExitCode::from(code)
+}
+
+/// Is it a model's folder, or what was asked of the model, that is at fault? What goes wrong while one is trained is not.
+#[cfg(feature = "torch")]
+fn is_of_a_model(error: &anyhow::Error) -> bool {
+    let trained = |e: &(dyn std::error::Error + 'static)| e.is::<flopsmith_learner::Error>();
+    let mut found = error
+        .chain()
+        .filter_map(|e| e.downcast_ref::<flopsmith_policy::Error>());
+    found.any(flopsmith_policy::Error::is_of_the_input) && !error.chain().any(trained)
+}
+
+#[cfg(not(feature = "torch"))]
+fn is_of_a_model(_: &anyhow::Error) -> bool {
+    false
 }
 
 /// That the broker refused `subject` to this process, and what to do about it.

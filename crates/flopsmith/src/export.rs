@@ -8,6 +8,7 @@ use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_protocol::ModelFile;
 use flopsmith_store::{Checkpoints, Store};
 
+use crate::config::read_text;
 use crate::folder::Folder;
 
 /// The folder's name inside a run's folder.
@@ -99,7 +100,7 @@ pub fn base(model: &Path) -> PathBuf {
     if model.join("config.json").exists() {
         return own();
     }
-    let Ok(text) = std::fs::read_to_string(model.join(ADAPTER_CONFIG)) else {
+    let Ok(text) = read_text(&model.join(ADAPTER_CONFIG)) else {
         return own();
     };
     let file: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -174,15 +175,12 @@ fn write(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
             std::fs::copy(entry.path(), target.join(&name))?;
         }
     }
-    if let Some(dtype) = dtype_of(weights) {
-        say_dtype(&target.join("config.json"), dtype)?;
-    }
+    describe(&target.join("config.json"), weights)?;
     place(target, WEIGHTS, weights)
 }
 
 /// What the weights are held in, by transformers' name; a safetensors file's header says it of each tensor.
-fn dtype_of(weights: &[u8]) -> Option<&'static str> {
-    let header = header_of(weights).ok()?;
+fn dtype_of(header: &serde_json::Value) -> Option<&'static str> {
     let mut tensors = header.as_object()?.iter();
     let (_, first) = tensors.find(|(name, _)| *name != "__metadata__")?;
     match first["dtype"].as_str()? {
@@ -194,9 +192,13 @@ fn dtype_of(weights: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The model that training began with may have been held in less: whoever goes by its word would round what was learned.
-fn say_dtype(config: &Path, dtype: &str) -> std::io::Result<()> {
-    let Ok(text) = std::fs::read_to_string(config) else {
+/// The model that training began with may have been held in less: whoever goes by its word would round what was learned. And a head that was
+/// trained is none that is tied to the embedding, whatever was said before.
+fn describe(config: &Path, weights: &[u8]) -> std::io::Result<()> {
+    let Ok(header) = header_of(weights) else {
+        return Ok(());
+    };
+    let Ok(text) = read_text(config) else {
         return Ok(());
     };
     let Ok(serde_json::Value::Object(mut fields)) = serde_json::from_str(&text) else {
@@ -204,9 +206,15 @@ fn say_dtype(config: &Path, dtype: &str) -> std::io::Result<()> {
     };
     // The older and the newer name of the same field.
     for name in ["torch_dtype", "dtype"] {
-        if fields.contains_key(name) {
-            fields.insert(name.into(), dtype.into());
+        if let (Some(dtype), Some(field)) = (dtype_of(&header), fields.get_mut(name)) {
+            *field = dtype.into();
         }
+    }
+    if let (true, Some(tied)) = (
+        header.get("lm_head.weight").is_some(),
+        fields.get_mut("tie_word_embeddings"),
+    ) {
+        *tied = false.into();
     }
     let text = serde_json::to_string_pretty(&fields).map_err(std::io::Error::other)?;
     std::fs::write(config, text + "\n")
@@ -298,6 +306,25 @@ mod tests {
         assert_eq!(written["torch_dtype"], "float32");
         assert_eq!(written["model_type"], "qwen2");
         assert!(written.get("dtype").is_none());
+    }
+
+    #[test]
+    fn a_head_that_was_trained_is_not_said_to_be_tied() {
+        for (head, tied) in [("lm_head.weight", false), ("model.norm.weight", true)] {
+            let place = tempfile::tempdir().unwrap();
+            let [origin, target] = ["origin", "model"].map(|name| place.path().join(name));
+            std::fs::create_dir(&origin).unwrap();
+            let config = "\u{feff}{ \"tie_word_embeddings\": true }";
+            std::fs::write(origin.join("config.json"), config).unwrap();
+            let tensor = serde_json::json!({"dtype": "F32", "shape": [0], "data_offsets": [0, 0]});
+            let header = serde_json::json!({ head: tensor }).to_string();
+            let mut weights = (header.len() as u64).to_le_bytes().to_vec();
+            weights.extend(header.as_bytes());
+            write(&origin, &target, &weights).unwrap();
+            let text = std::fs::read_to_string(target.join("config.json")).unwrap();
+            let written: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(written["tie_word_embeddings"], tied, "{head}");
+        }
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Result;
+use flopsmith_protocol::text;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -19,13 +20,15 @@ pub fn read<T: DeserializeOwned, E: std::fmt::Display>(
     check: impl Fn(&T) -> Result<(), E>,
 ) -> Result<Vec<T>> {
     let name = path.display();
-    let text = if path == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
+    let bytes = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
     } else {
-        std::fs::read_to_string(path)
+        std::fs::read(path)
     };
-    let text = text.map_err(|e| usage(format!("cannot read {name}: {e}")))?;
+    let text = bytes
+        .and_then(text::decode)
+        .map_err(|e| usage(format!("cannot read {name}: {e}")))?;
     let mut items = Vec::new();
     for (number, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
@@ -76,6 +79,9 @@ mod tests {
             assert!(error.is::<crate::exit::Usage>(), "{error:#}");
             assert!(error.to_string().contains(said), "{error:#}");
         }
+        // As editors for Windows save them.
+        std::fs::write(&path, "\u{feff}2\r\n4\r\n").unwrap();
+        assert_eq!(read::<u32, _>(&path, even).unwrap(), [2, 4]);
         let error = read::<u32, _>(&place.path().join("none"), even).unwrap_err();
         assert!(error.is::<crate::exit::Usage>(), "{error:#}");
     }

@@ -2,32 +2,30 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, View};
-use serde::Deserialize;
 use tch::{Device, Kind, Tensor};
 
-use crate::config::Config;
+use crate::config::{Config, Scalar};
 use crate::error::{Doing, Error, Result};
-use crate::layout::{Layout, VALUE};
+use crate::files;
+use crate::layout::{EMBEDDING, HEAD, Layout, VALUE};
 use crate::lora::Adapter;
 use crate::model::Model;
 use crate::origin::Origin;
 use crate::parameters::Parameters;
-
-const WEIGHTS: &str = "model.safetensors";
-const INDEX: &str = "model.safetensors.index.json";
+use crate::quantization::quantization;
+use crate::shards::{self, WEIGHTS};
 
 impl Model {
     /// Opens a Hugging Face folder: `config.json` with `model.safetensors`, or with the shards that `model.safetensors.index.json` names; or
     /// PEFT's of an adapter, with the model it belongs to.
     ///
     /// Weights become `kind` on `device`, whatever the file holds. Every missing, misshapen, unreadable and surplus tensor is listed in one error.
+    /// Where the configuration ties the head to the embedding and the weights have another one, the head is not tied.
     pub fn load(folder: &Path, device: Device, kind: Kind) -> Result<Self> {
         Self::load_telling(folder, device, kind, |_| {})
     }
@@ -40,10 +38,18 @@ impl Model {
         tell: impl FnMut(Reading),
     ) -> Result<Self> {
         let origin = Origin::of(folder)?;
-        let config = Config::load(&origin.base)?;
-        let maps = map_weights(&origin.base)?;
+        let mut config = Config::load(&origin.base)?;
+        let maps = shards::map(&origin.base, &config)?;
+        let tied = config.tie_word_embeddings;
         // What does not fit is said before memory for it is asked for.
-        let found = fitting(&origin.base, &config, &maps)?;
+        let found = fitting(&origin.base, &mut config, &maps)?;
+        if tied && !config.tie_word_embeddings {
+            tracing::warn!(
+                folder = %origin.base.display(),
+                "the weights have a head of their own, which is used, although config.json ties the head to the embedding: \
+                 `tie_word_embeddings = false` in it says so"
+            );
+        }
         let mut model = Model::zeros(origin.shape(config)?, device, kind)?;
         fill_telling(model.base(), &found, tell)?;
         if let Some(adapter) = &origin.adapter {
@@ -52,15 +58,16 @@ impl Model {
         Ok(model)
     }
 
-    /// Would [`Model::load`] open this folder? Reads `config.json` and the headers of the weights, and no weight.
+    /// Would [`Model::load`] open this folder, and in which shape? Reads `config.json` and the headers of the weights, and no weight but a head that
+    /// repeats the embedding.
     ///
     /// # Errors
     /// What `load` would say.
     pub fn check(folder: &Path) -> Result<Config> {
         let origin = Origin::of(folder)?;
-        let config = Config::load(&origin.base)?;
-        let maps = map_weights(&origin.base)?;
-        fitting(&origin.base, &config, &maps)?;
+        let mut config = Config::load(&origin.base)?;
+        let maps = shards::map(&origin.base, &config)?;
+        fitting(&origin.base, &mut config, &maps)?;
         let config = origin.shape(config)?;
         if let Some(adapter) = &origin.adapter {
             // It is small beside a model.
@@ -86,7 +93,7 @@ impl Model {
             source,
         })?;
         // The value head is of use in training only, and no part of what others know.
-        replace(folder, WEIGHTS, &self.own_bytes(|name| name != VALUE)?)?;
+        files::replace(folder, WEIGHTS, &self.own_bytes(|name| name != VALUE)?)?;
         let mut config = self.config.clone();
         let dtype = match self.kind() {
             Kind::BFloat16 => "bfloat16",
@@ -102,7 +109,7 @@ impl Model {
             path: folder.join("config.json"),
             source,
         })?;
-        replace(folder, "config.json", text.as_bytes())
+        files::replace(folder, "config.json", text.as_bytes())
     }
 
     /// All weights as safetensors, with Hugging Face's names and shapes; a tied head is not repeated. What an adapter adds is not in them.
@@ -139,6 +146,11 @@ impl Model {
         })?;
         let files = [file];
         let found = gather(origin, &files)?;
+        if self.config.tie_word_embeddings && has_other_head(&found)? {
+            return Err(Error::Input(format!(
+                "{HEAD} of {origin} differs from the embedding, and this model has one matrix for both"
+            )));
+        }
         self.wanted().compare(origin, &found)?;
         fill(self.base(), &found)
     }
@@ -242,62 +254,11 @@ fn fill_telling(
     Ok(())
 }
 
-#[derive(Deserialize)]
-struct Index {
-    weight_map: BTreeMap<String, String>,
-}
-
-/// Maps the weight files of a folder: the single file where there is one, else the shards of the index.
-fn map_weights(folder: &Path) -> Result<Vec<(String, Mmap)>> {
-    let index = folder.join(INDEX);
-    let names: BTreeSet<String> = if !folder.join(WEIGHTS).exists() && index.exists() {
-        let text = std::fs::read_to_string(&index).map_err(|source| Error::Read {
-            path: index.clone(),
-            source,
-        })?;
-        let parsed: Index = serde_json::from_str(&text).map_err(|source| Error::Json {
-            path: index.clone(),
-            source,
-        })?;
-        parsed.weight_map.into_values().collect()
-    } else {
-        BTreeSet::from([WEIGHTS.to_owned()])
-    };
-    // A folder may come from anywhere: its index must not lead out of it.
-    if let Some(name) = names
-        .iter()
-        .find(|n| n.contains('/') || n.contains('\\') || n.as_str() == "..")
-    {
-        return Err(Error::Input(format!(
-            "`{}` names the shard `{name}`, which is no file of this folder",
-            index.display()
-        )));
-    }
-    names
-        .into_iter()
-        .map(|name| {
-            let path = folder.join(&name);
-            let read = |source| Error::Read {
-                path: path.clone(),
-                source,
-            };
-            let file = File::open(&path).map_err(read)?;
-            Ok((name, map(&file).map_err(read)?))
-        })
-        .collect()
-}
-
-#[expect(unsafe_code, reason = "a memory map is only as stable as its file")]
-fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the map is only read, and weights are replaced by renaming (`replace`), never rewritten in place;
-    // someone who truncates a model file while it is being opened gets a bus error, as with every mapped file.
-    unsafe { Mmap::map(file) }
-}
-
-/// The tensors of a folder's mapped files, which are exactly those that the configuration asks for.
+/// The tensors of a folder's mapped files, which are exactly those that the configuration asks for; it unties a head that the files have beside
+/// the embedding.
 fn fitting<'a>(
     folder: &Path,
-    config: &Config,
+    config: &mut Config,
     maps: &'a [(String, Mmap)],
 ) -> Result<BTreeMap<String, TensorView<'a>>> {
     let origin = folder.display().to_string();
@@ -310,13 +271,53 @@ fn fitting<'a>(
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    let found = gather(&origin, &files)?;
+    let mut found = gather(&origin, &files)?;
+    if config.tie_word_embeddings && config.scalar != Scalar::Score {
+        if has_other_head(&found)? {
+            config.tie_word_embeddings = false;
+        } else if !found.contains_key(EMBEDDING)
+            && let Some(both) = found.remove(HEAD)
+        {
+            // Some files have the one matrix under its other name.
+            found.insert(EMBEDDING.into(), both);
+        }
+    }
     let wanted = Wanted {
         layout: &Layout::of(config),
         tied: config.tie_word_embeddings,
     };
-    wanted.compare(&origin, &found)?;
+    wanted.compare(&origin, &found).map_err(|misfit| {
+        match quantization(
+            config,
+            found
+                .iter()
+                .map(|(name, view)| (name.as_str(), view.dtype())),
+        ) {
+            Some(how) => Error::Quantized { origin, how },
+            None => misfit,
+        }
+    })?;
     Ok(found)
+}
+
+/// Is there a head that differs from the embedding?
+fn has_other_head(found: &BTreeMap<String, TensorView<'_>>) -> Result<bool> {
+    let (Some(head), Some(embedding)) = (found.get(HEAD), found.get(EMBEDDING)) else {
+        return Ok(false);
+    };
+    if head.shape() != embedding.shape() {
+        return Ok(true);
+    }
+    if head.dtype() == embedding.dtype() {
+        return Ok(head.data() != embedding.data());
+    }
+    let shape: Vec<i64> = head.shape().iter().map(|n| *n as i64).collect();
+    let [head, embedding] = [head, embedding].map(|view| {
+        let tensor = read(view, &shape)?;
+        tensor.f_to_kind(Kind::Float).doing("convert a weight")
+    });
+    let equal = head?.f_equal(&embedding?).doing("compare weights")?;
+    Ok(!equal)
 }
 
 fn gather<'a>(origin: &str, files: &[SafeTensors<'a>]) -> Result<BTreeMap<String, TensorView<'a>>> {
@@ -390,9 +391,7 @@ impl Wanted<'_> {
     /// Older files repeat a tied head and carry the rotary frequencies, which follow from the configuration; a policy that is trained with a
     /// value head is sampled without.
     fn is_harmless(&self, name: &str) -> bool {
-        (self.tied && name == "lm_head.weight")
-            || name.ends_with(".rotary_emb.inv_freq")
-            || name == VALUE
+        (self.tied && name == HEAD) || name.ends_with(".rotary_emb.inv_freq") || name == VALUE
     }
 }
 
@@ -440,27 +439,4 @@ impl View for Owned {
     fn data_len(&self) -> usize {
         self.data.len()
     }
-}
-
-/// Writes a file beside its place, flushes it and renames it there.
-pub(crate) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
-    let path = folder.join(name);
-    let failed = |source| Error::Write {
-        path: path.clone(),
-        source,
-    };
-    let mut builder = tempfile::Builder::new();
-    let prefix = format!(".{name}.");
-    builder.prefix(&prefix);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // Temporary files are private by default; a model is for whoever may read its folder. The umask still applies.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(folder).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(&path).map_err(|e| failed(e.error))?;
-    Ok(())
 }

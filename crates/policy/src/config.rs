@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::files;
 use crate::rope::{self, Rope};
 
 /// Model families: what `model_type` may be, and the class that transformers opens each with.
@@ -15,7 +17,8 @@ const ARCHITECTURES: [(&str, &str); 2] =
 /// The shape of a Qwen2 or Llama model: `config.json` with `model_type` `qwen2` or `llama`. The two differ in that Qwen2 adds a bias to
 /// queries, keys and values.
 ///
-/// Fields this crate does not use are kept in [`Config::other`] and written back as they were.
+/// Fields this crate does not use are kept in [`Config::other`] and written back as they were. Where a field is not needed to compute what the model
+/// computes and its value is of no use, such as a `pad_token_id` of −1, it counts as missing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// The architecture: `qwen2` or `llama`.
@@ -46,26 +49,29 @@ pub struct Config {
     /// How the rotary frequencies are stretched.
     #[serde(skip_deserializing)]
     pub rope: Rope,
-    /// Is the head the embedding itself?
-    #[serde(default)]
+    /// Is the head the embedding itself? A folder whose weights have another head is opened as if it said no.
+    #[serde(default, deserialize_with = "or_default")]
     pub tie_word_embeddings: bool,
     /// Longest sequence, prompt and answer together.
     #[serde(default = "default_positions")]
     pub max_position_embeddings: i64,
-    /// Activation of the feed-forward gate; only `silu` is known.
+    /// Activation of the feed-forward gate; only `silu` is known, by either of its names.
     #[serde(default = "default_activation")]
     pub hidden_act: String,
     /// Standard deviation of freshly drawn matrices.
-    #[serde(default = "default_initializer_range")]
+    #[serde(
+        default = "default_initializer_range",
+        deserialize_with = "usable_range"
+    )]
     pub initializer_range: f64,
     /// Token that begins a sequence, where the tokenizer uses one.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "if_usable")]
     pub bos_token_id: Option<u32>,
     /// Tokens that end an answer.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "usable_ids")]
     pub eos_token_id: Option<TokenIds>,
     /// Token that fills up rows of a batch.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "if_usable")]
     pub pad_token_id: Option<u32>,
     /// A head of one number beside or in the place of the vocabulary's.
     #[serde(skip)]
@@ -98,6 +104,18 @@ pub enum TokenIds {
 }
 
 impl TokenIds {
+    /// The ids of a field. What can be no token, such as −1, is passed over; none where nothing is left.
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+        match value {
+            Value::Array(list) => {
+                let ids: Vec<u32> = list.iter().filter_map(id).collect();
+                (!ids.is_empty()).then_some(TokenIds::Many(ids))
+            }
+            one => id(one).map(TokenIds::One),
+        }
+    }
+
     /// The ids as a list.
     pub fn to_vec(&self) -> Vec<u32> {
         match self {
@@ -121,6 +139,35 @@ fn default_activation() -> String {
 
 fn default_initializer_range() -> f64 {
     0.02
+}
+
+/// Null is as good as no field.
+fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
+}
+
+/// A value that is not needed is as good as none where it is of another kind or out of bounds.
+fn if_usable<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
+}
+
+fn usable_ids<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TokenIds>, D::Error> {
+    Ok(TokenIds::read(&Value::deserialize(from)?))
+}
+
+/// It matters for weights that are drawn anew only.
+fn usable_range<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let value = Value::deserialize(from)?.as_f64();
+    let usable = value.filter(|range| *range >= 0.0 && range.is_finite());
+    Ok(usable.unwrap_or_else(default_initializer_range))
 }
 
 impl Config {
@@ -160,11 +207,7 @@ impl Config {
     /// Reads `config.json` of a model folder.
     pub fn load(folder: &Path) -> Result<Self> {
         let path = folder.join("config.json");
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
-        Self::parse(&text).map_err(|error| match error {
+        Self::parse(&files::text(&path)?).map_err(|error| match error {
             ParseError::Json(source) => Error::Json { path, source },
             ParseError::Unusable(error) => error,
         })
@@ -300,7 +343,7 @@ impl Config {
                 ),
             );
         }
-        if self.hidden_act != "silu" {
+        if !["silu", "swish"].contains(&self.hidden_act.as_str()) {
             return fail(
                 "hidden_act",
                 format!("is `{}`; only `silu` is known", self.hidden_act),
@@ -326,13 +369,32 @@ impl Config {
                 );
             }
         }
-        if self.other.get("use_sliding_window") == Some(&Value::Bool(true)) {
+        if self.slides() {
             return fail(
                 "use_sliding_window",
                 "is true; only full attention is known".into(),
             );
         }
         Ok(())
+    }
+
+    /// Does a block attend to the nearest positions only? Files ask for a window that no block has, or that is as long as the longest sequence.
+    fn slides(&self) -> bool {
+        let number = |field: &str| self.other.get(field).and_then(Value::as_i64);
+        let asked = self.other.get("use_sliding_window") == Some(&Value::Bool(true));
+        if !asked || self.model_type != "qwen2" {
+            return false;
+        }
+        // Missing means what transformers takes then.
+        let window = match self.other.get("sliding_window") {
+            Some(Value::Null) => return false,
+            _ => number("sliding_window").unwrap_or(4096),
+        };
+        let some = match self.other.get("layer_types") {
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "sliding_attention"),
+            _ => number("max_window_layers").unwrap_or(28) < self.num_hidden_layers,
+        };
+        some && window < self.max_position_embeddings
     }
 
     /// Key and value heads.

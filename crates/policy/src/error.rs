@@ -55,6 +55,24 @@ pub enum Error {
         #[source]
         source: safetensors::SafeTensorError,
     },
+    /// A file was never fetched: Git keeps a few lines in its place.
+    #[error("`{}` is a Git LFS pointer in the place of the file{}: run `git lfs pull` in its folder, or download the file by itself", path.display(), of_bytes(*bytes))]
+    Pointer {
+        /// The file.
+        path: PathBuf,
+        /// Bytes of the file itself, where the pointer says it.
+        bytes: Option<u64>,
+    },
+    /// The weights are whole numbers with scales, or in 8 bits, to be used by kernels that this crate does not have.
+    #[error(
+        "the weights in `{origin}` are quantized ({how}), and quantized weights are not known here: use the folder of the model as it was before, in bfloat16, float16 or float32, or let the program that quantized it write it back so (in transformers, `model.dequantize()`)"
+    )]
+    Quantized {
+        /// The folder, or where the bytes came from.
+        origin: String,
+        /// How, as far as the folder says it.
+        how: String,
+    },
     /// The tensors found are not those that the configuration asks for.
     #[error(
         "the weights in `{origin}` do not fit the configuration: {}",
@@ -121,6 +139,45 @@ impl Error {
             _ => false,
         }
     }
+}
+
+impl Error {
+    /// Are the files or inputs at fault that a user named? Otherwise this machine is, or this program.
+    pub fn is_of_the_input(&self) -> bool {
+        use std::io::ErrorKind;
+        match self {
+            // There is something, but it cannot be got at: a disk, a network, a limit.
+            Error::Read { source, .. } => matches!(
+                source.kind(),
+                ErrorKind::NotFound
+                    | ErrorKind::PermissionDenied
+                    | ErrorKind::NotADirectory
+                    | ErrorKind::IsADirectory
+                    | ErrorKind::InvalidData
+            ),
+            Error::Json { .. }
+            | Error::Architecture { .. }
+            | Error::Config { .. }
+            | Error::Safetensors { .. }
+            | Error::Pointer { .. }
+            | Error::Quantized { .. }
+            | Error::Weights { .. }
+            | Error::Input(_)
+            | Error::Tokenizer { .. }
+            | Error::ChatTemplate(_)
+            | Error::Scores => true,
+            Error::Write { .. }
+            | Error::Torch { .. }
+            | Error::Memory { .. }
+            | Error::ThreadEnded
+            | Error::ThreadStart(_)
+            | Error::Stopped => false,
+        }
+    }
+}
+
+fn of_bytes(bytes: Option<u64>) -> String {
+    bytes.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"))
 }
 
 /// Do libtorch's words say that memory could not be allocated? It has no other sign of it: its error is a text.

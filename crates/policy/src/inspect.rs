@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use tch::{Device, Kind};
 
+use crate::chat::Message;
 use crate::config::{Config, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, bytes_of};
@@ -26,9 +27,14 @@ pub struct Inspection {
     pub memory_bytes: BTreeMap<&'static str, i64>,
     /// Bytes of keys and values for each token of each row, by kind.
     pub cache_bytes_per_token: BTreeMap<&'static str, i64>,
+    /// Has it a head of its own in its weights, although its configuration ties the head to the embedding?
+    pub untied: bool,
     /// Its tokenizer, or why there is none.
     #[serde(serialize_with = "report")]
     pub tokenizer: Result<TokenizerFacts>,
+    /// Is there a chat template? If it cannot write a message of a user, why.
+    #[serde(serialize_with = "report")]
+    pub chat_template: Result<bool>,
     /// Do the weights load and run? If not, why.
     #[serde(serialize_with = "report")]
     pub loads: Result<()>,
@@ -52,7 +58,9 @@ pub struct TokenizerFacts {
 /// weights that do not fit are part of the answer.
 pub fn inspect(folder: &Path) -> Result<Inspection> {
     let origin = Origin::of(folder)?;
-    let config = origin.shape(Config::load(&origin.base)?)?;
+    let written = origin.shape(Config::load(&origin.base)?)?;
+    let loaded = Model::load(folder, Device::Cpu, Kind::Float);
+    let config = loaded.as_ref().map_or(&written, Model::config).clone();
     let layout = Layout::of(&config);
     let kinds = [("float32", Kind::Float), ("bfloat16", Kind::BFloat16)];
     let by_kind = |count: i64| {
@@ -61,12 +69,21 @@ pub fn inspect(folder: &Path) -> Result<Inspection> {
             .map(|(name, kind)| (name, count * bytes_of(kind).unwrap_or(4)))
             .collect()
     };
-    let tokenizer = fitting_tokenizer(folder, &config).map(|t| TokenizerFacts {
+    let tokenizer = fitting_tokenizer(folder, &config);
+    let chat_template = match &tokenizer {
+        Ok(tokenizer) if tokenizer.has_chat_template() => {
+            let asked = tokenizer.render(&[Message::user("?")]);
+            asked.map(|_| true)
+        }
+        // What is wrong with a tokenizer is told by itself.
+        _ => Ok(false),
+    };
+    let tokenizer = tokenizer.map(|t| TokenizerFacts {
         tokens: t.vocab_size(),
         eos: t.eos().to_vec(),
         chat_template: t.has_chat_template(),
     });
-    let loads = Model::load(folder, Device::Cpu, Kind::Float).and_then(|model| {
+    let loads = loaded.and_then(|model| {
         let row = match model.config().scalar {
             Scalar::Score => vec![vec![model.reward(&[0])?]],
             _ => model.logits_all(&[0])?,
@@ -84,7 +101,9 @@ pub fn inspect(folder: &Path) -> Result<Inspection> {
         cache_bytes_per_token: by_kind(
             2 * config.num_hidden_layers * config.kv_heads() * config.head(),
         ),
+        untied: written.tie_word_embeddings && !config.tie_word_embeddings,
         tokenizer,
+        chat_template,
         loads,
         config,
     })

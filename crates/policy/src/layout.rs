@@ -18,6 +18,12 @@ use crate::lora::{LoraConfig, Target};
 /// The weights of the norm before the vocabulary is scored: logits are linear in them.
 pub const FINAL_NORM: &str = "model.norm.weight";
 
+/// The vectors of the tokens.
+pub const EMBEDDING: &str = "model.embed_tokens.weight";
+
+/// The matrix that scores the vocabulary, where it is not the embedding.
+pub const HEAD: &str = "lm_head.weight";
+
 /// The vector that scores a whole text, in a reward model.
 pub const SCORE: &str = "score.weight";
 
@@ -165,7 +171,7 @@ impl Layout {
             parts: Vec::new(),
             total: 0,
         };
-        layout.plain("model.embed_tokens.weight", &[v, h]);
+        layout.plain(EMBEDDING, &[v, h]);
         for n in 0..config.num_hidden_layers {
             let p = format!("model.layers.{n}");
             layout.plain(&format!("{p}.input_layernorm.weight"), &[h]);
@@ -204,7 +210,7 @@ impl Layout {
         }
         layout.plain(FINAL_NORM, &[h]);
         if !config.tie_word_embeddings && config.scalar != Scalar::Score {
-            layout.plain("lm_head.weight", &[v, h]);
+            layout.plain(HEAD, &[v, h]);
         }
         layout.scalar(config);
         layout

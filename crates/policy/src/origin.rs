@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::config::{Config, Scalar};
 use crate::error::{Error, Result};
+use crate::files;
 use crate::lora::Adapter;
 
 /// Where a model's files are.
@@ -33,12 +34,7 @@ impl Origin {
             return Ok(Origin { base, adapter });
         }
         let path = folder.join("adapter_config.json");
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
-        let file: Value =
-            serde_json::from_str(&text).map_err(|source| Error::Json { path, source })?;
+        let file: Value = files::json(&path)?;
         let name = file["base_model_name_or_path"].as_str().unwrap_or_default();
         [PathBuf::from(name), folder.join(name), folder.join("..").join(name)]
             .into_iter()

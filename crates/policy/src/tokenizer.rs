@@ -1,14 +1,19 @@
 //! Text to token ids and back, from and into Hugging Face folders.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::chat::{Message, Template};
-use crate::checkpoint::replace;
+use crate::chat::Message;
 use crate::config::TokenIds;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::origin::Origin;
+use crate::template::Template;
+
+/// The file that a chat template may have to itself; it outranks the settings.
+const TEMPLATE: &str = "chat_template.jinja";
 
 /// A tokenizer with the tokens that end an answer and the way a conversation is written.
 #[derive(Debug, Clone)]
@@ -17,7 +22,7 @@ pub struct Tokenizer {
     eos: Vec<u32>,
     pad: Option<u32>,
     template: Option<Template>,
-    /// `tokenizer_config.json`, written back as it was read.
+    /// `tokenizer_config.json`, written back as it was read, with the special tokens that were read from elsewhere.
     settings: Value,
     /// `generation_config.json`, likewise.
     generation: Value,
@@ -25,20 +30,27 @@ pub struct Tokenizer {
 
 impl Tokenizer {
     /// Opens `tokenizer.json` of a folder, and beside it, where they are there, `tokenizer_config.json`,
-    /// `generation_config.json`, `chat_template.jinja` and `config.json` (for the end tokens).
+    /// `special_tokens_map.json` (which older folders have), `generation_config.json`, `chat_template.jinja` and `config.json` (for the end tokens).
+    ///
+    /// What `tokenizer.json` says of truncation and padding is for whoever encodes batches, and does not hold here: a text is encoded as it is.
     pub fn load(folder: &Path) -> Result<Self> {
         let origin = Origin::of(folder)?;
         let folder = origin.with("tokenizer.json");
         let path = folder.join("tokenizer.json");
-        let bytes = std::fs::read(&path).map_err(|source| Error::Read { path, source })?;
-        let inner =
-            tokenizers::Tokenizer::from_bytes(&bytes).map_err(|source| Error::Tokenizer {
-                doing: "read tokenizer.json",
-                source,
-            })?;
-        let settings = read_json(folder, "tokenizer_config.json")?;
-        let generation = read_json(&origin.base, "generation_config.json")?;
-        let config = read_json(&origin.base, "config.json")?;
+        let unreadable = |source| Error::Tokenizer {
+            doing: "read tokenizer.json",
+            source,
+        };
+        let text = files::text(&path)?;
+        let mut inner = tokenizers::Tokenizer::from_bytes(text).map_err(unreadable)?;
+        let mut settings = files::json_if_there(&folder.join("tokenizer_config.json"))?;
+        let older = files::json_if_there(&folder.join("special_tokens_map.json"))?;
+        let padding = inner.get_padding().map(|p| p.pad_token.clone());
+        complete(&mut settings, older, padding);
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(unreadable)?;
+        let generation = files::json_if_there(&origin.base.join("generation_config.json"))?;
+        let config = files::json_if_there(&origin.base.join("config.json"))?;
         let named = |key: &str| token_text(&settings[key]);
         let id = |text: Option<String>| text.and_then(|t| inner.token_to_id(&t));
         let eos = ids(&generation["eos_token_id"])
@@ -49,9 +61,7 @@ impl Tokenizer {
             .or_else(|| ids(&generation["pad_token_id"]).and_then(|v| v.first().copied()));
         let template = template_source(folder, &settings)?.map(|source| Template {
             source,
-            bos: named("bos_token"),
-            eos: named("eos_token"),
-            pad: named("pad_token"),
+            tokens: special_tokens(&settings),
         });
         Ok(Tokenizer {
             inner,
@@ -113,7 +123,7 @@ impl Tokenizer {
                 doing: "write itself",
                 source,
             })?;
-        replace(folder, "tokenizer.json", text.as_bytes())?;
+        files::replace(folder, "tokenizer.json", text.as_bytes())?;
         for (name, value) in [
             ("tokenizer_config.json", &self.settings),
             ("generation_config.json", &self.generation),
@@ -123,13 +133,13 @@ impl Tokenizer {
                     path: folder.join(name),
                     source,
                 })?;
-                replace(folder, name, (text + "\n").as_bytes())?;
+                files::replace(folder, name, (text + "\n").as_bytes())?;
             }
         }
         if let Some(template) = &self.template
-            && self.settings["chat_template"].is_null()
+            && template_in(&self.settings) != Some(template.source.as_str())
         {
-            replace(folder, "chat_template.jinja", template.source.as_bytes())?;
+            files::replace(folder, TEMPLATE, template.source.as_bytes())?;
         }
         Ok(())
     }
@@ -223,14 +233,42 @@ impl Tokenizer {
     }
 }
 
-/// The JSON file of a folder, or null where there is none.
-fn read_json(folder: &Path, name: &str) -> Result<Value> {
-    let path = folder.join(name);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str(&text).map_err(|source| Error::Json { path, source }),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Value::Null),
-        Err(source) => Err(Error::Read { path, source }),
+/// Puts into the settings what transformers takes from elsewhere: the special tokens of `special_tokens_map.json` where the settings describe no
+/// added tokens, and the token for padding of `tokenizer.json` where nothing else names one.
+fn complete(settings: &mut Value, older: Value, padding: Option<String>) {
+    if settings.is_null() && (older.is_object() || padding.is_some()) {
+        *settings = Value::Object(Map::new());
     }
+    let Some(map) = settings.as_object_mut() else {
+        return;
+    };
+    if !map.contains_key("added_tokens_decoder")
+        && let Value::Object(older) = older
+    {
+        map.extend(older.into_iter().filter(|(name, _)| is_token(name)));
+    }
+    if let Some(padding) = padding
+        && !map.contains_key("pad_token")
+    {
+        map.insert("pad_token".into(), padding.into());
+    }
+}
+
+/// Is this setting a special token?
+fn is_token(name: &str) -> bool {
+    name.ends_with("_token")
+}
+
+/// The special tokens by their names: those that every tokenizer may have, and those of this one alone.
+fn special_tokens(settings: &Value) -> BTreeMap<String, String> {
+    let entries = |map: &Value| map.as_object().cloned().unwrap_or_default();
+    let own = entries(&settings["extra_special_tokens"]);
+    let usual = entries(settings).into_iter();
+    usual
+        .filter(|(name, _)| is_token(name))
+        .chain(own)
+        .filter_map(|(name, token)| Some((name, token_text(&token)?)))
+        .collect()
 }
 
 /// A token as `tokenizer_config.json` writes it: its text, or an object with its `content`.
@@ -242,27 +280,23 @@ fn token_text(value: &Value) -> Option<String> {
 }
 
 fn ids(value: &Value) -> Option<Vec<u32>> {
-    serde_json::from_value::<TokenIds>(value.clone())
-        .ok()
-        .map(|ids| ids.to_vec())
+    TokenIds::read(value).map(|ids| ids.to_vec())
 }
 
-/// The template: a file of its own, a text in the settings, or the one named `default` of several there.
+/// The template: a file of its own, or what the settings have.
 fn template_source(folder: &Path, settings: &Value) -> Result<Option<String>> {
-    let path = folder.join("chat_template.jinja");
-    match std::fs::read_to_string(&path) {
-        Ok(text) => return Ok(Some(text)),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-        Err(source) => return Err(Error::Read { path, source }),
-    }
-    let text = match &settings["chat_template"] {
-        Value::String(text) => Some(text.clone()),
+    let own = files::text_if_there(&folder.join(TEMPLATE))?;
+    Ok(own.or_else(|| template_in(settings).map(str::to_owned)))
+}
+
+/// A text in the settings, or the one named `default` of several there.
+fn template_in(settings: &Value) -> Option<&str> {
+    match &settings["chat_template"] {
         Value::Array(named) => named
             .iter()
             .find(|t| t["name"] == "default")
-            .and_then(|t| t["template"].as_str())
-            .map(str::to_owned),
-        _ => None,
-    };
-    Ok(text)
+            .and_then(|t| t["template"].as_str()),
+        Value::Object(named) => named.get("default").and_then(Value::as_str),
+        text => text.as_str(),
+    }
 }

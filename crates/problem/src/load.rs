@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use flopsmith_protocol::{Digest, ProblemFiles, ProblemId, Technique, TechniqueSet};
+use flopsmith_protocol::{Digest, ProblemFiles, ProblemId, Technique, TechniqueSet, text};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -263,7 +263,8 @@ impl Problem {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|source| Error::Read {
+    let read = std::fs::read(path).and_then(text::decode);
+    read.map_err(|source| Error::Read {
         path: path.to_owned(),
         source,
     })

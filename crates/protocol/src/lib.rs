@@ -2,7 +2,9 @@
 //!
 //! This crate holds the messages, the versioned envelope they travel in, the
 //! subjects they travel on, the ids that make every effect idempotent, and the
-//! closed sets of outcomes. It does no IO and knows no clock: time stamps and
+//! closed sets of outcomes; and how the bytes of text that users write are
+//! decoded ([`text`]), since every crate that reads such text depends on this
+//! one. It does no IO and knows no clock: time stamps and
 //! randomness come in as arguments.
 //!
 //! Invariants:
@@ -23,6 +25,7 @@ pub mod run;
 pub mod schema;
 pub mod subjects;
 pub mod technique;
+pub mod text;
 
 pub use codec::{Envelope, Message, decode, encode};
 pub use ids::{

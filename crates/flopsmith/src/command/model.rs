@@ -37,7 +37,8 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             } else {
                 describe(&found);
             }
-            let usable = found.loads.is_ok() && found.tokenizer.is_ok();
+            let usable =
+                found.loads.is_ok() && found.tokenizer.is_ok() && found.chat_template.is_ok();
             Ok(ExitCode::from(if usable { exit::OK } else { exit::USAGE }))
         }
         Model::Merge {
@@ -116,11 +117,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                     }
                     ControlFlow::Continue(())
                 },
-            )
-            .map_err(|error| match error {
-                flopsmith_policy::Error::Input(why) => usage(why),
-                other => other.into(),
-            })?;
+            )?;
             if *stream && let Some(sample) = samples.first() {
                 let text = tokenizer.decode(&sample.tokens)?;
                 data(&text_end(stops.cut(&text), typed.shown));
@@ -258,6 +255,15 @@ fn describe(found: &flopsmith_policy::Inspection) {
             "tokenizer     unusable: {}",
             flopsmith_actors::supervisor::words(e)
         )),
+    }
+    if let Err(e) = &found.chat_template {
+        data(&format!(
+            "template      unusable: {}",
+            flopsmith_actors::supervisor::words(e)
+        ));
+    }
+    if found.untied {
+        data("head          its own, although config.json ties it to the embedding");
     }
     match &found.loads {
         Ok(()) => data("loads         yes"),

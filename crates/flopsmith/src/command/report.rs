@@ -55,7 +55,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
     let facts = folder::read_facts(folder)?;
     let summary = summary::summarise(&name, folder, &facts)?;
     let outcomes = summary::outcomes(folder)?;
-    let settings_text = std::fs::read_to_string(folder.join("config.toml")).unwrap_or_default();
+    let settings_text = config::read_text(&folder.join("config.toml")).unwrap_or_default();
     let mut settings = config::parse(&settings_text, "config.toml", &[])?;
     // A report is passed on.
     settings.nats = flopsmith_bus::public(&settings.nats);

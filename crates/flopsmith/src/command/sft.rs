@@ -133,12 +133,7 @@ struct MeasuredOn {
 
 /// Trains by a recipe.
 pub fn run(args: &Sft) -> Result<ExitCode> {
-    let text = std::fs::read_to_string(&args.recipe).map_err(|e| {
-        usage(format!(
-            "cannot read the recipe {}: {e}",
-            args.recipe.display()
-        ))
-    })?;
+    let text = super::learn::read_recipe(&args.recipe)?;
     if super::learn::examples::is_for(&text) {
         return super::learn::examples::run(args, &text);
     }

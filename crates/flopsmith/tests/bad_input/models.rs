@@ -133,3 +133,182 @@ fn training_with_a_model_that_does_not_load_ends_before_it_begins() {
     );
     assert_eq!(only_run(&runs), None, "no run is left behind");
 }
+
+/// Ends with wrong usage, whatever of the model is at fault.
+fn wrong(args: &[&str], words: &[&str]) {
+    let mut command = flopsmith();
+    command.args(args);
+    let ended = run(command);
+    contains(ended.one_error(USAGE), words);
+}
+
+/// Recipes of `sft` that begin with this model: one with examples that are messages to it, one that makes its corpus.
+fn recipes(model: &Path, place: &Path) -> [PathBuf; 2] {
+    let model = model.display();
+    let example = json!({"prompt": "write a loop", "answer": "for (;;) {}"});
+    fs::write(place.join("examples.jsonl"), format!("{example}\n")).unwrap();
+    [
+        (
+            "examples",
+            format!("model = \"{model}\"\nexamples = \"examples.jsonl\"\nchat = true\n"),
+        ),
+        (
+            "corpus",
+            format!(
+                "problem = \"dgemm\"\nseed = 1\nvalidation = 1\n[model]\nstart = \"folder\"\nfolder = \"{model}\"\n[corpus]\nexamples = 2\n[sft]\n"
+            ),
+        ),
+    ]
+    .map(|(name, text)| {
+        let path = place.join(format!("{name}.toml"));
+        fs::write(&path, text).unwrap();
+        path
+    })
+}
+
+#[test]
+fn a_broken_chat_template_is_wrong_usage_where_it_is_used() {
+    let folder = model();
+    let template = folder.path().join("chat_template.jinja");
+    fs::write(template, "{% for m in messages %}{{ m.content }}").unwrap();
+    let path = folder.path().to_str().unwrap();
+    refused(
+        folder.path(),
+        &["template", "cannot be used", "syntax error"],
+    );
+    let words = ["the chat template cannot be used", "syntax error"];
+    let sample = [
+        "model",
+        "sample",
+        path,
+        "--prompt",
+        "x",
+        "--max-tokens",
+        "4",
+    ];
+    wrong(&[&sample[..], &["--full"]].concat(), &words);
+    let place = tempfile::tempdir().unwrap();
+    let [examples, _] = recipes(folder.path(), place.path());
+    let output = place.path().join("made");
+    let output = output.to_str().unwrap();
+    wrong(
+        &["sft", examples.to_str().unwrap(), "--output", output],
+        &words,
+    );
+    let runs = place.path().join("runs");
+    wrong(
+        &[
+            "train",
+            "examples/dgemm.toml",
+            "--budget",
+            "5m",
+            "--set",
+            "generator.prompt=full",
+            "--set",
+            &format!("generator.model={path}"),
+            "--runs",
+            runs.to_str().unwrap(),
+        ],
+        &words,
+    );
+    // A prompt that is no message does without.
+    let mut command = flopsmith();
+    command.args(sample);
+    let ended = run(command);
+    assert_eq!(ended.code, Some(0), "{}", ended.said());
+}
+
+#[test]
+fn a_model_that_cannot_be_opened_is_wrong_usage_for_every_command() {
+    let missing = model();
+    rewrite(missing.path(), |tensors| {
+        tensors.remove("model.norm.weight").unwrap();
+    });
+    let pointer = model();
+    fs::write(
+        pointer.path().join("model.safetensors"),
+        "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n",
+    )
+    .unwrap();
+    let tokenizer = model();
+    fs::write(tokenizer.path().join("tokenizer.json"), "{}").unwrap();
+    for (folder, words) in [
+        (&missing, "model.norm.weight is missing"),
+        (&pointer, "`git lfs pull`"),
+        (&tokenizer, "tokenizer.json"),
+    ] {
+        let path = folder.path().to_str().unwrap();
+        refused(folder.path(), &[words]);
+        wrong(&["model", "sample", path, "--prompt", "x"], &[words]);
+        let place = tempfile::tempdir().unwrap();
+        for recipe in recipes(folder.path(), place.path()) {
+            let output = place.path().join("made");
+            let output = output.to_str().unwrap();
+            wrong(
+                &["sft", recipe.to_str().unwrap(), "--output", output],
+                &[words],
+            );
+        }
+    }
+}
+
+#[test]
+fn a_head_of_its_own_is_told_by_an_inspection() {
+    let folder = model();
+    rewrite(folder.path(), |tensors| {
+        let (entry, mut bytes) = tensors["model.embed_tokens.weight"].clone();
+        bytes[0] ^= 1;
+        tensors.insert("lm_head.weight".into(), (entry, bytes));
+    });
+    let ended = inspect(folder.path());
+    assert_eq!(ended.code, Some(0), "{}", ended.said());
+    contains(
+        &ended.said(),
+        &["head          its own, although config.json ties it"],
+    );
+}
+
+/// Everything that a user writes and this program reads as text, saved by an editor that puts a byte-order mark before it.
+#[test]
+fn a_byte_order_mark_is_no_part_of_what_a_user_writes() {
+    let place = tempfile::tempdir().unwrap();
+    let mark = |path: &Path| {
+        let text = fs::read_to_string(path).unwrap();
+        fs::write(path, format!("\u{feff}{text}")).unwrap();
+    };
+    let whole = model();
+    for recipe in recipes(whole.path(), place.path()) {
+        mark(&recipe);
+        // One update, on examples that are marked too.
+        let text = fs::read_to_string(&recipe).unwrap();
+        let text = match text.contains("[sft]") {
+            true => text,
+            false => text + "[sft]\n",
+        };
+        fs::write(&recipe, text + "steps = 1\nbatch_tokens = 512\n").unwrap();
+        if recipe.ends_with("examples.toml") {
+            mark(&place.path().join("examples.jsonl"));
+        }
+        let mut command = flopsmith();
+        let output = place.path().join("made");
+        command.arg("sft").arg(&recipe).arg("--output").arg(output);
+        let ended = run(command);
+        assert_eq!(ended.code, Some(0), "{}", ended.said());
+    }
+    let configuration = place.path().join("run.toml");
+    fs::copy(root().join("examples/dgemm.toml"), &configuration).unwrap();
+    mark(&configuration);
+    let mut command = flopsmith();
+    command.args(["config", "check"]).arg(&configuration);
+    let ended = run(command);
+    assert_eq!(ended.code, Some(0), "{}", ended.said());
+    let problem = place.path().join("marked");
+    copy(&root().join("problems/dgemm"), &problem);
+    for entry in fs::read_dir(&problem).unwrap() {
+        mark(&entry.unwrap().path());
+    }
+    let mut command = flopsmith();
+    command.args(["problem", "prompt"]).arg(&problem);
+    let ended = run(command);
+    assert_eq!(ended.code, Some(0), "{}", ended.said());
+}

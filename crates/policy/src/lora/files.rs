@@ -12,6 +12,7 @@ use super::{Adapter, LoraConfig, Target};
 use crate::checkpoint::{self, Wanted};
 use crate::config::{Config, Scalar};
 use crate::error::{Error, Result};
+use crate::files;
 
 const WEIGHTS: &str = "adapter_model.safetensors";
 const CONFIG: &str = "adapter_config.json";
@@ -56,6 +57,7 @@ impl Adapter {
             path: path.clone(),
             source,
         })?;
+        files::refuse_pointer(&path, &bytes)?;
         adapter.fill(&path.display().to_string(), &bytes)?;
         Ok(adapter)
     }
@@ -71,13 +73,13 @@ impl Adapter {
         let bytes = checkpoint::bytes_of(self.parameters(), PREFIX, metadata, |name| {
             name != crate::layout::VALUE
         })?;
-        checkpoint::replace(folder, WEIGHTS, &bytes)?;
+        files::replace(folder, WEIGHTS, &bytes)?;
         let text = serde_json::to_string_pretty(&describe(self.config(), base, self.scores()))
             .map_err(|source| Error::Json {
                 path: folder.join(CONFIG),
                 source,
             })?;
-        checkpoint::replace(folder, CONFIG, (text + "\n").as_bytes())
+        files::replace(folder, CONFIG, (text + "\n").as_bytes())
     }
 
     /// All of it in one safetensors file, whose metadata say what shape it has, also in PEFT's words, but for the name of the model. Equal
@@ -156,12 +158,7 @@ impl Adapter {
 
 /// `adapter_config.json`.
 fn settings(folder: &Path) -> Result<Map<String, Value>> {
-    let path = folder.join(CONFIG);
-    let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
-        path: path.clone(),
-        source,
-    })?;
-    serde_json::from_str(&text).map_err(|source| Error::Json { path, source })
+    files::json(&folder.join(CONFIG))
 }
 
 /// Settings of PEFT's that change what an adapter computes, unless they are false or empty.

@@ -211,7 +211,6 @@ fn configurations_that_cannot_be_run_are_named() {
         ("num_hidden_layers", 0.into(), "`num_hidden_layers`"),
         ("vocab_size", (-1).into(), "`vocab_size`"),
         ("rms_norm_eps", 0.into(), "`rms_norm_eps`"),
-        ("use_sliding_window", true.into(), "`use_sliding_window`"),
         (
             "rope_scaling",
             serde_json::json!({"type": "longrope", "factor": 4.0}),

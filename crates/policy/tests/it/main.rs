@@ -1,6 +1,7 @@
 //! The tests of this crate from outside, in one program: it is linked once.
 
 mod adapters;
+mod downloaded;
 mod folders;
 mod half;
 mod noise;
@@ -8,5 +9,6 @@ mod parity;
 mod pass;
 mod refill;
 mod sampling;
+mod templates;
 mod text;
 mod thread;

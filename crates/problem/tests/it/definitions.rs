@@ -39,6 +39,32 @@ fn dgemm_is_what_it_says() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_a_definition() {
+    let whole = Problem::load(&shipped("dgemm")).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let marked = place.path().join("dgemm");
+    std::fs::create_dir(&marked).unwrap();
+    for file in ["problem.toml", "reference.c", "baseline.c"] {
+        let text = std::fs::read_to_string(shipped("dgemm").join(file)).unwrap();
+        std::fs::write(marked.join(file), format!("\u{feff}{text}")).unwrap();
+    }
+    let read = Problem::load(&marked).unwrap();
+    assert_eq!(read.digest, whole.digest);
+    let wide: Vec<u8> = "title = \"x\""
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    std::fs::write(
+        marked.join("problem.toml"),
+        [b"\xff\xfe".to_vec(), wide].concat(),
+    )
+    .unwrap();
+    let error = Problem::load(&marked).unwrap_err();
+    let why = std::error::Error::source(&error).unwrap().to_string();
+    assert!(why.contains("UTF-16"), "{error}: {why}");
+}
+
+#[test]
 fn every_shipped_problem_can_travel() {
     let root = shipped("dgemm").join("..");
     let folders = std::fs::read_dir(root).unwrap().map(|e| e.unwrap().path());

@@ -11,7 +11,7 @@ use flopsmith_protocol::Digest;
 
 use crate::exit::usage;
 use crate::ticker::Ticker;
-use crate::{export, paths};
+use crate::{config, export, paths};
 
 mod checkpoints;
 mod conversation;
@@ -25,8 +25,8 @@ pub mod skipped;
 const REPORT: &str = "training.json";
 
 /// A recipe's text.
-fn read_recipe(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path)
+pub fn read_recipe(path: &Path) -> Result<String> {
+    config::read_text(path)
         .map_err(|e| usage(format!("cannot read the recipe {}: {e}", path.display())))
 }
 

@@ -60,7 +60,7 @@ fn ended(folder: &Path, at_work: bool, alone: &mut u32) -> Result<Option<ExitCod
     if *alone < PATIENCE {
         return Ok(None);
     }
-    let settings = std::fs::read_to_string(folder.join("config.toml")).unwrap_or_default();
+    let settings = config::read_text(&folder.join("config.toml")).unwrap_or_default();
     let hosted = config::parse(&settings, "config.toml", &[]).is_ok_and(|s| !s.hosted.is_empty());
     say(match hosted {
         true => {

@@ -1,0 +1,99 @@
+//! Which files of a folder hold a model's weights.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use memmap2::Mmap;
+use serde::Deserialize;
+
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::files;
+use crate::quantization::quantization;
+
+/// The file of a model that is in one piece.
+pub(crate) const WEIGHTS: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
+#[derive(Deserialize)]
+struct Index {
+    weight_map: BTreeMap<String, String>,
+}
+
+/// Maps the weight files of a folder: the single file where there is one, else the shards of the index.
+pub(crate) fn map(folder: &Path, config: &Config) -> Result<Vec<(String, Mmap)>> {
+    let index = folder.join(INDEX);
+    let names: BTreeSet<String> = if !folder.join(WEIGHTS).exists() && index.exists() {
+        let parsed: Index = files::json(&index)?;
+        parsed.weight_map.into_values().collect()
+    } else {
+        BTreeSet::from([WEIGHTS.to_owned()])
+    };
+    // A folder may come from anywhere: its index must not lead out of it.
+    if let Some(name) = names
+        .iter()
+        .find(|n| n.contains('/') || n.contains('\\') || n.as_str() == "..")
+    {
+        return Err(Error::Input(format!(
+            "`{}` names the shard `{name}`, which is no file of this folder",
+            index.display()
+        )));
+    }
+    names
+        .into_iter()
+        .map(|name| {
+            let path = folder.join(&name);
+            let read = |source| Error::Read {
+                path: path.clone(),
+                source,
+            };
+            let file = File::open(&path).map_err(|source| match source.kind() {
+                ErrorKind::NotFound => {
+                    missing(folder, &name, config).unwrap_or_else(|| read(source))
+                }
+                _ => read(source),
+            })?;
+            let map = mapped(&file).map_err(read)?;
+            files::refuse_pointer(&path, &map)?;
+            Ok((name, map))
+        })
+        .collect()
+}
+
+/// Why a folder's weights have no file of that name, where the folder tells it: quantizers and older programs call theirs otherwise.
+fn missing(folder: &Path, name: &str, config: &Config) -> Option<Error> {
+    let origin = folder.display().to_string();
+    if let Some(how) = quantization(config, std::iter::empty()) {
+        return Some(Error::Quantized { origin, how });
+    }
+    if name != WEIGHTS {
+        return None;
+    }
+    let of_weights = |name: &String| {
+        let begins = ["pytorch_model", "consolidated"];
+        let ends = [".gguf", ".safetensors"];
+        !name.starts_with("adapter_")
+            && (begins.iter().any(|begin| name.starts_with(begin))
+                || ends.iter().any(|end| name.ends_with(end)))
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<String> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(of_weights)
+        .collect();
+    found.sort();
+    let other = found.first()?;
+    Some(Error::Input(format!(
+        "there is no `{name}` in `{origin}`, and `{other}` is not known here: weights are read from safetensors files under transformers' names \
+         (`model.save_pretrained(folder)` in transformers writes them)"
+    )))
+}
+
+#[expect(unsafe_code, reason = "a memory map is only as stable as its file")]
+fn mapped(file: &File) -> std::io::Result<Mmap> {
+    // SAFETY: the map is only read, and weights are replaced by renaming (`replace`), never rewritten in place;
+    // someone who truncates a model file while it is being opened gets a bus error, as with every mapped file.
+    unsafe { Mmap::map(file) }
+}

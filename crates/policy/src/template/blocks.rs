@@ -1,0 +1,125 @@
+//! Blocks of chat templates that Jinja knows in transformers only.
+
+/// The blocks that mark what the model wrote, for masks that nobody asks for here; what is set in them does not reach beyond them, as with `with`.
+const KNOWN: [(&str, &str); 2] = [("generation", "with"), ("endgeneration", "endwith")];
+
+/// A template in which each block is one of Jinja's own, line by line as it was.
+pub(super) fn known(source: &str) -> String {
+    // Jinja takes every kind of line end for one.
+    let source = source.replace("\r\n", "\n").replace('\r', "\n");
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source.as_str();
+    while let Some(at) = rest.find('{') {
+        let (text, tag) = rest.split_at(at);
+        out.push_str(text);
+        let end = match tag.as_bytes().get(1) {
+            Some(b'#') => end_of(tag, "#}"),
+            Some(b'{') => end_of_code(tag, "}}"),
+            Some(b'%') => {
+                let end = end_of_code(tag, "%}");
+                if word(&tag[..end]) == "raw" {
+                    end + after_raw(&tag[end..])
+                } else if let Some(tag) = renamed(&tag[..end]) {
+                    out.push_str(&tag);
+                    rest = &rest[at + end..];
+                    continue;
+                } else {
+                    end
+                }
+            }
+            _ => 1,
+        };
+        out.push_str(&tag[..end]);
+        rest = &tag[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The tag under Jinja's own name, where it is one that Jinja does not know.
+fn renamed(tag: &str) -> Option<String> {
+    let (name, own) = KNOWN.iter().find(|(name, _)| word(tag) == *name)?;
+    Some(tag.replacen(name, own, 1))
+}
+
+/// The word that a tag begins with.
+fn word(tag: &str) -> &str {
+    let inner = tag.get(2..).unwrap_or_default();
+    let inner = inner.trim_start_matches(['-', '+']).trim_start();
+    let end = inner.find(|c: char| !c.is_alphanumeric() && c != '_');
+    &inner[..end.unwrap_or(inner.len())]
+}
+
+/// The length of a text up to and with `mark`; all of it where there is none.
+fn end_of(text: &str, mark: &str) -> usize {
+    text.find(mark).map_or(text.len(), |at| at + mark.len())
+}
+
+/// The same of a tag: a mark within a string or brackets does not end it.
+fn end_of_code(tag: &str, mark: &str) -> usize {
+    let (mut open, mut quote, mut escaped) = (0u32, None, false);
+    for (at, c) in tag.char_indices().skip(2) {
+        if let Some(mark) = quote {
+            match c {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                _ if c == mark => quote = None,
+                _ => {}
+            }
+            continue;
+        }
+        if open == 0 && tag[at..].starts_with(mark) {
+            return at + mark.len();
+        }
+        match c {
+            '\'' | '"' => quote = Some(c),
+            '(' | '[' | '{' => open += 1,
+            ')' | ']' | '}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    tag.len()
+}
+
+/// The length of what stands in a `raw` block, with the tag that ends it.
+fn after_raw(text: &str) -> usize {
+    let tags = text.match_indices("{%");
+    let mut ends = tags.map(|(at, _)| (at, at + end_of(&text[at..], "%}")));
+    ends.find(|(at, end)| word(&text[*at..*end]) == "endraw")
+        .map_or(text.len(), |(_, end)| end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::known;
+
+    #[test]
+    fn only_tags_of_generation_blocks_are_renamed() {
+        for (template, wanted) in [
+            (
+                "{% generation %}a{% endgeneration %}",
+                "{% with %}a{% endwith %}",
+            ),
+            (
+                "{%- generation -%}a{%+endgeneration-%}\n",
+                "{%- with -%}a{%+endwith-%}\n",
+            ),
+            ("{%\n  generation\n%}", "{%\n  with\n%}"),
+        ] {
+            assert_eq!(known(template), wanted);
+        }
+        for same in [
+            "generation {{ generation }} {% if generation %}{% endif %}",
+            "{# {% generation %} #}{{ '{% generation %}' }}{{ \"\\\"{% generation %}\" }}",
+            "{% raw %}{% generation %}{% endgeneration %}{%- endraw %}",
+            "{% set a = '%}{% generation %}' %}{% set generation = 1 %}",
+            "{{ {'a': {'b': '{% generation %}'}} }}{% generations %}",
+            "{ % generation %} {",
+            "{{ 'ü{% generation %}",
+            "{% raw %}{% generation %}",
+        ] {
+            assert_eq!(known(same), same);
+        }
+        assert_eq!(known("a\r\nb\rc\n"), "a\nb\nc\n");
+    }
+}

@@ -1,0 +1,59 @@
+//! Chat templates: Jinja as transformers sets it up.
+
+mod blocks;
+mod clock;
+mod json;
+mod shown;
+
+use std::collections::BTreeMap;
+
+use minijinja::{Environment, Error as Jinja, ErrorKind, Value};
+
+use crate::chat::Message;
+use crate::error::{Error, Result};
+
+/// The Jinja template of a tokenizer's folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Template {
+    /// As the folder has it.
+    pub source: String,
+    /// The special tokens that the tokenizer has, by the names that the template knows them by, such as `bos_token`. One that it does not have is
+    /// undefined there.
+    pub tokens: BTreeMap<String, String>,
+}
+
+impl Template {
+    /// The conversation as text, up to where the answer begins.
+    pub fn render(&self, messages: &[Message]) -> Result<String> {
+        let source = blocks::known(&self.source);
+        let environment = environment();
+        let mut context: BTreeMap<&str, Value> = self
+            .tokens
+            .iter()
+            .map(|(name, token)| (name.as_str(), Value::from(token.as_str())))
+            .collect();
+        // transformers gives these always: templates ask whether they are none, not whether they are defined.
+        context.insert("tools", Value::from(()));
+        context.insert("documents", Value::from(()));
+        context.insert("messages", Value::from_serialize(messages));
+        context.insert("add_generation_prompt", Value::from(true));
+        environment
+            .template_from_named_str("the chat template", &source)
+            .and_then(|template| template.render(context))
+            .map_err(Error::ChatTemplate)
+    }
+}
+
+fn environment<'a>() -> Environment<'a> {
+    let mut environment = Environment::new();
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.add_function("raise_exception", |text: String| -> Result<Value, Jinja> {
+        Err(Jinja::new(ErrorKind::InvalidOperation, text))
+    });
+    environment.add_function("strftime_now", clock::strftime_now);
+    environment.add_filter("tojson", json::tojson);
+    environment.set_formatter(shown::show);
+    environment
+}

@@ -1,0 +1,71 @@
+//! Lists and maps that a chat template prints, as Python shows them: texts within them stand in single quotes.
+
+use minijinja::value::{Value, ValueKind};
+use minijinja::{Error, Output, State, escape_formatter};
+
+/// Writes what an expression of the template comes to.
+pub(super) fn show(
+    out: &mut Output<'_>,
+    state: &State<'_, '_>,
+    value: &Value,
+) -> Result<(), Error> {
+    match value.kind() {
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
+            let mut text = String::new();
+            represent(&mut text, value)?;
+            out.write_str(&text).map_err(Error::from)
+        }
+        _ => escape_formatter(out, state, value),
+    }
+}
+
+fn represent(text: &mut String, value: &Value) -> Result<(), Error> {
+    match (value.kind(), value.as_str()) {
+        (_, Some(inner)) => quote(text, inner),
+        (ValueKind::Map, _) => {
+            text.push('{');
+            for (place, key) in value.try_iter()?.enumerate() {
+                text.push_str(if place > 0 { ", " } else { "" });
+                represent(text, &key)?;
+                text.push_str(": ");
+                represent(text, &value.get_item(&key)?)?;
+            }
+            text.push('}');
+        }
+        (ValueKind::Seq | ValueKind::Iterable, _) => {
+            text.push('[');
+            for (place, item) in value.try_iter()?.enumerate() {
+                text.push_str(if place > 0 { ", " } else { "" });
+                represent(text, &item)?;
+            }
+            text.push(']');
+        }
+        _ => text.push_str(&value.to_string()),
+    }
+    Ok(())
+}
+
+fn quote(text: &mut String, inner: &str) {
+    let mark = match inner.contains('\'') && !inner.contains('"') {
+        true => '"',
+        false => '\'',
+    };
+    text.push(mark);
+    for c in inner.chars() {
+        match c {
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            '\\' => text.push_str("\\\\"),
+            c if c == mark => text.extend(['\\', c]),
+            c if c.is_control() || c.is_whitespace() && c != ' ' => {
+                text.push_str(&match u32::from(c) {
+                    code @ ..0x100 => format!("\\x{code:02x}"),
+                    code => format!("\\u{code:04x}"),
+                });
+            }
+            c => text.push(c),
+        }
+    }
+    text.push(mark);
+}

@@ -1,0 +1,177 @@
+//! Chat templates against what transformers makes of them (tools/parity/make_templates.py), and those that are at fault.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+
+use flopsmith_policy::chat::Message;
+use flopsmith_policy::{Config, Device, Error, Kind, Model, Tokenizer, inspect, train_bpe};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Deserialize)]
+struct Expected {
+    messages: Vec<Said>,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    role: String,
+    content: String,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    template: String,
+    /// `tokenizer_config.json`, without the template.
+    settings: Value,
+    /// A file that older folders have.
+    special_tokens_map: Option<Value>,
+    /// The token for padding in `tokenizer.json`.
+    padding: Option<String>,
+    /// What transformers makes of the messages; none where it refuses to.
+    text: Option<String>,
+}
+
+fn expected() -> Expected {
+    // `make parity` names a folder that was written anew.
+    let path = std::env::var_os("FLOPSMITH_PARITY").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/templates.json"),
+        |anew| PathBuf::from(anew).join("templates.json"),
+    );
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn write(folder: &Path, name: &str, value: &Value) {
+    std::fs::write(folder.join(name), value.to_string()).unwrap();
+}
+
+/// A folder with a tokenizer of these settings.
+fn folder(settings: &Value) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let texts = ["for (;;) {}".to_owned()];
+    let tokenizer = train_bpe(&texts, 300, &["<|end|>", "<|task|>"]).unwrap();
+    tokenizer.save(folder.path()).unwrap();
+    write(folder.path(), "tokenizer_config.json", settings);
+    folder
+}
+
+fn pad_with(folder: &Path, token: &str) {
+    let path = folder.join("tokenizer.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut file: Value = serde_json::from_str(&text).unwrap();
+    file["padding"] = json!({
+        "strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": null,
+        "pad_id": 1, "pad_type_id": 0, "pad_token": token,
+    });
+    std::fs::write(path, file.to_string()).unwrap();
+}
+
+#[test]
+fn conversations_are_written_as_transformers_writes_them() {
+    let expected = expected();
+    assert!(expected.cases.len() > 60, "{}", expected.cases.len());
+    let messages: Vec<Message> = expected
+        .messages
+        .into_iter()
+        .map(|said| Message {
+            role: said.role,
+            content: said.content,
+        })
+        .collect();
+    let mut wrong = Vec::new();
+    for case in expected.cases {
+        let mut settings = case.settings;
+        settings["chat_template"] = case.template.as_str().into();
+        let folder = folder(&settings);
+        if let Some(map) = &case.special_tokens_map {
+            write(folder.path(), "special_tokens_map.json", map);
+        }
+        if let Some(token) = &case.padding {
+            pad_with(folder.path(), token);
+        }
+        let tokenizer = Tokenizer::load(folder.path()).unwrap();
+        // And once more from what it writes itself.
+        let again = tempfile::tempdir().unwrap();
+        tokenizer.save(again.path()).unwrap();
+        for tokenizer in [tokenizer, Tokenizer::load(again.path()).unwrap()] {
+            let found = tokenizer.render(&messages);
+            if found.as_ref().ok() != case.text.as_ref() {
+                wrong.push(format!(
+                    "{}: {found:?} where transformers has {:?}",
+                    case.name, case.text
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_template_that_cannot_be_used_is_told_by_an_inspection_and_stops_nothing_else() {
+    for (template, said) in [
+        ("{% if true %}", "syntax error"),
+        ("{{ nonesuch() }}", "nonesuch"),
+        ("{{ raise_exception('only for tools') }}", "only for tools"),
+    ] {
+        let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": template}));
+        Model::random(
+            Config::new(300, 16, 24, 2, 4, 2),
+            1,
+            Device::Cpu,
+            Kind::Float,
+        )
+        .unwrap()
+        .save(folder.path())
+        .unwrap();
+        let seen = inspect(folder.path()).unwrap();
+        assert!(seen.loads.is_ok() && seen.tokenizer.is_ok(), "{seen:?}");
+        let written = serde_json::to_value(&seen).unwrap();
+        let why = written["chat_template"]["error"].as_str().unwrap();
+        assert!(why.contains(said), "{why}");
+        let error = seen.chat_template.unwrap_err();
+        assert!(matches!(error, Error::ChatTemplate(_)), "{error:?}");
+        assert!(error.is_of_the_input());
+        let tokenizer = Tokenizer::load(folder.path()).unwrap();
+        tokenizer.encode_prompt("for").unwrap();
+    }
+    for (settings, there) in [
+        (json!({"eos_token": "<|end|>"}), false),
+        (
+            json!({"eos_token": "<|end|>", "chat_template": "{{ messages }}"}),
+            true,
+        ),
+    ] {
+        let folder = folder(&settings);
+        Model::random(
+            Config::new(300, 16, 24, 2, 4, 2),
+            1,
+            Device::Cpu,
+            Kind::Float,
+        )
+        .unwrap()
+        .save(folder.path())
+        .unwrap();
+        assert_eq!(
+            inspect(folder.path()).unwrap().chat_template.unwrap(),
+            there
+        );
+    }
+}
+
+#[test]
+fn the_template_in_a_file_of_its_own_outranks_the_settings_after_saving_too() {
+    let folder = folder(&json!({"eos_token": "<|end|>", "chat_template": "settings"}));
+    std::fs::write(
+        folder.path().join("chat_template.jinja"),
+        "\u{feff}file\r\n",
+    )
+    .unwrap();
+    let tokenizer = Tokenizer::load(folder.path()).unwrap();
+    let again = tempfile::tempdir().unwrap();
+    tokenizer.save(again.path()).unwrap();
+    for tokenizer in [tokenizer, Tokenizer::load(again.path()).unwrap()] {
+        assert_eq!(tokenizer.render(&[Message::user("x")]).unwrap(), "file");
+    }
+}

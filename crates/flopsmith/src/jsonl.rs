@@ -26,6 +26,8 @@ pub fn read<T: DeserializeOwned, E: std::fmt::Display>(
         std::fs::read_to_string(path)
     };
     let text = text.map_err(|e| usage(format!("cannot read {name}: {e}")))?;
+    // Some editors begin files in UTF-8 with a byte-order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut items = Vec::new();
     for (number, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
@@ -69,6 +71,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("a.jsonl");
         write(&path, &[2u32, 4]).unwrap();
+        assert_eq!(read::<u32, _>(&path, even).unwrap(), [2, 4]);
+        std::fs::write(&path, "\u{feff}2\n4\n").unwrap();
         assert_eq!(read::<u32, _>(&path, even).unwrap(), [2, 4]);
         for (text, said) in [("2\n\n3\n", "line 3 of"), ("2\nx\n", "line 2 of")] {
             std::fs::write(&path, text).unwrap();

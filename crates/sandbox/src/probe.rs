@@ -1,5 +1,6 @@
 //! Finds out which protection works on this machine.
 
+use crate::cause::{self, Cause};
 use crate::error::Error;
 use crate::filter;
 use crate::job::{Exit, Job, Kind};
@@ -32,11 +33,23 @@ impl Sandbox {
                     filter: true,
                 },
             ];
+            // More than that would fail for these, and for the jobs as well.
+            if matches!(first, Error::Limit { .. }) {
+                return Err(first);
+            }
             let why = first.to_string();
+            let cause = match &first {
+                Error::Setup { detail } => Some(cause::find(detail)),
+                _ => None,
+            };
             let works = attempts.into_iter().find(|a| self.probe_with(*a).is_ok());
             let Some(works) = works else {
-                return Err(first);
+                return Err(match (first, cause) {
+                    (Error::Setup { detail }, Some(cause)) => Error::Refused { detail, cause },
+                    (first, _) => first,
+                });
             };
+            self.cause = cause.filter(|cause| *cause != Cause::Unknown);
             if works.cgroup_namespace {
                 lost.push((Measure::CgroupNamespace, why.clone()));
             }
@@ -66,7 +79,7 @@ impl Sandbox {
         Ok(())
     }
 
-    fn probe_job() -> Job {
+    pub(crate) fn probe_job() -> Job {
         Job::new(Kind::Run { threads: 1 }, [Roots::loader(), "--version"])
     }
 

@@ -19,6 +19,8 @@ use crate::job::{Job, Kind, Limits, MemoryBound};
 
 /// A stack that every program on Linux may count on: the usual soft limit.
 const USUAL_STACK: u64 = 8 << 20;
+/// Copies of the C library and of objects are no larger.
+const LARGEST_FILE: u64 = 32 << 20;
 /// A compiler driver starts a compiler, an assembler and a linker, and a linker some threads.
 const FEW_PROCESSES: u64 = 16;
 
@@ -203,7 +205,7 @@ impl fmt::Display for Reduced {
 /// That a job needs more than the hard limit permits, in words.
 pub(crate) fn too_low(resource: Resource, wanted: u64, hard: u64) -> String {
     format!(
-        "the hard limit {} (`ulimit -H{}`) of this process is too low: {} of {} is permitted, a jailed program needs {}, and this process may not raise it",
+        "the limit {} (`ulimit -H{}`) of this process is too low: {} of {} is permitted, {} is needed, and this process may not raise it",
         resource.name(),
         resource.flag(),
         resource.what(),
@@ -295,7 +297,7 @@ pub(crate) fn set(pid: i32, job: &Job, in_cgroup: bool) -> Result<Vec<Reduced>, 
         if error.raw_os_error() != Some(libc::EPERM) {
             return Err(failed(error));
         }
-        let hard = hard(pid, resource).map_err(failed)?;
+        let (_, hard) = values(pid, resource).map_err(failed)?;
         if hard >= value {
             return Err(failed(error));
         }
@@ -304,6 +306,20 @@ pub(crate) fn set(pid: i32, job: &Job, in_cgroup: bool) -> Result<Vec<Reduced>, 
         reduced.push(less);
     }
     Ok(reduced)
+}
+
+/// Can this process write the files that jobs need? The kernel kills who writes more than it may.
+pub(crate) fn can_write_files() -> Result<(), Error> {
+    let resource = Resource::FileSize;
+    let (soft, _) = values(0, resource).map_err(failed)?;
+    if soft >= LARGEST_FILE {
+        return Ok(());
+    }
+    Err(Error::Limit {
+        resource,
+        wanted: LARGEST_FILE,
+        hard: soft,
+    })
 }
 
 fn failed(source: io::Error) -> Error {
@@ -335,8 +351,8 @@ fn put(pid: i32, resource: Resource, value: u64) -> io::Result<()> {
     }
 }
 
-/// The hard value of a limit of a process.
-fn hard(pid: i32, resource: Resource) -> io::Result<u64> {
+/// The soft and the hard value of a limit of a process; 0 is this one.
+fn values(pid: i32, resource: Resource) -> io::Result<(u64, u64)> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
@@ -344,7 +360,7 @@ fn hard(pid: i32, resource: Resource) -> io::Result<u64> {
     // SAFETY: `limit` is written by the call and lives through it; no new value is given.
     let done = unsafe { libc::prlimit(pid, resource.number(), std::ptr::null(), &raw mut limit) };
     if done == 0 {
-        Ok(limit.rlim_max)
+        Ok((limit.rlim_cur, limit.rlim_max))
     } else {
         Err(io::Error::last_os_error())
     }
@@ -435,7 +451,8 @@ mod tests {
 
     #[test]
     fn a_limit_that_cannot_be_read_is_an_error() {
-        assert!(hard(i32::MAX, Resource::Stack).is_err());
-        assert!(hard(0, Resource::Stack).unwrap() > 0);
+        assert!(values(i32::MAX, Resource::Stack).is_err());
+        let (soft, hard) = values(0, Resource::Stack).unwrap();
+        assert!(0 < soft && soft <= hard);
     }
 }

@@ -3,7 +3,7 @@
 use crate::cause::{self, Cause};
 use crate::error::Error;
 use crate::filter;
-use crate::job::{Exit, Job, Kind};
+use crate::job::{Exit, Job, Kind, Limits};
 use crate::protection::Measure;
 use crate::root::Roots;
 use crate::sandbox::{Sandbox, Without};
@@ -80,7 +80,16 @@ impl Sandbox {
     }
 
     pub(crate) fn probe_job() -> Job {
-        Job::new(Kind::Run { threads: 1 }, [Roots::loader(), "--version"])
+        let mut job = Job::new(Kind::Run { threads: 1 }, [Roots::loader(), "--version"]);
+        // Whether there is more is for jobs to say.
+        job.limits = Limits {
+            memory_bytes: 256 << 20,
+            file_bytes: 0,
+            open_files: 16,
+            stack_bytes: 1 << 20,
+            ..Limits::default()
+        };
+        job
     }
 
     /// Does a jail work, and is it really apart from us?

@@ -75,6 +75,7 @@ impl Sandbox {
     /// all.
     pub fn new(options: Options) -> Result<Self, Error> {
         let bwrap = find_bwrap(options.bwrap.as_deref())?;
+        limits::can_write_files()?;
         let mut sandbox = Sandbox {
             bwrap: c_string(bwrap.as_os_str())?,
             roots: Roots::new()?,

@@ -275,14 +275,20 @@ mod tests {
         let plain = (false, false);
         for (kind, flag, bound) in KINDS {
             let cause = of(&[(bound, 0)], Some((flag, libc::ENOSPC)), plain, "");
-            assert!(cause.to_string().contains(&format!("{bound} is 0")), "{kind}: {cause}");
+            assert!(
+                cause.to_string().contains(&format!("{bound} is 0")),
+                "{kind}: {cause}"
+            );
             assert!(cause.advice().contains(&format!("{bound}=15000")), "{kind}");
             let cause = of(&[(bound, 9)], Some((flag, libc::ENOSPC)), plain, "");
             assert!(cause.to_string().contains("in use"), "{kind}: {cause}");
         }
         let refused = Some((libc::CLONE_NEWUSER, libc::EPERM));
         let cause = of(&[(UNPRIVILEGED, 0)], refused, plain, "");
-        assert!(cause.advice().contains(&format!("{UNPRIVILEGED}=1")), "{cause}");
+        assert!(
+            cause.advice().contains(&format!("{UNPRIVILEGED}=1")),
+            "{cause}"
+        );
         // root may all the same, so that something else forbids it.
         let cause = of(&[(UNPRIVILEGED, 0)], refused, (true, true), "");
         assert_eq!(cause, Cause::Filter);
@@ -295,8 +301,14 @@ mod tests {
         assert_eq!(of(&[], user(libc::EPERM), (false, true), ""), Cause::Filter);
         assert_eq!(of(&[], user(libc::ENOSYS), (true, true), ""), Cause::Filter);
         let kind = "user";
-        assert_eq!(of(&[], user(libc::EINVAL), plain, ""), Cause::NotBuilt { kind });
-        assert_eq!(of(&[], user(libc::EPERM), plain, ""), Cause::Forbidden { kind });
+        assert_eq!(
+            of(&[], user(libc::EINVAL), plain, ""),
+            Cause::NotBuilt { kind }
+        );
+        assert_eq!(
+            of(&[], user(libc::EPERM), plain, ""),
+            Cause::Forbidden { kind }
+        );
         let network = Some((libc::CLONE_NEWNET, libc::EPERM));
         let restricted = [(APPARMOR, 1)];
         assert_eq!(of(&restricted, network, plain, ""), Cause::AppArmor);
@@ -310,7 +322,12 @@ mod tests {
         ] {
             assert_eq!(of(&[], None, plain, said), Cause::Mounts, "{said}");
         }
-        let unknown = of(&restricted, None, plain, "bwrap: Unknown option --json-status-fd");
+        let unknown = of(
+            &restricted,
+            None,
+            plain,
+            "bwrap: Unknown option --json-status-fd",
+        );
         assert_eq!(unknown, Cause::Unknown);
     }
 

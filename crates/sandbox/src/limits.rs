@@ -439,11 +439,18 @@ mod tests {
     #[test]
     fn what_to_type_is_said_in_the_units_of_each_place() {
         let stack = Resource::Stack.advice(64 << 20);
-        for part in ["`ulimit -Hs 65536`", "* hard stack 65536", "LimitSTACK=67108864"] {
+        for part in [
+            "`ulimit -Hs 65536`",
+            "* hard stack 65536",
+            "LimitSTACK=67108864",
+        ] {
             assert!(stack.contains(part), "{part} in {stack}");
         }
         let time = Resource::ProcessorTime.advice(60);
-        assert!(time.contains("`ulimit -Ht 60`") && time.contains("LimitCPU=60"), "{time}");
+        assert!(
+            time.contains("`ulimit -Ht 60`") && time.contains("LimitCPU=60"),
+            "{time}"
+        );
         let memory = Resource::AddressSpace.advice(libc::RLIM_INFINITY);
         assert!(memory.contains("`ulimit -Hv unlimited`"), "{memory}");
         assert!(memory.contains("LimitAS=infinity"), "{memory}");

@@ -131,7 +131,10 @@ impl Sandbox {
         let mut most: Vec<Reduced> = Vec::new();
         // In order of resources, and of what was wanted.
         for less in all.iter() {
-            if most.last().is_some_and(|last| last.resource == less.resource) {
+            if most
+                .last()
+                .is_some_and(|last| last.resource == less.resource)
+            {
                 most.pop();
             }
             most.push(*less);

@@ -86,7 +86,14 @@ fn a_job_gets_the_stack_there_is_where_that_is_the_usual_one() {
     let Some(said) = under("-s 8192", 64) else {
         return;
     };
-    contains(&said, &["a jail ", "stack of 8 MiB instead of 64 MiB", "RLIMIT_STACK"]);
+    contains(
+        &said,
+        &[
+            "a jail ",
+            "stack of 8 MiB instead of 64 MiB",
+            "RLIMIT_STACK",
+        ],
+    );
     // Nothing is missing where nothing more is asked for.
     let said = under("-s 8192", 8).unwrap();
     assert_eq!(said, "a jail ");
@@ -96,8 +103,14 @@ fn a_job_gets_the_stack_there_is_where_that_is_the_usual_one() {
 fn a_limit_that_is_too_low_is_named_with_its_value_and_what_raises_it() {
     for (limit, words) in [
         ("-s 4096", ["RLIMIT_STACK", "4 MiB", "`ulimit -Hs 8192`"]),
-        ("-v 500000", ["RLIMIT_AS", "500000 KiB", "`ulimit -Hv 1048576`"]),
-        ("-d 500000", ["RLIMIT_DATA", "500000 KiB", "`ulimit -Hd 1048576`"]),
+        (
+            "-v 500000",
+            ["RLIMIT_AS", "500000 KiB", "`ulimit -Hv 1048576`"],
+        ),
+        (
+            "-d 500000",
+            ["RLIMIT_DATA", "500000 KiB", "`ulimit -Hd 1048576`"],
+        ),
         ("-t 5", ["RLIMIT_CPU", "5 s", "`ulimit -Ht 10`"]),
         ("-f 1000", ["RLIMIT_FSIZE", "500 KiB", "`ulimit -Hf 32768`"]),
         ("-n 40", ["RLIMIT_NOFILE", "40", "`ulimit -Hn 64`"]),

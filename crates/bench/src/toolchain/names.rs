@@ -136,7 +136,15 @@ mod tests {
         for plain in ["gcc", "clang", "gcc-13", "clang-3.9"] {
             assert!(is_plain(plain), "{plain}");
         }
-        for tool in ["gcc-ar", "gcc-ar-12", "clang++", "clangd", "gcc-", "cc", "g++"] {
+        for tool in [
+            "gcc-ar",
+            "gcc-ar-12",
+            "clang++",
+            "clangd",
+            "gcc-",
+            "cc",
+            "g++",
+        ] {
             assert!(!is_plain(tool), "{tool}");
         }
         for mistyped in ["gccc", "glang", "tcc-like", "", "gcc -O2", "gcc;ls"] {

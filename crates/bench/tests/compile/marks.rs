@@ -2,7 +2,8 @@
 
 use super::*;
 
-const C: &str = "void dgemm(int n, const double *A, const double *B, double *C) { C[0] = A[0] * B[0] * n; }\n";
+const C: &str =
+    "void dgemm(int n, const double *A, const double *B, double *C) { C[0] = A[0] * B[0] * n; }\n";
 const FREE: &str = "subroutine dgemm(n, a, b, c) bind(C, name=\"dgemm\")\n\
     use, intrinsic :: iso_c_binding\n\
     integer(c_int), value :: n\n\
@@ -25,9 +26,8 @@ fn a_source_is_the_same_program_with_a_byte_order_mark_before_it() {
         (Language::Fortran, FREE),
         (Language::Fortran77, &fixed),
     ] {
-        let build = |source: &str| {
-            compiler().compile_as(language, problem(), source, TechniqueSet::all())
-        };
+        let build =
+            |source: &str| compiler().compile_as(language, problem(), source, TechniqueSet::all());
         let plain = build(source).unwrap();
         let marked = build(&format!("\u{feff}{source}")).unwrap();
         assert_eq!(marked.object, plain.object, "{language:?}");

@@ -73,7 +73,15 @@ impl Node<'_> {
         contains(bench.one_error(INFRASTRUCTURE), words);
         let mut all = vec![
             vec!["problem", "check", "dgemm"],
-            vec!["search", "--problem", "dgemm", "--budget", "5s", "--runs", runs],
+            vec![
+                "search",
+                "--problem",
+                "dgemm",
+                "--budget",
+                "5s",
+                "--runs",
+                runs,
+            ],
             vec!["worker", "--nats", "nats://127.0.0.1:1", "--store", runs],
         ];
         if cfg!(feature = "torch") {
@@ -86,7 +94,10 @@ impl Node<'_> {
         }
         let (findings, code) = self.doctor();
         assert_eq!(code, Some(INFRASTRUCTURE));
-        let missing: Vec<&Value> = findings.iter().filter(|f| f["state"] == "missing").collect();
+        let missing: Vec<&Value> = findings
+            .iter()
+            .filter(|f| f["state"] == "missing")
+            .collect();
         let [missing] = missing[..] else {
             panic!("{missing:?}");
         };
@@ -126,6 +137,7 @@ fn a_hard_limit_that_is_too_low_is_named_with_what_raises_it() {
         ("ulimit -v 2000000;", "RLIMIT_AS", "ulimit -Hv 2097152"),
         ("ulimit -d 2000000;", "RLIMIT_DATA", "ulimit -Hd 2097152"),
         ("ulimit -n 100;", "RLIMIT_NOFILE", "ulimit -Hn 128"),
+        ("ulimit -f 1024;", "RLIMIT_FSIZE", "ulimit -Hf 32768"),
     ] {
         let node = limited(does);
         if !node.can_be_made() {
@@ -140,13 +152,17 @@ fn a_hard_limit_that_is_too_low_is_named_with_what_raises_it() {
         contains(missing["found"].as_str().unwrap(), &[name]);
         contains(missing["advice"].as_str().unwrap(), &[flag]);
     }
-    limited("ulimit -f 1024;").refused("limits", &["RLIMIT_FSIZE", "ulimit -Hf 32768"]);
+    limited("ulimit -s 4096;").refused("limits", &["RLIMIT_STACK", "ulimit -Hs 65536"]);
 }
 
 #[test]
 fn programs_run_with_the_usual_stack_where_there_is_no_more_and_that_is_said() {
     for (does, name, words) in [
-        ("ulimit -s 8192;", "RLIMIT_STACK", "stack of 8 MiB instead of 64 MiB"),
+        (
+            "ulimit -s 8192;",
+            "RLIMIT_STACK",
+            "stack of 8 MiB instead of 64 MiB",
+        ),
         ("ulimit -t 3600;", "RLIMIT_CPU", "3600 s"),
     ] {
         let node = limited(does);
@@ -175,7 +191,10 @@ fn a_node_without_user_namespaces_names_the_setting() {
         does: "echo 0 >/proc/sys/user/max_user_namespaces &&",
     };
     if node.can_be_made() {
-        let words = ["user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces="];
+        let words = [
+            "user.max_user_namespaces is 0",
+            "sysctl -w user.max_user_namespaces=",
+        ];
         node.refused("jail", &words);
     }
 }

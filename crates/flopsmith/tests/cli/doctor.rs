@@ -28,7 +28,14 @@ fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
                 assert!(!found.contains("not installed"), "{finding}");
             }
             "absent" => {
-                let optional = ["clang", "clang++", "g++", "gfortran", "libtorch", "nats-server"];
+                let optional = [
+                    "clang",
+                    "clang++",
+                    "g++",
+                    "gfortran",
+                    "libtorch",
+                    "nats-server",
+                ];
                 let what = finding["what"].as_str().unwrap();
                 let not_measured = ["openblas", "resolution"];
                 assert!(

@@ -36,7 +36,14 @@ fn who_measures_beside_another_process_is_told_so_and_goes_on() {
         command
     };
     let mut probe = alone("bwrap");
-    probe.args(["--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "true"]);
+    probe.args([
+        "--unshare-user",
+        "--unshare-pid",
+        "--ro-bind",
+        "/",
+        "/",
+        "true",
+    ]);
     if !probe.output().is_ok_and(|output| output.status.success()) {
         skipped("no folder of locks of our own can be made here");
         return;

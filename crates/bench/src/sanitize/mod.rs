@@ -263,6 +263,12 @@ impl Sanitizers {
         if toolchain::find("objcopy").is_none() {
             return Some("`objcopy` was not found; install binutils".to_owned());
         }
+        // What else is wrong with the jail is met by the program itself.
+        if let Err(error @ flopsmith_sandbox::Error::Limit { .. }) =
+            crate::needs::sanitizers(&self.sandbox, self.threads)
+        {
+            return Some(error.to_string());
+        }
         (tool == Tool::Thread).then(no_room).flatten()
     }
 

@@ -60,7 +60,8 @@ impl Node<'_> {
     fn doctor(&self) -> (Vec<Value>, Option<i32>) {
         let ended = run(self.command(&["doctor", "--quick", "--format", "json"]));
         let last = ended.out.lines().last().unwrap_or_default();
-        let object: Value = serde_json::from_str(last).expect(&ended.said());
+        let object: Value =
+            serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {}", ended.said()));
         (object["findings"].as_array().unwrap().clone(), ended.code)
     }
 

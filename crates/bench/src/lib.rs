@@ -13,6 +13,7 @@ pub mod environment;
 pub mod failure;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod needs;
 mod object_audit;
 pub mod openblas;
 pub mod peak;

@@ -34,6 +34,22 @@ pub struct Toolchain {
     others: BTreeMap<Language, Result<Driver, String>>,
 }
 
+/// Whether a compiler that was named is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// It is.
+    There,
+    /// There is a file at its path that cannot be executed.
+    NotExecutable,
+    /// It is not, and its name is that of one that can be installed.
+    Installable {
+        /// The packages of Debian and Ubuntu that bring it.
+        packages: String,
+    },
+    /// Nothing is at its path, or no compiler is called like that.
+    Nowhere,
+}
+
 /// What builds programs of one language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
@@ -133,11 +149,32 @@ impl Toolchain {
         })
     }
 
-    /// Is there a compiler of this name, or are its name and place at least those of one that could be installed? A path
-    /// where nothing is, and a name that no compiler is called, are mistakes of whoever typed them.
-    pub fn can_be_meant(compiler: &str) -> bool {
+    /// Is there a compiler of this name, or could there be one?
+    pub fn presence(compiler: &str) -> Presence {
         let name = names::for_c(compiler);
-        find(&name).is_some() || (!name.contains('/') && names::is_known(&name))
+        match find(&name) {
+            Some(path) if is_executable(&path) => Presence::There,
+            Some(_) => Presence::NotExecutable,
+            None if !name.contains('/') && names::is_known(&name) => Presence::Installable {
+                packages: names::packages(&name),
+            },
+            None => Presence::Nowhere,
+        }
+    }
+
+    /// The names of the C compilers on the PATH.
+    pub fn here() -> Vec<String> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let files = std::env::split_paths(&path)
+            .filter_map(|folder| std::fs::read_dir(folder).ok())
+            .flatten()
+            .flatten();
+        let names: BTreeSet<String> = files
+            .filter(|file| is_executable(&file.path()))
+            .filter_map(|file| file.file_name().into_string().ok())
+            .filter(|name| names::is_plain(name))
+            .collect();
+        names.into_iter().collect()
     }
 
     /// Is there a program of this name that answers, but not as a C compiler does?
@@ -297,7 +334,11 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .map(|folder| folder.join(name))
-        .find(|p| p.is_file())
+        .find(|p| is_executable(p))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
 }
 
 fn ask(compiler: &Path, arguments: &[String]) -> Result<String, Failure> {

@@ -481,8 +481,20 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Reads a duration such as `10m`, `1h30m`, `2d`, `90s` or `600`.
+/// Reads a duration such as `10m`, `1h30m`, `2d`, `90s` or `600`, which must not be 0.
 pub fn duration(text: &str) -> Result<f64> {
+    let seconds = seconds(text)?;
+    if seconds > 0.0 {
+        Ok(seconds)
+    } else {
+        Err(usage(format!(
+            "`{text}` is no time at all: write a duration such as 90s, 10m or 1h30m"
+        )))
+    }
+}
+
+/// Seconds of a duration, which may be 0 in any unit.
+fn seconds(text: &str) -> Result<f64> {
     let wrong = || usage(format!("`{text}` is no duration: write 90s, 10m or 1h30m"));
     let mut seconds = 0.0;
     let mut number = String::new();
@@ -504,24 +516,15 @@ pub fn duration(text: &str) -> Result<f64> {
     }
     if !number.is_empty() {
         seconds += number.parse::<f64>().map_err(|_| wrong())?;
+    } else if text.trim().is_empty() {
+        return Err(wrong());
     }
-    if seconds > 0.0 {
-        Ok(seconds)
-    } else {
-        Err(usage(format!(
-            "`{text}` is no time at all: write a duration such as 90s, 10m or 1h30m"
-        )))
-    }
+    Ok(seconds)
 }
 
-/// Reads a time of which there may be none at all: a duration or 0.
+/// Reads a time that may be 0: `0`, `0s` and `0h0m` are the same.
 pub fn time(text: &str) -> Result<Duration> {
-    let seconds = if text.trim() == "0" {
-        0.0
-    } else {
-        duration(text)?
-    };
-    Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    Ok(Duration::try_from_secs_f64(seconds(text)?).unwrap_or(Duration::MAX))
 }
 
 /// Reads the duration of `--budget`, and says what was understood where something else may have been meant.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flopsmith_actors::settings::Settings;
 use flopsmith_bench::compile::Compiler;
 use flopsmith_bench::environment::Watched;
 use flopsmith_bench::pinning;
-use flopsmith_bench::toolchain::Toolchain;
+use flopsmith_bench::toolchain::{Presence, Toolchain};
 use flopsmith_bench::verify::soundness::{self, Examined};
 use flopsmith_bench::{
     Built, Checked, Cores, Failure, PADDINGS, Purpose, Sanitizers, Thoroughness, Timed, Timer,
@@ -15,10 +15,10 @@ use flopsmith_bench::{
 };
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Technique, TechniqueSet, Verdict, VerifiedSizes};
-use flopsmith_sandbox::{Options, Sandbox};
+use flopsmith_sandbox::Sandbox;
 
 use crate::exit::usage;
-use crate::{paths, places};
+use crate::{jail, paths, places};
 
 /// The stages of one machine.
 pub struct Evaluator {
@@ -55,13 +55,8 @@ pub struct Evaluated {
 impl Evaluator {
     /// Finds compiler and jail; says what to try where one is missing.
     pub fn new(problem: Arc<Problem>, compiler: &str, allow_weaker_jail: bool) -> Result<Self> {
-        let sandbox = Sandbox::new(Options {
-            allow_weaker: allow_weaker_jail,
-            bwrap: None,
-        })
-        .context("untrusted programs cannot be run safely here")?;
-        let sandbox = Arc::new(sandbox);
         can_be_meant(compiler)?;
+        let sandbox = Arc::new(jail::open(allow_weaker_jail)?);
         let mistakes: Vec<String> = flopsmith_problem::check(&problem)
             .iter()
             .filter(|finding| finding.is_error())
@@ -355,22 +350,39 @@ fn is_called_one(compiler: &str) -> bool {
     name.split('-').any(|part| known.contains(&part))
 }
 
-/// Refuses a compiler that nothing can be done about but to name another one.
+/// The compiler that is taken where none is named: that it is missing is no mistake of the user's.
+const USUAL: &str = "gcc";
+
+/// Refuses a compiler that was asked for and is not there, or is none.
 pub fn can_be_meant(compiler: &str) -> Result<()> {
-    let found = Toolchain::can_be_meant(compiler);
-    // One that is called a compiler and does not answer like one is broken, which is this machine's matter.
-    if found && (is_called_one(compiler) || !Toolchain::is_no_compiler(compiler)) {
-        return Ok(());
-    }
-    let lacking = if found {
-        format!("`{compiler}` does not answer as a C compiler does")
-    } else if compiler.contains('/') {
-        format!("there is no compiler at `{compiler}`")
+    let lacking = match Toolchain::presence(compiler) {
+        // One that is called a compiler and does not answer like one is broken, which is this machine's matter.
+        Presence::There if is_called_one(compiler) || !Toolchain::is_no_compiler(compiler) => {
+            return Ok(());
+        }
+        Presence::Installable { .. } if compiler == USUAL => return Ok(()),
+        Presence::There => format!("`{compiler}` does not answer as a C compiler does"),
+        Presence::NotExecutable => {
+            format!("`{compiler}` cannot be executed; `chmod +x` makes it a program")
+        }
+        Presence::Installable { packages } => format!(
+            "`{compiler}` was not found; install it (Debian, Ubuntu: `apt install {packages}`)"
+        ),
+        Presence::Nowhere if compiler.contains('/') => {
+            format!("there is no compiler at `{compiler}`")
+        }
+        Presence::Nowhere => {
+            format!("`{compiler}` was not found, and is no name of gcc or clang")
+        }
+    };
+    let here = Toolchain::here();
+    let here = if here.is_empty() {
+        "gcc and clang are not on the PATH".to_owned()
     } else {
-        format!("`{compiler}` was not found, and is no name of gcc or clang")
+        format!("on the PATH there is {}", here.join(", "))
     };
     Err(usage(format!(
-        "{lacking}: name gcc, clang or the path of one (--compiler, FLOPSMITH_COMPILER, or `evaluate.compiler` of a run)"
+        "{lacking}, or name gcc, clang or the path of one (--compiler, FLOPSMITH_COMPILER, or `evaluate.compiler` of a run): {here}"
     )))
 }
 

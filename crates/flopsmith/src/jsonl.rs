@@ -73,6 +73,8 @@ mod tests {
         let path = place.path().join("a.jsonl");
         write(&path, &[2u32, 4]).unwrap();
         assert_eq!(read::<u32, _>(&path, even).unwrap(), [2, 4]);
+        std::fs::write(&path, "\u{feff}2\n4\n").unwrap();
+        assert_eq!(read::<u32, _>(&path, even).unwrap(), [2, 4]);
         for (text, said) in [("2\n\n3\n", "line 3 of"), ("2\nx\n", "line 2 of")] {
             std::fs::write(&path, text).unwrap();
             let error = read::<u32, _>(&path, even).unwrap_err();

@@ -17,6 +17,7 @@ mod export;
 mod folder;
 mod grid;
 mod interrupt;
+mod jail;
 mod jsonl;
 mod local;
 mod machine;

@@ -3,6 +3,9 @@
 //! So whoever measures holds a lock as long as its process lives, and who finds it taken says whose it is and goes on. The lock
 //! forbids nothing. The kernel lets it go when its process ends, however that happens; what stands in the file without a
 //! holder means nothing.
+//!
+//! All processes of a machine have to look at one place, whoever's they are and whatever their environment says. So TMPDIR does
+//! not count, and the folder is chosen by what is the same for all: whether everybody may write to it.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Result, Seek, Write};
@@ -14,6 +17,10 @@ use crate::exit::say;
 
 /// The file's name: one for all users of the machine.
 const FILE: &str = "flopsmith-measuring.lock";
+/// Folders for what lasts as long as the machine runs, best first.
+const FOLDERS: [&str; 4] = ["/run/lock", "/dev/shm", "/tmp", "/var/tmp"];
+/// Everybody makes files there, and nobody removes those of others.
+const EVERYBODYS: u32 = 0o1777;
 /// More of the file is not read: anybody may write into it.
 const LONGEST: u64 = 200;
 
@@ -33,13 +40,19 @@ pub fn announce_only(what: &str) {
 }
 
 fn met(what: &str) -> Option<String> {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let places = [Some(std::env::temp_dir()), runtime];
-    places
-        .into_iter()
-        .flatten()
+    // Better one user's than none.
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let folders = FOLDERS.map(PathBuf::from);
+    let everybodys = folders.into_iter().filter(|folder| is_everybodys(folder));
+    everybodys
+        .chain(own)
         .find_map(|folder| meet(&folder, what).ok())
         .flatten()
+}
+
+fn is_everybodys(folder: &Path) -> bool {
+    let found = std::fs::metadata(folder);
+    found.is_ok_and(|m| m.is_dir() && m.permissions().mode() & EVERYBODYS == EVERYBODYS)
 }
 
 /// Takes the lock, now or as soon as it is free. If another process has it, that one in words.
@@ -163,6 +176,24 @@ mod tests {
         assert_eq!(meet(place.path(), "search s-1").unwrap(), None);
         let signed = std::fs::read_to_string(&path).unwrap();
         assert_eq!(signed, format!("{} search s-1\n", std::process::id()));
+    }
+
+    #[test]
+    fn a_folder_counts_only_where_everybody_may_write_and_nobody_removes_what_is_anothers() {
+        let place = tempfile::tempdir().unwrap();
+        let with = |mode: u32| {
+            std::fs::set_permissions(place.path(), Permissions::from_mode(mode)).unwrap();
+            is_everybodys(place.path())
+        };
+        assert!(with(0o1777));
+        for mode in [0o700, 0o755, 0o777, 0o1770] {
+            assert!(!with(mode), "{mode:o}");
+        }
+        assert!(!is_everybodys(&place.path().join("none")));
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o1777)).unwrap();
+        assert!(!is_everybodys(&file));
     }
 
     #[test]

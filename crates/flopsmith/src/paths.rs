@@ -67,6 +67,18 @@ pub fn problem_under(name: &str, flags: &str) -> Result<Problem> {
 
 /// The harness beside this binary.
 pub fn harness() -> Result<PathBuf> {
+    let found = find_harness()?;
+    // A jail shows it where it lies, with what is permitted there.
+    if flopsmith_sandbox::forbids_programs(&found) {
+        anyhow::bail!(
+            "{} lies on a file system that is mounted with `noexec`, so it cannot be run in a jail: install Flopsmith elsewhere, or name a copy in FLOPSMITH_HARNESS",
+            found.display()
+        );
+    }
+    Ok(found)
+}
+
+fn find_harness() -> Result<PathBuf> {
     let name = "flopsmith-harness";
     if let Some(named) = std::env::var_os("FLOPSMITH_HARNESS") {
         let named = PathBuf::from(named);

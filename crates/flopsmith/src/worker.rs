@@ -19,7 +19,6 @@ use flopsmith_actors::supervisor::{Limits, Spec, Standing, supervise};
 use flopsmith_bench::pinning;
 use flopsmith_bus::Bus;
 use flopsmith_protocol::{MachineClass, NodeId};
-use flopsmith_sandbox::Sandbox;
 use flopsmith_store::Store;
 use flopsmith_telemetry::endpoint::{Endpoint, Status};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::exit::{self, say, usage};
 use crate::interrupt::Watch;
 use crate::run::roles::spec;
-use crate::{broker, machine, neighbour, paths};
+use crate::{broker, jail, machine, neighbour, paths};
 
 mod benches;
 mod claims;
@@ -104,11 +103,7 @@ pub fn execute(plan: Plan) -> Result<bool> {
     if plan.duties.iter().any(|duty| duty.hosted().is_none()) {
         // What every program needs is looked at before the first one is taken.
         paths::harness()?;
-        let options = flopsmith_sandbox::Options {
-            allow_weaker: plan.allow_weaker_jail,
-            bwrap: None,
-        };
-        Sandbox::new(options).context("untrusted programs cannot be run safely here")?;
+        jail::open(plan.allow_weaker_jail)?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

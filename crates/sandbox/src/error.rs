@@ -1,21 +1,24 @@
 //! What can fail outside the jailed program.
 
-use std::io;
+use std::fmt;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
+use crate::cause::Cause;
+use crate::limits::{self, Resource};
+use crate::place;
+
 /// An infrastructure failure: nothing that a jailed program can cause.
+///
+/// Its text says what happened ([`Error::fact`]) and, where that is known, what to do about it ([`Error::advice`]).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// bubblewrap is not installed.
-    #[error(
-        "bubblewrap was not found ({looked}); install it (Debian, Ubuntu: `apt install bubblewrap`; Fedora: `dnf install bubblewrap`)"
-    )]
     NoBubblewrap {
         /// Where it was looked for.
         looked: String,
     },
     /// A shared library that every jailed program needs is missing.
-    #[error("the C library's file {name} was not found in {looked}")]
     NoLibrary {
         /// Its file name.
         name: &'static str,
@@ -23,21 +26,39 @@ pub enum Error {
         looked: String,
     },
     /// The machine gives less protection than untrusted programs need.
-    #[error("this machine gives less than full protection: {missing}; {advice}")]
     Weak {
         /// The measures that are not in effect, with reasons.
         missing: String,
-        /// What to try.
-        advice: String,
+        /// Why, where that is known.
+        cause: Option<Cause>,
+    },
+    /// No jail works on this machine.
+    Refused {
+        /// bubblewrap's own words.
+        detail: String,
+        /// Why.
+        cause: Cause,
+    },
+    /// A hard limit of this process is lower than what a job needs.
+    Limit {
+        /// On what.
+        resource: Resource,
+        /// What the job needs.
+        wanted: u64,
+        /// The hard limit.
+        hard: u64,
+    },
+    /// Nothing can be executed where the files of jobs lie.
+    NoExec {
+        /// The folder.
+        folder: PathBuf,
     },
     /// bubblewrap could not set the jail up, or the program in it could not be started.
-    #[error("the jail could not be set up: {detail}")]
     Setup {
         /// bubblewrap's own words.
         detail: String,
     },
     /// bubblewrap died without saying how the program ended.
-    #[error("the jail of process {pid} was ended from outside ({how})")]
     Lost {
         /// The jailed program's process id.
         pid: i32,
@@ -45,7 +66,6 @@ pub enum Error {
         how: String,
     },
     /// A file or folder of the jail's root could not be prepared.
-    #[error("could not {what} {}", path.display())]
     Root {
         /// What was tried.
         what: &'static str,
@@ -56,7 +76,6 @@ pub enum Error {
         source: io::Error,
     },
     /// bubblewrap could not be started.
-    #[error("could not start {}", program.display())]
     Spawn {
         /// The program.
         program: PathBuf,
@@ -65,7 +84,6 @@ pub enum Error {
         source: io::Error,
     },
     /// A system call of the supervisor failed.
-    #[error("could not {what}")]
     System {
         /// What was tried.
         what: &'static str,
@@ -74,10 +92,8 @@ pub enum Error {
         source: io::Error,
     },
     /// The system-call filter could not be built.
-    #[error("could not build the system-call filter")]
     Filter(#[source] seccompiler::BackendError),
     /// The job cannot be expressed.
-    #[error("unusable job: {0}")]
     Job(String),
 }
 
@@ -87,6 +103,124 @@ impl Error {
         Error::System {
             what,
             source: io::Error::last_os_error(),
+        }
+    }
+
+    /// What happened, without advice and without the errors beneath it.
+    pub fn fact(&self) -> String {
+        match self {
+            Error::NoBubblewrap { looked } => format!("bubblewrap was not found ({looked})"),
+            Error::NoLibrary { name, looked } => {
+                format!("the C library's file {name} was not found in {looked}")
+            }
+            Error::Weak { missing, cause } => {
+                let because = cause.as_ref().map(|cause| format!(": {cause}"));
+                format!(
+                    "this machine gives less than full protection: {missing}{}",
+                    because.unwrap_or_default()
+                )
+            }
+            Error::Refused {
+                detail,
+                cause: Cause::Unknown,
+            }
+            | Error::Setup { detail } => format!("the jail could not be set up: {detail}"),
+            Error::Refused { detail, cause } => {
+                format!("{cause}, so that no jail can be set up ({detail})")
+            }
+            Error::Limit {
+                resource,
+                wanted,
+                hard,
+            } => limits::too_low(*resource, *wanted, *hard),
+            Error::NoExec { folder } => format!(
+                "the temporary folder {} lies on a file system that is mounted with `noexec`: no program can be loaded from it",
+                folder.display()
+            ),
+            Error::Lost { pid, how } => {
+                format!("the jail of process {pid} was ended from outside ({how})")
+            }
+            Error::Root { what, path, .. } => format!("could not {what} {}", path.display()),
+            Error::Spawn { program, .. } => format!("could not start {}", program.display()),
+            Error::System { what, .. } => format!("could not {what}"),
+            Error::Filter(_) => "could not build the system-call filter".into(),
+            Error::Job(why) => format!("unusable job: {why}"),
+        }
+    }
+
+    /// What to do about it, where that is known.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Error::NoBubblewrap { .. } => Some(
+                "install it (Debian, Ubuntu: `apt install bubblewrap`; Fedora: `dnf install bubblewrap`)"
+                    .into(),
+            ),
+            Error::NoLibrary { .. } => Some(
+                "install the C library and gcc's own (Debian, Ubuntu: `apt install libc6 libgcc-s1`); other C libraries than glibc are not supported"
+                    .into(),
+            ),
+            Error::Weak { cause, .. } => {
+                let better = cause.as_ref().map_or_else(
+                    || "give the container or machine unprivileged user namespaces and seccomp".into(),
+                    Cause::advice,
+                );
+                Some(format!("{better}; or allow a weaker jail explicitly"))
+            }
+            Error::Refused { cause, .. } => Some(cause.advice()),
+            Error::Limit {
+                resource, wanted, ..
+            } => Some(resource.advice(*wanted)),
+            Error::NoExec { .. } => Some(elsewhere()),
+            Error::Root { source, .. } => match source.kind() {
+                ErrorKind::NotFound
+                | ErrorKind::NotADirectory
+                | ErrorKind::PermissionDenied
+                | ErrorKind::ReadOnlyFilesystem => Some(elsewhere()),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                    Some(format!("make room there, or {}", elsewhere()))
+                }
+                _ => None,
+            },
+            Error::Spawn { source, .. } => match source.kind() {
+                ErrorKind::PermissionDenied => Some(
+                    "it has to be executable by this user, and to lie on a file system that is not mounted with `noexec`"
+                        .into(),
+                ),
+                ErrorKind::WouldBlock => Some(
+                    "this user has as many processes as are permitted (RLIMIT_NPROC, `ulimit -u`, or the control group's pids.max): end some, or raise the limit"
+                        .into(),
+                ),
+                ErrorKind::OutOfMemory => Some("this machine is short of memory".into()),
+                _ => None,
+            },
+            Error::System { source, .. } if source.raw_os_error() == Some(libc::ENOSYS) => Some(
+                "the kernel has to be Linux 5.4 or newer, and a container's system-call filter has to permit its calls"
+                    .into(),
+            ),
+            Error::Setup { .. }
+            | Error::Lost { .. }
+            | Error::System { .. }
+            | Error::Filter(_)
+            | Error::Job(_) => None,
+        }
+    }
+}
+
+/// Another temporary folder, and one that would do if there is one.
+fn elsewhere() -> String {
+    let example = place::usable().map(|folder| format!(", e.g. TMPDIR={}", folder.display()));
+    format!(
+        "set TMPDIR to a folder that this user can write to, on a file system without `noexec`{}",
+        example.unwrap_or_default()
+    )
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.fact())?;
+        match self.advice() {
+            Some(advice) => write!(f, "; {advice}"),
+            None => Ok(()),
         }
     }
 }

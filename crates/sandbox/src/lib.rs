@@ -22,12 +22,15 @@
 //!   sends to itself with the default action is ignored: `abort()` shows as
 //!   SIGSEGV.
 
+mod cause;
 mod cgroup;
 mod child;
 mod error;
 mod filter;
 mod job;
 mod launch;
+mod limits;
+mod place;
 mod probe;
 mod proc;
 mod protection;
@@ -35,8 +38,11 @@ mod root;
 mod sandbox;
 mod slot;
 
+pub use cause::Cause;
 pub use child::Child;
 pub use error::Error;
 pub use job::{Exit, Finished, Job, Kind, Limits, MemoryBound};
+pub use limits::{Reduced, Resource};
+pub use place::forbids_programs;
 pub use protection::{Measure, Protection, State};
 pub use sandbox::{Options, Sandbox};

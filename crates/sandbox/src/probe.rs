@@ -1,8 +1,9 @@
 //! Finds out which protection works on this machine.
 
+use crate::cause::{self, Cause};
 use crate::error::Error;
 use crate::filter;
-use crate::job::{Exit, Job, Kind};
+use crate::job::{Exit, Job, Kind, Limits};
 use crate::protection::Measure;
 use crate::root::Roots;
 use crate::sandbox::{Sandbox, Without};
@@ -32,11 +33,23 @@ impl Sandbox {
                     filter: true,
                 },
             ];
+            // More than that would fail for these, and for the jobs as well.
+            if matches!(first, Error::Limit { .. }) {
+                return Err(first);
+            }
             let why = first.to_string();
+            let cause = match &first {
+                Error::Setup { detail } => Some(cause::find(detail)),
+                _ => None,
+            };
             let works = attempts.into_iter().find(|a| self.probe_with(*a).is_ok());
             let Some(works) = works else {
-                return Err(first);
+                return Err(match (first, cause) {
+                    (Error::Setup { detail }, Some(cause)) => Error::Refused { detail, cause },
+                    (first, _) => first,
+                });
             };
+            self.cause = cause.filter(|cause| *cause != Cause::Unknown);
             if works.cgroup_namespace {
                 lost.push((Measure::CgroupNamespace, why.clone()));
             }
@@ -66,8 +79,17 @@ impl Sandbox {
         Ok(())
     }
 
-    fn probe_job() -> Job {
-        Job::new(Kind::Run { threads: 1 }, [Roots::loader(), "--version"])
+    pub(crate) fn probe_job() -> Job {
+        let mut job = Job::new(Kind::Run { threads: 1 }, [Roots::loader(), "--version"]);
+        // Whether there is more is for jobs to say.
+        job.limits = Limits {
+            memory_bytes: 256 << 20,
+            file_bytes: 0,
+            open_files: 16,
+            stack_bytes: 1 << 20,
+            ..Limits::default()
+        };
+        job
     }
 
     /// Does a jail work, and is it really apart from us?

@@ -9,7 +9,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::job::{Job, Kind, Limits, MemoryBound};
 
 /// A handle on a process that never means another one, even after its number was given away again.
 pub(crate) fn open_pidfd(pid: i32) -> Result<OwnedFd, Error> {
@@ -34,60 +33,6 @@ pub(crate) fn kill(pidfd: &OwnedFd) {
             0,
         );
     }
-}
-
-/// The kernel's limit on processes for a job of `kind`; none where it must not be set.
-///
-/// Programs in run jails have no call that makes processes, and their threads count as processes here: the limit would
-/// refuse the threads they may have. A control group counts the job's own processes and nothing else, so where there is
-/// one the limit is left to it. root is exempt. And kernels before 5.14 count all processes of the user, so that a job
-/// would fail because of what the user does beside it.
-fn process_limit(kind: Kind, limits: &Limits, in_cgroup: bool, release: &str) -> Option<u64> {
-    let counts = kind == Kind::Compile && !in_cgroup && !nix::unistd::geteuid().is_root();
-    (counts && counts_by_namespace(release)).then_some(limits.processes)
-}
-
-/// Does a kernel of this release count the processes of a user apart in each user namespace?
-fn counts_by_namespace(release: &str) -> bool {
-    let mut numbers = release
-        .split(|c: char| !c.is_ascii_digit())
-        .map(|n| n.parse::<u32>().unwrap_or(0));
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    version >= (5, 14)
-}
-
-/// Sets the limits of a process that has not started its program yet.
-pub(crate) fn limit(pid: i32, job: &Job, in_cgroup: bool) -> Result<(), Error> {
-    let limits = &job.limits;
-    let cpu = limits.cpu.as_secs() + u64::from(limits.cpu.subsec_nanos() > 0);
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let processes = process_limit(job.kind, limits, in_cgroup, &release);
-    let address_space =
-        (job.memory_bound == MemoryBound::AddressSpace).then_some(limits.memory_bytes);
-    let wanted = [
-        (libc::RLIMIT_AS, address_space),
-        (libc::RLIMIT_CPU, Some(cpu.max(1))),
-        (libc::RLIMIT_FSIZE, Some(limits.file_bytes)),
-        (libc::RLIMIT_NOFILE, Some(limits.open_files)),
-        (libc::RLIMIT_STACK, Some(limits.stack_bytes)),
-        (libc::RLIMIT_CORE, Some(0)),
-        (libc::RLIMIT_MEMLOCK, Some(0)),
-        (libc::RLIMIT_MSGQUEUE, Some(0)),
-        (libc::RLIMIT_NPROC, processes),
-    ];
-    for (resource, value) in wanted {
-        let Some(value) = value else { continue };
-        let limit = libc::rlimit {
-            rlim_cur: value,
-            rlim_max: value,
-        };
-        // SAFETY: `limit` lives through the call; the old value is not asked for.
-        let done = unsafe { libc::prlimit(pid, resource, &raw const limit, std::ptr::null_mut()) };
-        if done != 0 {
-            return Err(Error::last("set the limits of the jailed process"));
-        }
-    }
-    Ok(())
 }
 
 /// Ties a process to `cores`.
@@ -183,41 +128,6 @@ pub(crate) fn reap(pid: i32) -> Result<Reaped, Error> {
                 what: "wait for the jail",
                 source: error,
             });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_and_other_peoples_processes_are_never_counted() {
-        let limits = Limits::default();
-        for threads in [1, 4] {
-            let run = Kind::Run { threads };
-            assert_eq!(process_limit(run, &limits, false, "6.1.0"), None);
-        }
-        let compile =
-            |in_cgroup, release| process_limit(Kind::Compile, &limits, in_cgroup, release);
-        assert_eq!(compile(true, "6.1.0"), None);
-        assert_eq!(compile(false, "5.10.0-28-amd64"), None);
-        let expected = (!nix::unistd::geteuid().is_root()).then_some(limits.processes);
-        assert_eq!(compile(false, "6.1.0-13-amd64"), expected);
-    }
-
-    #[test]
-    fn releases_are_compared_by_number() {
-        for (release, newer) in [
-            ("5.14.0", true),
-            ("5.14-rc1", true),
-            ("6.1.0-13-amd64\n", true),
-            ("10.0", true),
-            ("5.9.16", false),
-            ("4.19.0", false),
-            ("", false),
-        ] {
-            assert_eq!(counts_by_namespace(release), newer, "{release}");
         }
     }
 }

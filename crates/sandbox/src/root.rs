@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::error::Error;
 use crate::job::Kind;
-use crate::proc;
+use crate::{place, proc};
 
 /// What any dynamically linked C or Rust program may need, and whether it must be there.
 const LIBRARIES: &[(&str, bool)] = &[
@@ -64,9 +64,13 @@ impl Roots {
             .tempdir()
             .map_err(|source| Error::Root {
                 what: "make a folder in",
-                path: above,
+                path: above.clone(),
                 source,
             })?;
+        // What is bound into a jail keeps this property of where it lies: neither the loader nor an object could be loaded.
+        if place::forbids_programs(folder.path()) {
+            return Err(Error::NoExec { folder: above });
+        }
         let path = folder.path().join("lock");
         let lock = File::create(&path)
             .and_then(|file| {

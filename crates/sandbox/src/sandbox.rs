@@ -1,22 +1,25 @@
 //! The sandbox: probes the machine once, then starts jails.
 
+use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
+use crate::cause::Cause;
 use crate::cgroup::{Cgroup, Entry};
 use crate::child::{Child, Started, report};
 use crate::error::Error;
 use crate::filter::{self, Filters};
-use crate::job::{Finished, Job, Kind, MemoryBound};
+use crate::job::{Finished, Job, Kind, Limits, MemoryBound};
 use crate::launch::{Launcher, Request};
+use crate::limits::{self, Reduced};
 use crate::proc;
 use crate::protection::{Measure, Protection};
 use crate::root::Roots;
@@ -57,6 +60,10 @@ pub struct Sandbox {
     compile_filters: Filters,
     /// For one thread and for more.
     run_filters: [Filters; 2],
+    /// Why this machine gives less than full protection, where that is known.
+    pub(crate) cause: Option<Cause>,
+    /// What jobs got less of than they asked for.
+    reduced: Mutex<BTreeSet<Reduced>>,
 }
 
 impl Sandbox {
@@ -64,9 +71,11 @@ impl Sandbox {
     ///
     /// # Errors
     /// [`Error::NoBubblewrap`], [`Error::NoLibrary`], [`Error::Weak`] when a required measure does
-    /// not work and `options` do not allow that, [`Error::Setup`] when no jail works at all.
+    /// not work and `options` do not allow that, [`Error::Refused`], [`Error::NoExec`] and [`Error::Limit`] when no jail works at
+    /// all.
     pub fn new(options: Options) -> Result<Self, Error> {
         let bwrap = find_bwrap(options.bwrap.as_deref())?;
+        limits::can_write_files()?;
         let mut sandbox = Sandbox {
             bwrap: c_string(bwrap.as_os_str())?,
             roots: Roots::new()?,
@@ -79,15 +88,15 @@ impl Sandbox {
                 filter::build(Kind::Run { threads: 1 })?,
                 filter::build(Kind::Run { threads: 2 })?,
             ],
+            cause: None,
+            reduced: Mutex::default(),
         };
         sandbox.probe()?;
         sandbox.make_slots()?;
         if !sandbox.protection.full() && !options.allow_weaker {
             return Err(Error::Weak {
                 missing: sandbox.protection.missing(),
-                advice: "give the container or machine unprivileged user namespaces and seccomp, \
-                         or allow a weaker sandbox explicitly"
-                    .into(),
+                cause: sandbox.cause.take(),
             });
         }
         Ok(sandbox)
@@ -102,6 +111,35 @@ impl Sandbox {
     /// What is in effect here.
     pub fn protection(&self) -> &Protection {
         &self.protection
+    }
+
+    /// Can jobs have these limits here? A harmless program is run under them.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] where a hard limit of this process is too low for them.
+    pub fn try_limits(&self, limits: &Limits, bound: MemoryBound) -> Result<(), Error> {
+        let mut job = Self::probe_job();
+        job.limits = limits.clone();
+        job.memory_bound = bound;
+        self.run(&job).map(drop)
+    }
+
+    /// What jobs got less of so far than they asked for, because a hard limit of this process is lower: for each resource where
+    /// most is missing.
+    pub fn reduced(&self) -> Vec<Reduced> {
+        let all = self.reduced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut most: Vec<Reduced> = Vec::new();
+        // In order of resources, and of what was wanted.
+        for less in all.iter() {
+            if most
+                .last()
+                .is_some_and(|last| last.resource == less.resource)
+            {
+                most.pop();
+            }
+            most.push(*less);
+        }
+        most
     }
 
     /// Runs a job to its end.
@@ -246,7 +284,8 @@ impl Sandbox {
         };
         // If it is another's child, set-up has failed already, which the first wait will tell.
         let prepared = if proc::parent(pid) == Some(bwrap) {
-            restrict(pid, job, group.as_deref()).and_then(|()| inspect(pid))
+            self.restrict(pid, job, group.as_deref())
+                .and_then(|()| inspect(pid))
         } else {
             Ok(())
         };
@@ -336,6 +375,27 @@ impl Sandbox {
         a
     }
 
+    /// Limits the process that is about to start the program.
+    fn restrict(&self, pid: i32, job: &Job, group: Option<&Cgroup>) -> Result<(), Error> {
+        let reduced = limits::set(pid, job, group.is_some())?;
+        if !reduced.is_empty() {
+            let mut all = self.reduced.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend(reduced);
+        }
+        if let Some(cores) = &job.cores {
+            proc::pin(pid, cores)?;
+        }
+        match group {
+            Some(group) if group.entry == Entry::ByProcess => {
+                group.enter_process(pid).map_err(|source| Error::System {
+                    what: "move the job into its control group",
+                    source,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn make_slots(&mut self) -> Result<(), Error> {
         let group = Cgroup::new();
         self.protection
@@ -346,23 +406,6 @@ impl Sandbox {
             self.slots = Some(slots);
         }
         Ok(())
-    }
-}
-
-/// Limits the process that is about to start the program.
-fn restrict(pid: i32, job: &Job, group: Option<&Cgroup>) -> Result<(), Error> {
-    proc::limit(pid, job, group.is_some())?;
-    if let Some(cores) = &job.cores {
-        proc::pin(pid, cores)?;
-    }
-    match group {
-        Some(group) if group.entry == Entry::ByProcess => {
-            group.enter_process(pid).map_err(|source| Error::System {
-                what: "move the job into its control group",
-                source,
-            })
-        }
-        _ => Ok(()),
     }
 }
 

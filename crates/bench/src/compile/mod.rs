@@ -80,6 +80,27 @@ pub struct Compiler {
     runtime: Mutex<Option<Arc<[u8]>>>,
 }
 
+/// What a process of the compiler may use.
+fn limits(cpu: Duration, wall: Duration) -> Limits {
+    Limits {
+        // A busy machine is no candidate's fault: what counts is processor time.
+        wall,
+        cpu,
+        memory_bytes: MEMORY_BYTES,
+        file_bytes: LARGEST_OBJECT,
+        processes: 32,
+        open_files: 128,
+        output_bytes: 1 << 20,
+        // gcc recurses deeply on purpose and asks for this much itself.
+        stack_bytes: 64 << 20,
+    }
+}
+
+/// What a process of the compiler may use unless something else is said ([`Compiler::within`]).
+pub(crate) fn usual_limits() -> Limits {
+    limits(CPU, WALL)
+}
+
 /// A program that is to be built.
 struct Unit<'a> {
     problem: &'a Problem,
@@ -332,18 +353,7 @@ impl Compiler {
         ]
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .to_vec();
-        job.limits = Limits {
-            // A busy machine is no candidate's fault: what counts is processor time.
-            wall: self.wall,
-            cpu: self.cpu,
-            memory_bytes: MEMORY_BYTES,
-            file_bytes: LARGEST_OBJECT,
-            processes: 32,
-            open_files: 128,
-            output_bytes: 1 << 20,
-            // gcc recurses deeply on purpose and asks for this much itself.
-            stack_bytes: 64 << 20,
-        };
+        job.limits = limits(self.cpu, self.wall);
         if let Some(above) = outside_usr(tool) {
             job.read_only.push((above.to_owned(), above.to_owned()));
         }

@@ -81,6 +81,20 @@ pub struct Checked {
     pub seconds: f64,
 }
 
+/// What a sanitized program with so many threads may use.
+pub(crate) fn limits(threads: u32) -> Limits {
+    Limits {
+        wall: WALL,
+        cpu: CPU,
+        memory_bytes: MEMORY_BYTES,
+        file_bytes: 0,
+        processes: u64::from(threads) + MORE_THREADS,
+        open_files: 16,
+        output_bytes: 64 << 10,
+        stack_bytes: STACK_BYTES,
+    }
+}
+
 fn is_clang(toolchain: &Toolchain) -> bool {
     toolchain.version.contains("clang")
 }
@@ -266,6 +280,12 @@ impl Sanitizers {
         if toolchain::find("objcopy").is_none() {
             return Some("`objcopy` was not found; install binutils".to_owned());
         }
+        // What else is wrong with the jail is met by the program itself.
+        if let Err(error @ flopsmith_sandbox::Error::Limit { .. }) =
+            crate::needs::sanitizers(&self.sandbox, self.threads)
+        {
+            return Some(error.to_string());
+        }
         (tool == Tool::Thread).then(no_room).flatten()
     }
 
@@ -350,16 +370,7 @@ impl Sanitizers {
         .map(|(name, value)| (name.to_owned(), value))
         .to_vec();
         job.memory_bound = MemoryBound::Resident;
-        job.limits = Limits {
-            wall: WALL,
-            cpu: CPU,
-            memory_bytes: MEMORY_BYTES,
-            file_bytes: 0,
-            processes: u64::from(threads) + MORE_THREADS,
-            open_files: 16,
-            output_bytes: 64 << 10,
-            stack_bytes: STACK_BYTES,
-        };
+        job.limits = limits(threads);
         self.sandbox
             .run(&job)
             .map_err(|e| Failure::ours(InfrastructureCause::Jail, &e))

@@ -19,3 +19,4 @@ pub use filler::{Called, Filler};
 pub use process::Process;
 pub use rest::judge_stillness;
 pub use setup::Setup;
+pub(crate) use setup::limits;

@@ -13,9 +13,6 @@ use super::arena::Arena;
 /// Numbers of the descriptors inside the jail.
 const CONTROL_FD: i32 = 3;
 const BUFFERS_FD: i32 = 4;
-/// Longest life of a harness process. Baselines live as long as their timer.
-const FOR_EVER: Duration = Duration::from_secs(5 * 365 * 24 * 3600);
-
 /// Address space of a candidate beside some copies of the buffers, and of each of its threads: a
 /// thread has a stack, and the C library reserves a heap of its own for it.
 const MEMORY_BYTES: u64 = 128 << 20;
@@ -77,17 +74,22 @@ pub(super) fn job(setup: &Setup, object: &Path, control: &SharedMemory) -> Job {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec();
-    job.limits = Limits {
-        wall: FOR_EVER,
-        cpu: setup.cpu_limit.unwrap_or(FOR_EVER),
+    job.limits = limits(setup.threads, buffers as u64, setup.cpu_limit);
+    job
+}
+
+/// What a harness process may use with so many threads and bytes of buffers. Baselines live as long as their timer.
+pub(crate) fn limits(threads: u32, buffers: u64, cpu: Option<Duration>) -> Limits {
+    Limits {
+        wall: Limits::ENDLESS,
+        cpu: cpu.unwrap_or(Limits::ENDLESS),
         memory_bytes: MEMORY_BYTES
-            + MEMORY_BYTES_A_THREAD * u64::from(setup.threads)
-            + (COPIES + 1) * buffers as u64,
+            + MEMORY_BYTES_A_THREAD * u64::from(threads)
+            + (COPIES + 1) * buffers,
         file_bytes: 0,
         processes: 1,
         open_files: 16,
         output_bytes: 16 << 10,
         stack_bytes: 16 << 20,
-    };
-    job
+    }
 }

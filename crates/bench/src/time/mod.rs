@@ -69,7 +69,7 @@ use yardstick::CHAIN;
 pub use yardstick::Chain;
 
 /// Processor time of one candidate.
-const CPU_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const CPU_LIMIT: Duration = Duration::from_secs(60);
 /// A program this many times as fast as the best one known is measured again, and for longer, before that is believed.
 const SURPRISING: f64 = 3.0;
 

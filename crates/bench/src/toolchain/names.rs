@@ -25,6 +25,19 @@ pub(super) fn is_known(name: &str) -> bool {
         })
 }
 
+/// Is this what gcc or clang of this machine is called, perhaps one of a version (`gcc-12`)?
+pub(super) fn is_plain(name: &str) -> bool {
+    let rest = name
+        .strip_prefix("gcc")
+        .or_else(|| name.strip_prefix("clang"));
+    rest.is_some_and(|rest| {
+        rest.is_empty()
+            || rest.strip_prefix('-').is_some_and(|version| {
+                !version.is_empty() && version.chars().all(|c| c.is_ascii_digit() || c == '.')
+            })
+    })
+}
+
 /// The packages of Debian and Ubuntu that bring a compiler. One of a version has a package of that name.
 pub(super) fn packages(name: &str) -> String {
     let family = if name.contains("clang") {
@@ -119,6 +132,20 @@ mod tests {
         }
         for known in ["gcc", "gcc-13", "clang-16", "cc", "x86_64-linux-gnu-gcc-12"] {
             assert!(is_known(known), "{known}");
+        }
+        for plain in ["gcc", "clang", "gcc-13", "clang-3.9"] {
+            assert!(is_plain(plain), "{plain}");
+        }
+        for tool in [
+            "gcc-ar",
+            "gcc-ar-12",
+            "clang++",
+            "clangd",
+            "gcc-",
+            "cc",
+            "g++",
+        ] {
+            assert!(!is_plain(tool), "{tool}");
         }
         for mistyped in ["gccc", "glang", "tcc-like", "", "gcc -O2", "gcc;ls"] {
             assert!(!is_known(mistyped), "{mistyped}");

@@ -44,7 +44,7 @@ const DEAR_BYTES: usize = 1 << 20;
 /// By how much less often.
 const DEAR_ONE_IN: u32 = 8;
 /// Processor time a candidate may use for all its cases.
-const CPU_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const CPU_LIMIT: Duration = Duration::from_secs(60);
 
 /// What a passed verification saw.
 #[derive(Debug, Clone, Copy, PartialEq)]

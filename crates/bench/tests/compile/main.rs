@@ -7,6 +7,7 @@
 
 mod compilers;
 mod limits;
+mod marks;
 mod schedules;
 
 use std::path::{Path, PathBuf};

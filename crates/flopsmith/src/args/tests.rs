@@ -43,7 +43,9 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
             };
             wait.limit()
         };
-        assert_eq!(limit("0").ok(), Some(Duration::ZERO), "{line}");
+        for nothing in ["0", "0s", "0m"] {
+            assert_eq!(limit(nothing).ok(), Some(Duration::ZERO), "{line}");
+        }
         assert_eq!(limit("90").ok(), Some(Duration::from_secs(90)), "{line}");
         let error = limit("soon").expect_err("no time");
         assert!(error.chain().any(|e| e.is::<crate::exit::Usage>()));

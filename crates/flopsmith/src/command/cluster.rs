@@ -45,14 +45,21 @@ pub fn run(args: &Cluster) -> Result<ExitCode> {
                 remember,
             } => {
                 let log_max_age = keep_logs.as_deref().map(config::time).transpose();
+                let log_max_age = log_max_age.context("--keep-logs cannot be read")?;
                 let window = config::time(remember).context("--remember cannot be read")?;
                 if window < SHORTEST_WINDOW {
                     return Err(usage("--remember is at least 5m"));
                 }
+                // For the broker 0 means for ever.
+                if log_max_age.is_some_and(|age| age.is_zero()) {
+                    return Err(usage(
+                        "--keep-logs 0 would drop what a run goes on from: give a time such as 30d, or leave it out to keep everything",
+                    ));
+                }
                 let setup = RunSetup {
                     duplicate_window: window,
                     replicas: usize::from(*copies),
-                    log_max_age: log_max_age.context("--keep-logs cannot be read")?,
+                    log_max_age,
                 };
                 init(&bus.nats, &setup).await?;
             }

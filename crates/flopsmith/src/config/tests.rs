@@ -14,7 +14,7 @@ fn durations() {
             "{text}"
         );
     }
-    for text in ["", "m", "10x", "-3s", "0"] {
+    for text in ["", "m", "10x", "-3s", "0", "0s", "0h0m"] {
         assert!(duration(text).is_err(), "{text:?}");
     }
 }
@@ -23,8 +23,12 @@ fn durations() {
 fn a_time_is_a_duration_or_nothing() {
     let of = |text: &str| time(text).ok();
     assert_eq!(of("60s"), Some(Duration::from_secs(60)));
-    assert_eq!(of(" 0 "), Some(Duration::ZERO));
-    assert_eq!(of("soon"), None);
+    for nothing in ["0", " 0 ", "0s", "0m", "0h0m0s", "0.0", "00d"] {
+        assert_eq!(of(nothing), Some(Duration::ZERO), "{nothing:?}");
+    }
+    for wrong in ["soon", "", " ", "s", "0x", "-0", "-1s"] {
+        assert_eq!(of(wrong), None, "{wrong:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The binary where something is wrong: damaged files, missing tools, a bus that is none, a full disk, killed children.
 //! It ends with one clear error and the exit code that goes with it, or it goes on as if nothing had happened.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,6 +19,7 @@ mod disk;
 mod killed;
 #[cfg(feature = "torch")]
 mod models;
+mod node;
 mod outputs;
 
 /// What the user named cannot be used.
@@ -312,7 +313,14 @@ fn a_compiler_that_is_missing_or_broken_is_named_with_what_to_install() {
     };
     let refused = |compiler: &str, words: &[&str]| ended_with(compiler, INFRASTRUCTURE, words);
     refused("gcc", &["`gcc` was not found", "apt install gcc"]);
-    refused("clang", &["`clang` was not found", "apt install clang"]);
+    // One that was asked for and is not there, whatever the reason.
+    let clang = &["`clang` was not found", "apt install clang", "--compiler"];
+    ended_with("clang", USAGE, clang);
+    ended_with("gcc-99", USAGE, &["apt install gcc-99", "not on the PATH"]);
+    let no_program = path.path().join("gcc-98");
+    fs::write(&no_program, "").unwrap();
+    let words = &["cannot be executed", "--compiler"];
+    ended_with(no_program.to_str().unwrap(), USAGE, words);
     for (mistyped, said) in [
         ("/no/such/gcc", "there is no compiler at `/no/such/gcc`"),
         ("gccc", "`gccc` was not found, and is no name of gcc"),
@@ -321,6 +329,16 @@ fn a_compiler_that_is_missing_or_broken_is_named_with_what_to_install() {
     }
     script(path.path(), "gcc", "echo it is a bad day >&2; exit 1");
     refused("gcc", &["gcc --version` failed", "it is a bad day"]);
+    // Of those that are there it is said so.
+    ended_with("clang", USAGE, &["on the PATH there is gcc"]);
+    // A run that names it is refused alike.
+    let runs = path.path().join("runs");
+    let mut command = search(flopsmith(), &runs, "5s", &["evaluate.compiler=clang"]);
+    if let Some(server) = on_path("nats-server") {
+        command.env("FLOPSMITH_NATS_SERVER", server);
+    }
+    command.env("PATH", path.path());
+    contains(run(command).one_error(USAGE), clang);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! `bench`: programs, timed or refused.
 
 mod languages;
+mod neighbours;
 mod places;
 mod threads;
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::channel;
@@ -367,25 +367,6 @@ fn what_cannot_be_measured_is_said_before_anything_is() {
     let none = format!("there is no `.c` file in {}", at("empty").display());
     says(&at("empty"), &[], 2, &none);
     says(&at("a.c"), &["--threads", "1,many"], 2, "`all`");
-}
-
-#[test]
-fn who_measures_beside_another_process_is_told_so_and_goes_on() {
-    let place = tempfile::tempdir().unwrap();
-    let mut lock = File::create(place.path().join("flopsmith-measuring.lock")).unwrap();
-    lock.lock().unwrap();
-    lock.write_all(b"4711 train dgemm-1\n").unwrap();
-    let folder = programs(&[("broken.c", BROKEN)]);
-    let output = quick(&[&folder.path().join("broken.c")], &["--format", "json"])
-        .env("TMPDIR", place.path())
-        .output()
-        .unwrap();
-    let stderr = said(&output);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    let warned = stderr.matches("warning: process 4711 (train dgemm-1) measures");
-    assert_eq!(warned.count(), 1, "{stderr}");
-    assert_eq!(last_object(&output)["reason"], "compile_error");
-    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1);
 }
 
 #[test]

@@ -503,6 +503,10 @@ async fn a_bus_is_set_up_and_looked_at() {
     let (output, said) = cluster_command(&["init", "--remember", "1m"]);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("at least 5m"), "{said}");
+    // For the broker 0 would mean for ever.
+    let (output, said) = cluster_command(&["init", "--keep-logs", "0s"]);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--keep-logs 0"), "{said}");
     for window in ["2h", "20m"] {
         let more = ["init", "--keep-logs", "30d", "--remember", window];
         let (output, said) = cluster_command(&more);

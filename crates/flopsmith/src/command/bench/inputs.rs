@@ -95,11 +95,19 @@ fn shown(file: &Path) -> String {
     name.chars().map(plain).collect()
 }
 
+/// With which some editors begin files in UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// So much of a file that is no text is passed on, bytes.
 const LOOKED_AT: usize = 256;
 
 /// What is no text is the program's fault, and the compile stage says so: it knows a NUL at the end for that.
-fn text(bytes: Vec<u8>) -> String {
+///
+/// A byte-order mark is no part of it: it says that a file is in UTF-8, and not every compiler passes over it.
+fn text(mut bytes: Vec<u8>) -> String {
+    if bytes.starts_with(MARK) {
+        bytes.drain(..MARK.len());
+    }
     String::from_utf8(bytes).unwrap_or_else(|e| {
         // Its replaced bytes are longer than what was read, and its length is not what is wrong with it.
         let begin = e.as_bytes().get(..LOOKED_AT).unwrap_or(e.as_bytes());
@@ -334,6 +342,8 @@ mod tests {
     #[test]
     fn what_is_no_text_is_left_to_the_compile_stage() {
         assert_eq!(text(b"int x;".to_vec()), "int x;");
+        assert_eq!(text(b"\xef\xbb\xbfint x;".to_vec()), "int x;");
+        assert!(text(b"\xff\xfei\0n\0t\0".to_vec()).ends_with('\0'));
         assert!(text(vec![b'a', 0xff]).ends_with('\0'));
         // However long it is, its length is not what is said of it.
         let long = text(vec![0xff; 1 << 20]);

@@ -1,15 +1,15 @@
 //! `flopsmith doctor`: what is here, what is missing, and how good a stopwatch this machine is.
 
+mod jails;
 mod roofs;
 mod timing;
+mod tools;
 
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_bench::{Purpose, sanitize, toolchain};
-use flopsmith_sandbox::{Options, Sandbox};
+use flopsmith_bench::Purpose;
 use serde::Serialize;
 
 use crate::args::{Doctor, Format};
@@ -20,8 +20,13 @@ use crate::paths;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
+    /// It is there, and nothing is wrong with it.
     Good,
+    /// It is not there, and only some things need it.
+    Absent,
+    /// Something could be better.
     Advice,
+    /// It is needed.
     Missing,
 }
 
@@ -32,6 +37,9 @@ struct Finding {
     found: String,
     advice: Option<String>,
 }
+
+/// Said of what is absent.
+const OPTIONAL: &str = "not installed, optional";
 
 #[derive(Default)]
 struct Findings(Vec<Finding>);
@@ -51,18 +59,28 @@ impl Findings {
             advice: advice.map(str::to_owned),
         });
     }
+
+    /// Advice on what fails where something it needs is missing.
+    fn lacking(&self) -> Option<&'static str> {
+        let missing = self.0.iter().any(|f| f.state == State::Missing);
+        missing.then_some("see the findings above")
+    }
 }
 
 /// Looks around and prints what it found. Exit code 3 when something needed is missing.
 pub fn run(args: &Doctor) -> Result<ExitCode> {
     let wait = args.wait.limit()?;
     let mut findings = Findings::default();
-    tools(&mut findings);
-    server(&mut findings, args.broker);
-    let sandbox = jail(&mut findings);
+    tools::look(&mut findings);
+    tools::server(&mut findings, args.broker);
+    let mut sandbox = jails::look(&mut findings);
     match paths::harness() {
         Ok(path) => findings.add("harness", State::Good, path.display().to_string(), None),
-        Err(e) => findings.add("harness", State::Missing, e.to_string(), Some("make build")),
+        Err(e) => {
+            // It says what to do.
+            findings.add("harness", State::Missing, e.to_string(), None);
+            sandbox = false;
+        }
     }
     let mut attestation = None;
     if sandbox && !args.quick {
@@ -72,7 +90,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
                 "timing",
                 State::Missing,
                 format!("{e:#}"),
-                Some("see the findings above"),
+                findings.lacking(),
             ),
         }
     }
@@ -96,7 +114,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
                 "resolution",
                 State::Missing,
                 format!("{e:#}"),
-                Some("see the findings above"),
+                findings.lacking(),
             ),
         }
     }
@@ -108,6 +126,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
         for f in &findings.0 {
             let mark = match f.state {
                 State::Good => "ok     ",
+                State::Absent => "absent ",
                 State::Advice => "advice ",
                 State::Missing => "MISSING",
             };
@@ -130,199 +149,6 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
     } else {
         exit::OK
     }))
-}
-
-fn first_line(program: &str, argument: &str) -> Option<String> {
-    let said = toolchain::answer(Command::new(program).arg(argument)).ok()?;
-    let text = if said.stdout.is_empty() {
-        said.stderr
-    } else {
-        said.stdout
-    };
-    text.lines().next().map(str::to_owned)
-}
-
-fn tools(findings: &mut Findings) {
-    match first_line("gcc", "--version") {
-        Some(found) => findings.add("gcc", State::Good, found, None),
-        None => findings.add(
-            "gcc",
-            State::Missing,
-            "not found",
-            Some("apt-get install gcc libgomp1, or `make setup`"),
-        ),
-    }
-    sanitizers(findings);
-    for (name, needed) in [
-        ("g++", "programs in C++; apt-get install g++"),
-        ("gfortran", "programs in Fortran; apt-get install gfortran"),
-        (
-            "clang",
-            "--compiler clang; apt-get install clang libomp-dev",
-        ),
-        (
-            "clang++",
-            "programs in C++ with --compiler clang; apt-get install clang",
-        ),
-    ] {
-        let found = first_line(name, "--version");
-        let found = found.unwrap_or_else(|| format!("not installed (only needed for {needed})"));
-        findings.add(name, State::Good, found, None);
-    }
-    match first_line("ld", "--version") {
-        Some(found) => findings.add("ld", State::Good, found, None),
-        None => findings.add(
-            "ld",
-            State::Missing,
-            "not found",
-            Some("apt-get install binutils"),
-        ),
-    }
-    #[cfg(feature = "torch")]
-    {
-        let device = match flopsmith_policy::Device::cuda_if_available() {
-            flopsmith_policy::Device::Cpu => format!("CPU only: {}", no_cuda(Path::new("/dev"))),
-            found => format!("{found:?}"),
-        };
-        findings.add("libtorch", State::Good, device, None);
-    }
-    #[cfg(not(feature = "torch"))]
-    findings.add(
-        "libtorch",
-        State::Good,
-        "not in this build: no training, everything else works",
-        None,
-    );
-}
-
-/// Why nothing is computed on a GPU here, where libtorch found none.
-#[cfg(feature = "torch")]
-fn no_cuda(devices: &Path) -> String {
-    let hidden = std::env::var_os("CUDA_VISIBLE_DEVICES");
-    if !devices.join("nvidia0").exists() {
-        return "this machine has no NVIDIA GPU, or no driver for it".into();
-    }
-    if hidden.is_some_and(|list| list.is_empty() || list == "-1") {
-        return "CUDA_VISIBLE_DEVICES hides the GPUs".into();
-    }
-    // Linked or loaded, it is mapped into this process.
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    if maps.contains("libtorch_cuda") {
-        "libtorch can use CUDA and does not get along with the driver: it is too old, or the GPUs are not permitted here (nvidia-smi says more)".into()
-    } else {
-        "there is a GPU, and this libtorch is the one for machines without: scripts/setup.sh fetches the other one".into()
-    }
-}
-
-/// What looks at programs that are about to become elites. Without it runs go on, and miss what shows in no result.
-fn sanitizers(findings: &mut Findings) {
-    let missing = sanitize::missing_runtimes(Path::new("gcc"));
-    let tools: Vec<&str> = ["objcopy", "addr2line"]
-        .into_iter()
-        .filter(|tool| first_line(tool, "--version").is_none())
-        .collect();
-    let lacking: Vec<&str> = missing.into_iter().chain(tools).collect();
-    match (lacking.is_empty(), sanitize::no_room()) {
-        (false, _) => findings.add(
-            "sanitizers",
-            State::Advice,
-            format!("{} not found: programs that are about to become elites are not looked at with all of them", lacking.join(", ")),
-            Some("apt-get install gcc binutils; Fedora: dnf install libasan-static libubsan-static libtsan-static binutils"),
-        ),
-        (true, Some(why)) => findings.add(
-            "sanitizers",
-            State::Advice,
-            format!("address, undefined; not thread, which looks at programs on several threads: {why}"),
-            Some("sysctl vm.mmap_rnd_bits=28, if programs are timed on several threads"),
-        ),
-        (true, None) => findings.add(
-            "sanitizers",
-            State::Good,
-            "address, undefined, thread",
-            None,
-        ),
-    }
-}
-
-/// The message broker. Most commands do without one, so that it is missing is no more than advice unless it was asked for.
-fn server(findings: &mut Findings, start: bool) {
-    let found = if start {
-        broker().map(|version| format!("{version}, starts with JetStream"))
-    } else {
-        installed()
-    };
-    let (state, text, advice) = match found {
-        Ok(text) => (State::Good, text, None),
-        Err(e) if start => (State::Missing, format!("{e:#}"), Some("make setup")),
-        Err(e) => (
-            State::Advice,
-            format!("{e:#}"),
-            Some("`train` and `search` need it, nothing else does: make setup"),
-        ),
-    };
-    findings.add("nats-server", state, text, advice);
-}
-
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-}
-
-/// The version of the server that a run would start.
-fn installed() -> Result<String> {
-    let (path, version) = runtime()?.block_on(flopsmith_bus::Server::installed(None))?;
-    Ok(format!("{version} in {}", path.display()))
-}
-
-/// Starts a private server as a run would, and says its version.
-fn broker() -> Result<String> {
-    let folder = std::env::temp_dir().join(format!("flopsmith-doctor-{}", std::process::id()));
-    let found = runtime()?.block_on(async {
-        let server =
-            flopsmith_bus::Server::start(None, &folder, flopsmith_bus::ServerOptions::default())
-                .await?;
-        let version = server.version().to_owned();
-        server.stop().await;
-        anyhow::Ok(version)
-    });
-    let _ = std::fs::remove_dir_all(&folder);
-    found
-}
-
-fn jail(findings: &mut Findings) -> bool {
-    match Sandbox::new(Options {
-        allow_weaker: false,
-        bwrap: None,
-    }) {
-        Ok(sandbox) => {
-            findings.add("jail", State::Good, sandbox.protection().to_string(), None);
-            true
-        }
-        Err(strict) => match Sandbox::new(Options {
-            allow_weaker: true,
-            bwrap: None,
-        }) {
-            Ok(sandbox) => {
-                findings.add(
-                    "jail",
-                    State::Advice,
-                    sandbox.protection().to_string(),
-                    Some("untrusted programs are refused with this protection; to run them all the same, give `bench` and `problem check` --allow-weaker-jail, `train` and `search` --set evaluate.allow_weaker_jail=true"),
-                );
-                true
-            }
-            Err(_) => {
-                findings.add(
-                    "jail",
-                    State::Missing,
-                    flopsmith_actors::supervisor::words(&strict),
-                    Some("apt-get install bubblewrap"),
-                );
-                false
-            }
-        },
-    }
 }
 
 /// Measures the peak, OpenBLAS and how well a kernel agrees with itself.
@@ -352,8 +178,8 @@ fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
         ),
         None => findings.add(
             "openblas",
-            State::Good,
-            "not installed (only used for comparison)",
+            State::Absent,
+            format!("{OPTIONAL} (only used for comparison)"),
             None,
         ),
     }
@@ -396,7 +222,7 @@ fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
         Some(found) => findings.add("resolution", State::Good, timing::lines(&found), None),
         None => findings.add(
             "resolution",
-            State::Good,
+            State::Absent,
             "not measured yet (`flopsmith doctor --timing` says in two minutes which difference this machine can tell in which time)",
             None,
         ),

@@ -102,6 +102,8 @@ fn a_program_in_fortran_is_measured_or_its_compiler_missed() {
         said.contains("techniques of the loop nest are unknown"),
         "{said}"
     );
+    let (object, code) = bench_file("marked.f90", &format!("\u{feff}{GOOD_FORTRAN}"), &[]);
+    assert_eq!(code, 0, "{object}");
     let unbound = GOOD_FORTRAN.replace(" bind(C, name=\"dgemm\")", "");
     let (object, _) = bench_file("unbound.f90", &unbound, &[]);
     assert_eq!(object["reason"], "missing_entry", "{object}");

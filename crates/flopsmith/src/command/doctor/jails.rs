@@ -1,0 +1,50 @@
+//! What protects this machine from untrusted programs, and what these may use here.
+
+use flopsmith_bench::needs;
+use flopsmith_sandbox::Error;
+
+use super::{Findings, State};
+use crate::jail;
+
+/// Said where the jail gives less than its full protection.
+const WEAKER: &str = "untrusted programs are refused with this protection; to run them all the same, give `bench` and `problem check` --allow-weaker-jail, `train` and `search` --set evaluate.allow_weaker_jail=true";
+
+/// Opens the jail. Can untrusted programs be run?
+pub(super) fn look(findings: &mut Findings) -> bool {
+    let mut weaker = None;
+    let mut sandbox = jail::look(false);
+    if let Err(strict @ Error::Weak { .. }) = &sandbox {
+        let advice = strict.advice().unwrap_or_default();
+        weaker = Some(format!("{advice}; {WEAKER}"));
+        sandbox = jail::look(true);
+    }
+    let sandbox = match sandbox {
+        Ok(sandbox) => sandbox,
+        Err(error) => {
+            let what = match &error {
+                Error::Limit { .. } => "limits",
+                _ => "jail",
+            };
+            let advice = error.advice();
+            findings.add(what, State::Missing, jail::fact(&error), advice.as_deref());
+            return false;
+        }
+    };
+    let state = match weaker {
+        Some(_) => State::Advice,
+        None => State::Good,
+    };
+    let protection = sandbox.protection().to_string();
+    findings.add("jail", state, protection, weaker.as_deref());
+    for less in sandbox.reduced() {
+        let advice = less.advice();
+        findings.add("limits", State::Advice, less.to_string(), Some(&advice));
+    }
+    // Without them runs go on, and miss what shows in no result.
+    if let Err(error) = needs::sanitizers(&sandbox, 1) {
+        let found = format!("no sanitizer can be used: {}", jail::fact(&error));
+        let advice = error.advice();
+        findings.add("limits", State::Advice, found, advice.as_deref());
+    }
+    true
+}

@@ -1,0 +1,253 @@
+//! The programs and libraries that this machine has or lacks.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+use flopsmith_bench::{sanitize, toolchain};
+use flopsmith_bus::server::Error as ServerError;
+
+use super::{Findings, OPTIONAL, State};
+
+/// What to do about a tool that is there and does not work.
+const BROKEN: &str = "it is installed and does not work: try it by hand, or install it anew";
+
+/// A tool on the PATH.
+enum Tool {
+    /// The first line of what it says of its version.
+    Answers(String),
+    /// Not there.
+    Absent,
+    /// There, and it does not say its version: why.
+    Broken(String),
+}
+
+fn ask(program: &str) -> Tool {
+    match toolchain::answer(Command::new(program).arg("--version")) {
+        Ok(said) => {
+            let text = if said.stdout.is_empty() {
+                &said.stderr
+            } else {
+                &said.stdout
+            };
+            let first = text.lines().next().unwrap_or_default().to_owned();
+            if said.status.success() {
+                return Tool::Answers(first);
+            }
+            Tool::Broken(format!(
+                "`{program} --version` failed ({}): {first}",
+                said.status
+            ))
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => Tool::Absent,
+        Err(e) => Tool::Broken(format!("`{program} --version` cannot be run: {e}")),
+    }
+}
+
+/// A tool that nothing goes without.
+fn needed(findings: &mut Findings, name: &'static str, install: &str) {
+    match ask(name) {
+        Tool::Answers(found) => findings.add(name, State::Good, found, None),
+        Tool::Absent => findings.add(name, State::Missing, "not found", Some(install)),
+        Tool::Broken(why) => findings.add(name, State::Missing, why, Some(BROKEN)),
+    }
+}
+
+/// A tool that only some things need.
+fn optional(findings: &mut Findings, name: &'static str, needed_for: &str) {
+    match ask(name) {
+        Tool::Answers(found) => findings.add(name, State::Good, found, None),
+        Tool::Absent => findings.add(
+            name,
+            State::Absent,
+            format!("{OPTIONAL} (only needed for {needed_for})"),
+            None,
+        ),
+        Tool::Broken(why) => findings.add(name, State::Advice, why, Some(BROKEN)),
+    }
+}
+
+/// Looks for compilers, linker and libraries.
+pub(super) fn look(findings: &mut Findings) {
+    needed(
+        findings,
+        "gcc",
+        "apt-get install gcc libgomp1, or `make setup`",
+    );
+    sanitizers(findings);
+    for (name, needed_for) in [
+        ("g++", "programs in C++; apt-get install g++"),
+        ("gfortran", "programs in Fortran; apt-get install gfortran"),
+        (
+            "clang",
+            "--compiler clang; apt-get install clang libomp-dev",
+        ),
+        (
+            "clang++",
+            "programs in C++ with --compiler clang; apt-get install clang",
+        ),
+    ] {
+        optional(findings, name, needed_for);
+    }
+    needed(findings, "ld", "apt-get install binutils");
+    #[cfg(feature = "torch")]
+    {
+        let (state, device) = match flopsmith_policy::Device::cuda_if_available() {
+            flopsmith_policy::Device::Cpu => {
+                let devices = Path::new("/dev");
+                // That a GPU is there and is not used is no good news.
+                let state = if has_gpu(devices) {
+                    State::Advice
+                } else {
+                    State::Good
+                };
+                (state, format!("CPU only: {}", no_cuda(devices)))
+            }
+            found => (State::Good, format!("{found:?}")),
+        };
+        findings.add("libtorch", state, device, None);
+    }
+    #[cfg(not(feature = "torch"))]
+    findings.add(
+        "libtorch",
+        State::Absent,
+        "not in this build, optional: no training, everything else works",
+        None,
+    );
+}
+
+#[cfg(feature = "torch")]
+fn has_gpu(devices: &Path) -> bool {
+    devices.join("nvidia0").exists()
+}
+
+/// Why nothing is computed on a GPU here, where libtorch found none.
+#[cfg(feature = "torch")]
+fn no_cuda(devices: &Path) -> String {
+    let hidden = std::env::var_os("CUDA_VISIBLE_DEVICES");
+    if !has_gpu(devices) {
+        return "this machine has no NVIDIA GPU, or no driver for it".into();
+    }
+    if hidden.is_some_and(|list| list.is_empty() || list == "-1") {
+        return "CUDA_VISIBLE_DEVICES hides the GPUs".into();
+    }
+    // Linked or loaded, it is mapped into this process.
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    if maps.contains("libtorch_cuda") {
+        "libtorch can use CUDA and does not get along with the driver: it is too old, or the GPUs are not permitted here (nvidia-smi says more)".into()
+    } else {
+        "there is a GPU, and this libtorch is the one for machines without: scripts/setup.sh fetches the other one".into()
+    }
+}
+
+/// What looks at programs that are about to become elites. Without it runs go on, and miss what shows in no result.
+fn sanitizers(findings: &mut Findings) {
+    let missing = sanitize::missing_runtimes(Path::new("gcc"));
+    let tools: Vec<&str> = ["objcopy", "addr2line"]
+        .into_iter()
+        .filter(|tool| !matches!(ask(tool), Tool::Answers(_)))
+        .collect();
+    let lacking: Vec<&str> = missing.into_iter().chain(tools).collect();
+    match (lacking.is_empty(), sanitize::no_room()) {
+        (false, _) => findings.add(
+            "sanitizers",
+            State::Advice,
+            format!("{} not found: programs that are about to become elites are not looked at with all of them", lacking.join(", ")),
+            Some("apt-get install gcc binutils; Fedora: dnf install libasan-static libubsan-static libtsan-static binutils"),
+        ),
+        (true, Some(why)) => findings.add(
+            "sanitizers",
+            State::Advice,
+            format!("address, undefined; not thread, which looks at programs on several threads: {why}"),
+            Some("sysctl vm.mmap_rnd_bits=28, if programs are timed on several threads"),
+        ),
+        (true, None) => findings.add(
+            "sanitizers",
+            State::Good,
+            "address, undefined, thread",
+            None,
+        ),
+    }
+}
+
+/// The message broker. Most commands do without one, so that it is missing matters only where it was asked for.
+pub(super) fn server(findings: &mut Findings, start: bool) {
+    let found = if start {
+        broker().map(|version| format!("{version}, starts with JetStream"))
+    } else {
+        installed()
+    };
+    // Its errors say what to do.
+    match found {
+        Ok(text) => findings.add("nats-server", State::Good, text, None),
+        Err(e) if start => findings.add("nats-server", State::Missing, format!("{e:#}"), None),
+        Err(e) => {
+            let absent = matches!(e.downcast_ref(), Some(ServerError::Missing));
+            let state = if absent { State::Absent } else { State::Advice };
+            let needed_for = "`train` and `search` need it, nothing else does";
+            findings.add("nats-server", state, format!("{e:#}"), Some(needed_for));
+        }
+    }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+/// The version of the server that a run would start.
+fn installed() -> Result<String> {
+    let (path, version) = runtime()?.block_on(flopsmith_bus::Server::installed(None))?;
+    Ok(format!("{version} in {}", path.display()))
+}
+
+/// Starts a private server as a run would, and says its version.
+fn broker() -> Result<String> {
+    let folder = std::env::temp_dir().join(format!("flopsmith-doctor-{}", std::process::id()));
+    let found = runtime()?.block_on(async {
+        let server =
+            flopsmith_bus::Server::start(None, &folder, flopsmith_bus::ServerOptions::default())
+                .await?;
+        let version = server.version().to_owned();
+        server.stop().await;
+        anyhow::Ok(version)
+    });
+    let _ = std::fs::remove_dir_all(&folder);
+    found
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_and_what_does_not_work_are_told_apart() {
+        assert!(matches!(ask("/no/such/tool"), Tool::Absent));
+        assert!(matches!(ask("/bin/false"), Tool::Broken(_)));
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("tool");
+        std::fs::write(&file, "").unwrap();
+        // It is there, and no program.
+        let found = ask(file.to_str().unwrap());
+        assert!(matches!(&found, Tool::Broken(why) if why.contains("tool --version")));
+    }
+
+    #[test]
+    fn what_is_optional_and_not_there_is_absent_and_what_is_needed_is_missing() {
+        let mut findings = Findings::default();
+        needed(&mut findings, "no-such-tool", "install it so");
+        optional(&mut findings, "no-such-tool", "what nobody does");
+        let [missing, absent] = &findings.0[..] else {
+            unreachable!("{:?}", findings.0);
+        };
+        assert_eq!(missing.state, State::Missing);
+        assert_eq!(missing.advice.as_deref(), Some("install it so"));
+        assert_eq!(absent.state, State::Absent);
+        let said = &absent.found;
+        assert!(said.starts_with("not installed, optional"), "{said}");
+        assert!(said.contains("what nobody does"), "{said}");
+    }
+}

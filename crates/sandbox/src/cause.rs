@@ -1,0 +1,346 @@
+#![expect(
+    unsafe_code,
+    reason = "a namespace is tried out in a process that does nothing else"
+)]
+//! Why no jail can be set up on a machine, and what to do about it.
+//!
+//! bubblewrap tells what it could not do, and rarely why. So the kernel is asked: which namespaces it makes, what its settings
+//! say, and whether a filter for system calls is around this process. The judgement ([`judge`]) reads nothing itself, so that
+//! tests drive it with machines that are not here.
+
+use std::fmt;
+use std::fs;
+
+/// Why no jail can be set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// A setting of the kernel forbids namespaces.
+    Setting {
+        /// Its name for `sysctl`.
+        name: String,
+        /// Its value.
+        value: u64,
+        /// A value that permits them.
+        better: u64,
+    },
+    /// As many namespaces of a kind are there as the kernel permits.
+    UsedUp {
+        /// The setting that bounds them.
+        name: String,
+        /// Its value.
+        value: u64,
+    },
+    /// AppArmor takes capabilities from processes in user namespaces.
+    AppArmor,
+    /// A filter for system calls around this process forbids namespaces.
+    Filter,
+    /// The kernel has no such namespaces.
+    NotBuilt {
+        /// Of which kind.
+        kind: &'static str,
+    },
+    /// Namespaces are refused, by a security module or because this process lives in a changed root.
+    Forbidden {
+        /// Of which kind.
+        kind: &'static str,
+    },
+    /// Namespaces are made, but nothing may be mounted in them.
+    Mounts,
+    /// Something else.
+    Unknown,
+}
+
+/// A clause, to which more can be added.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Setting { name, value, .. } => write!(
+                f,
+                "this machine forbids the namespaces that a jail is made of (sysctl {name} is {value})"
+            ),
+            Cause::UsedUp { name, value } => write!(
+                f,
+                "all namespaces that this machine permits are in use (sysctl {name} is {value})"
+            ),
+            Cause::AppArmor => f.write_str(
+                "AppArmor takes all capabilities from processes in user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns is 1)",
+            ),
+            Cause::Filter => f.write_str(
+                "this process runs under a system-call filter that forbids user namespaces, as those of containers and systemd units do",
+            ),
+            Cause::NotBuilt { kind } => write!(f, "this kernel has no {kind} namespaces"),
+            Cause::Forbidden { kind } => write!(
+                f,
+                "this machine does not permit {kind} namespaces to this process: a security module forbids them, or the process lives in a chroot"
+            ),
+            Cause::Mounts => f.write_str(
+                "nothing may be mounted in the namespaces that this process makes, as in containers under AppArmor, SELinux or a system-call filter",
+            ),
+            Cause::Unknown => f.write_str("bubblewrap fails here for a reason that only its own words tell"),
+        }
+    }
+}
+
+impl Cause {
+    /// What to do about it.
+    pub fn advice(&self) -> String {
+        match self {
+            Cause::Setting { name, better, .. } => format!(
+                "as root on the host: `sysctl -w {name}={better}`, and the same line in /etc/sysctl.d to keep it"
+            ),
+            Cause::UsedUp { name, value } => format!(
+                "end what holds them (`lsns` lists them), or as root on the host: `sysctl -w {name}={}`",
+                value.saturating_mul(4).max(15_000)
+            ),
+            Cause::AppArmor => "as root on the host: `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, or an AppArmor profile for bwrap that has `userns,`".into(),
+            Cause::Filter => "in a container: `--security-opt seccomp=docker/seccomp.json` with the file of Flopsmith's sources (Kubernetes: `seccompProfile`), or \
+                 `seccomp=unconfined`; in a systemd unit: no RestrictNamespaces= and no SystemCallFilter= that forbids `clone` and `unshare`"
+                .into(),
+            Cause::NotBuilt { .. } => {
+                "use a kernel with CONFIG_USER_NS, CONFIG_PID_NS, CONFIG_NET_NS, CONFIG_IPC_NS, CONFIG_UTS_NS and CONFIG_CGROUPS".into()
+            }
+            Cause::Forbidden { .. } => {
+                "permit this user or container to make user namespaces (SELinux, AppArmor or another security module decides; `dmesg` may say which), and start outside of a chroot".into()
+            }
+            Cause::Mounts => "in a container: `--security-opt apparmor=unconfined` and `--security-opt seccomp=docker/seccomp.json` with the file of Flopsmith's sources, \
+                 with SELinux `--security-opt label=disable` (Kubernetes: `appArmorProfile`, `seccompProfile`)"
+                .into(),
+            Cause::Unknown => {
+                "try `bwrap --unshare-all --ro-bind / / true`; a jail needs bubblewrap 0.8 or newer, and a kernel that lets it work".into()
+            }
+        }
+    }
+}
+
+/// Kinds of namespaces, with the flag of each and the setting that bounds its number.
+const KINDS: [(&str, i32, &str); 7] = [
+    ("user", libc::CLONE_NEWUSER, "user.max_user_namespaces"),
+    ("mount", libc::CLONE_NEWNS, "user.max_mnt_namespaces"),
+    ("process", libc::CLONE_NEWPID, "user.max_pid_namespaces"),
+    ("IPC", libc::CLONE_NEWIPC, "user.max_ipc_namespaces"),
+    ("host name", libc::CLONE_NEWUTS, "user.max_uts_namespaces"),
+    ("network", libc::CLONE_NEWNET, "user.max_net_namespaces"),
+    (
+        "control group",
+        libc::CLONE_NEWCGROUP,
+        "user.max_cgroup_namespaces",
+    ),
+];
+
+const UNPRIVILEGED: &str = "kernel.unprivileged_userns_clone";
+const APPARMOR: &str = "kernel.apparmor_restrict_unprivileged_userns";
+
+/// What a machine says of itself.
+struct Machine<'a> {
+    /// A setting of the kernel; none where it has no such setting.
+    setting: &'a dyn Fn(&str) -> Option<u64>,
+    /// The error with which a namespace with these flags is refused; none where it is made.
+    refusal: &'a dyn Fn(i32) -> Option<i32>,
+    /// Has this process the capability CAP_SYS_ADMIN?
+    privileged: bool,
+    /// Is there a filter for system calls around this process?
+    filtered: bool,
+}
+
+/// Why bubblewrap failed here with these words.
+pub(crate) fn find(said: &str) -> Cause {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim_start_matches(':').trim().to_owned())
+    };
+    let capabilities = field("CapEff").and_then(|text| u64::from_str_radix(&text, 16).ok());
+    const SYS_ADMIN: u64 = 1 << 21;
+    judge(
+        &Machine {
+            setting: &setting,
+            refusal: &refusal,
+            privileged: capabilities.is_some_and(|all| all & SYS_ADMIN != 0),
+            filtered: field("Seccomp").is_some_and(|mode| mode == "2"),
+        },
+        said,
+    )
+}
+
+fn judge(machine: &Machine<'_>, said: &str) -> Cause {
+    let set = |name: &str, value: u64| (machine.setting)(name) == Some(value);
+    let restricted = set(APPARMOR, 1) && !machine.privileged;
+    let user = KINDS[0].1;
+    for (kind, flag, bound) in KINDS {
+        let Some(error) = (machine.refusal)(user | flag) else {
+            continue;
+        };
+        return match error {
+            libc::ENOSPC | libc::EUSERS => match (machine.setting)(bound) {
+                Some(0) => Cause::Setting {
+                    name: bound.into(),
+                    value: 0,
+                    better: 15_000,
+                },
+                Some(value) => Cause::UsedUp {
+                    name: bound.into(),
+                    value,
+                },
+                None => Cause::Forbidden { kind },
+            },
+            libc::EINVAL | libc::ENOSYS if !machine.filtered => Cause::NotBuilt { kind },
+            _ if set(UNPRIVILEGED, 0) && !machine.privileged => Cause::Setting {
+                name: UNPRIVILEGED.into(),
+                value: 0,
+                better: 1,
+            },
+            _ if restricted => Cause::AppArmor,
+            _ if machine.filtered => Cause::Filter,
+            _ => Cause::Forbidden { kind },
+        };
+    }
+    let denied = ["Permission denied", "Operation not permitted"];
+    if !denied.iter().any(|words| said.contains(words)) {
+        return Cause::Unknown;
+    }
+    if restricted {
+        return Cause::AppArmor;
+    }
+    let mounting = ["mount", "pivot_root", "make / slave", "bind"];
+    if mounting.iter().any(|words| said.contains(words)) {
+        return Cause::Mounts;
+    }
+    Cause::Unknown
+}
+
+/// A setting of the kernel.
+fn setting(name: &str) -> Option<u64> {
+    let path = format!("/proc/sys/{}", name.replace('.', "/"));
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Tries to make namespaces in a process of their own, and says the error with which they are refused.
+fn refusal(flags: i32) -> Option<i32> {
+    // SAFETY: the child makes two system calls and touches no memory that another thread could hold a lock on.
+    let child = unsafe {
+        match libc::fork() {
+            0 => {
+                let done = libc::unshare(flags);
+                libc::_exit(if done == 0 {
+                    0
+                } else {
+                    *libc::__errno_location()
+                })
+            }
+            child => child,
+        }
+    };
+    if child < 0 {
+        return None;
+    }
+    let ended = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
+    match ended {
+        Ok(nix::sys::wait::WaitStatus::Exited(_, 0)) => None,
+        Ok(nix::sys::wait::WaitStatus::Exited(_, error)) => Some(error),
+        // A filter that kills permits nothing.
+        Ok(nix::sys::wait::WaitStatus::Signaled(..)) => Some(libc::EPERM),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DENIED: &str = "bwrap: setting up uid map: Permission denied";
+
+    /// A machine with these settings that refuses namespaces of one kind with an error.
+    fn of(
+        settings: &[(&str, u64)],
+        refused: Option<(i32, i32)>,
+        (privileged, filtered): (bool, bool),
+        said: &str,
+    ) -> Cause {
+        let setting = |name: &str| settings.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
+        let refusal = |flags: i32| {
+            let (flag, error) = refused?;
+            (flags & flag != 0).then_some(error)
+        };
+        let machine = Machine {
+            setting: &setting,
+            refusal: &refusal,
+            privileged,
+            filtered,
+        };
+        judge(&machine, said)
+    }
+
+    #[test]
+    fn a_setting_that_forbids_namespaces_is_named_with_a_better_value() {
+        let plain = (false, false);
+        for (kind, flag, bound) in KINDS {
+            let cause = of(&[(bound, 0)], Some((flag, libc::ENOSPC)), plain, "");
+            assert!(
+                cause.to_string().contains(&format!("{bound} is 0")),
+                "{kind}: {cause}"
+            );
+            assert!(cause.advice().contains(&format!("{bound}=15000")), "{kind}");
+            let cause = of(&[(bound, 9)], Some((flag, libc::ENOSPC)), plain, "");
+            assert!(cause.to_string().contains("in use"), "{kind}: {cause}");
+        }
+        let refused = Some((libc::CLONE_NEWUSER, libc::EPERM));
+        let cause = of(&[(UNPRIVILEGED, 0)], refused, plain, "");
+        assert!(
+            cause.advice().contains(&format!("{UNPRIVILEGED}=1")),
+            "{cause}"
+        );
+        // root may all the same, so that something else forbids it.
+        let cause = of(&[(UNPRIVILEGED, 0)], refused, (true, true), "");
+        assert_eq!(cause, Cause::Filter);
+    }
+
+    #[test]
+    fn what_else_forbids_namespaces_is_told_apart() {
+        let plain = (false, false);
+        let user = |error| Some((libc::CLONE_NEWUSER, error));
+        assert_eq!(of(&[], user(libc::EPERM), (false, true), ""), Cause::Filter);
+        assert_eq!(of(&[], user(libc::ENOSYS), (true, true), ""), Cause::Filter);
+        let kind = "user";
+        assert_eq!(
+            of(&[], user(libc::EINVAL), plain, ""),
+            Cause::NotBuilt { kind }
+        );
+        assert_eq!(
+            of(&[], user(libc::EPERM), plain, ""),
+            Cause::Forbidden { kind }
+        );
+        let network = Some((libc::CLONE_NEWNET, libc::EPERM));
+        let restricted = [(APPARMOR, 1)];
+        assert_eq!(of(&restricted, network, plain, ""), Cause::AppArmor);
+        // The namespaces are made, and then nothing can be done in them.
+        assert_eq!(of(&restricted, None, plain, DENIED), Cause::AppArmor);
+        assert_eq!(of(&[(APPARMOR, 0)], None, plain, DENIED), Cause::Unknown);
+        for said in [
+            "bwrap: Failed to make / slave: Permission denied",
+            "bwrap: pivot_root: Operation not permitted",
+            "bwrap: Can't mount proc on /newroot/proc: Operation not permitted",
+        ] {
+            assert_eq!(of(&[], None, plain, said), Cause::Mounts, "{said}");
+        }
+        let unknown = of(
+            &restricted,
+            None,
+            plain,
+            "bwrap: Unknown option --json-status-fd",
+        );
+        assert_eq!(unknown, Cause::Unknown);
+    }
+
+    #[test]
+    fn no_cause_but_an_unknown_one_speaks_of_bubblewrap() {
+        for cause in [
+            Cause::AppArmor,
+            Cause::Filter,
+            Cause::Mounts,
+            Cause::NotBuilt { kind: "user" },
+            Cause::Forbidden { kind: "user" },
+        ] {
+            assert!(!format!("{cause}; {}", cause.advice()).contains("install"));
+        }
+    }
+}

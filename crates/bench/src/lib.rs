@@ -17,6 +17,7 @@ mod object_audit;
 pub mod openblas;
 pub mod peak;
 pub mod pinning;
+pub mod ranking;
 pub mod roofline;
 pub mod sanitize;
 mod scan;
@@ -32,10 +33,10 @@ pub use failure::{Failure, ran_out};
 pub use flopsmith_harness::VERSION as HARNESS_VERSION;
 /// Changes when what a verdict or a number means changes outside the harness: checks, estimators, stopping rules. Results of
 /// different methods are never taken for each other.
-pub const METHOD: &str = "8";
+pub const METHOD: &str = "9";
 pub use sanitize::{Checked, Sanitizers};
 pub use time::{
-    Chain, Change, Cores, Limits, PADDINGS, Purpose, Quarantine, State, Timed, Timer, Why,
+    Chain, Change, Cores, Limits, PADDINGS, Purpose, Quarantine, Resolution, State, Timed, Timer, Why,
 };
 pub use toolchain::Toolchain;
 pub use verify::{Report, Thoroughness, Verifier};

@@ -166,6 +166,12 @@ impl Process {
             .map(|_| ())
     }
 
+    /// Has the harness answer an order that does nothing, and takes the time: the part of a call that is hand-shake, once it is
+    /// awake.
+    pub fn hand_shake(&mut self) -> Result<Duration, Failure> {
+        self.order(Order::StandBy, 0, self.answer_limit())
+    }
+
     /// Has the candidate called once, and takes the time. `limit` is processor time.
     pub fn call(&mut self, limit: Duration) -> Result<Duration, Failure> {
         self.called = true;

@@ -98,6 +98,11 @@ impl Timer {
         from_memory(&calls, self.roof(), gb_s, &self.attestation.roofs)
     }
 
+    /// Is it more than this machine can do?
+    pub(super) fn exceeds(&self, gflops: f64) -> bool {
+        gflops > self.roof() * PLAUSIBLE || self.exceeds_memory(gflops).is_some()
+    }
+
     fn exceeds_memory(&self, gflops: f64) -> Option<f64> {
         self.memory_roof()
             .filter(|roof| gflops > roof * PLAUSIBLE_FROM_MEMORY)
@@ -105,7 +110,7 @@ impl Timer {
 
     /// Refuses what is faster than this machine can be.
     pub(super) fn plausible(&mut self, gflops: f64) -> Result<f64, Failure> {
-        if gflops > self.roof() * PLAUSIBLE || self.exceeds_memory(gflops).is_some() {
+        if self.exceeds(gflops) {
             // The roof itself may have been measured in a bad moment.
             let again = peak::measure(&self.cores.kernel, self.threads, PEAK_BUDGET * 2);
             self.peak.gflops = self.peak.gflops.max(again.gflops);

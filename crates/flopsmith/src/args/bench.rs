@@ -107,10 +107,20 @@ pub struct Bench {
 pub enum BenchFormat {
     /// For people.
     Text,
-    /// One JSON object per line for each program.
+    /// One JSON object per line for each program, fastest first, at the end.
     Json,
+    /// JSON lines while programs are measured, in the order they were named: first the machine, then a line for each program as it
+    /// is done, in the end one with the ranks.
+    Jsonl,
     /// A header, then a row for each program.
     Csv,
+}
+
+impl BenchFormat {
+    /// Does a program read it that takes JSON?
+    pub fn is_json(self) -> bool {
+        matches!(self, Self::Json | Self::Jsonl)
+    }
 }
 
 /// How many threads to time with.

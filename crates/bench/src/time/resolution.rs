@@ -1,0 +1,136 @@
+//! How short a call may be: what the clock and the hand-shake hide.
+//!
+//! The clock is read outside of the candidate's process, so the hand-shake between the two is part of every sample. How long it
+//! takes depends on the process: its control block lies in other lines of the caches, its code at other addresses. That error is
+//! the same in all calls of a process, no scatter shows it, and of calls that last some tens of nanoseconds it is all there is. It
+//! is in seconds, so it is nothing for long calls.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Failure;
+use crate::stats::{self, Estimate};
+use crate::supervise::{Filler, Process};
+
+/// Hand-shakes in each process; the first one wakes it.
+const LOOKS: usize = 65;
+/// Hand-shakes differ from process to process by this share of their length at least: one standard deviation. Two or three
+/// processes, as a timer has them, may happen to agree.
+const SHARE: f64 = 0.1;
+/// A call that lasts less than so many hand-shakes, its own included, is mostly hand-shake.
+const HIDDEN: f64 = 2.0;
+/// Half of a 95 % interval, in standard errors.
+const HALF: f64 = 1.96;
+
+/// What the times of single calls can be told from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Resolution {
+    /// A hand-shake without a call, seconds. Each sample holds one.
+    pub hand_shake_seconds: f64,
+    /// What samples of different processes differ by in spite of equal calls: one standard deviation, seconds.
+    pub error_seconds: f64,
+}
+
+impl Resolution {
+    /// Measures hand-shakes with processes of our own, which are parked before and after.
+    pub(super) fn measure(baseline: &mut Process, filler: &mut Filler) -> Result<Self, Failure> {
+        let mut ours = Vec::with_capacity(LOOKS);
+        for _ in 0..LOOKS {
+            ours.push(baseline.hand_shake()?.as_secs_f64());
+        }
+        baseline.park()?;
+        Ok(Self::of(&[ours, filler.hand_shakes(LOOKS)?]))
+    }
+
+    /// By the seconds of hand-shakes with some processes.
+    fn of(processes: &[Vec<f64>]) -> Self {
+        let floors = processes.iter().filter_map(|seconds| {
+            let awake = seconds.get(1..).unwrap_or_default();
+            stats::floor(awake)
+        });
+        let floors: Vec<f64> = floors.collect();
+        let longest = floors.iter().copied().fold(0.0, f64::max);
+        let shortest = floors.iter().copied().fold(longest, f64::min);
+        Self {
+            hand_shake_seconds: longest,
+            error_seconds: (longest - shortest).max(SHARE * longest),
+        }
+    }
+
+    /// The standard error of ln(ratio) that is in every comparison of two sides whose calls last so long, seconds.
+    pub fn log_se(&self, candidate: f64, baseline: f64) -> f64 {
+        let of = |seconds: f64| self.error_seconds / seconds.max(f64::MIN_POSITIVE);
+        of(candidate).hypot(of(baseline))
+    }
+
+    /// Is a sample of so many seconds mostly hand-shake? Then it says next to nothing about the program.
+    pub fn hides(&self, seconds: f64) -> bool {
+        seconds < HIDDEN * self.hand_shake_seconds
+    }
+
+    /// An estimate with what is hidden in its interval.
+    pub(super) fn widen(&self, estimate: &Estimate) -> Estimate {
+        let own = self.log_se(estimate.candidate, estimate.baseline);
+        let middle = estimate.log_ratio;
+        Estimate {
+            log_se: estimate.log_se.hypot(own),
+            low: middle - (middle - estimate.low).hypot(HALF * own),
+            high: middle + (estimate.high - middle).hypot(HALF * own),
+            ..*estimate
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hand-shakes of 400 and 430 ns; the first of each wakes its process.
+    fn usual() -> Resolution {
+        let process = |seconds: f64| {
+            let mut all = vec![seconds; 60];
+            all[0] = 5e-6;
+            all
+        };
+        Resolution::of(&[process(400e-9), process(430e-9)])
+    }
+
+    fn estimate(candidate: f64, baseline: f64) -> Estimate {
+        let log_ratio = (baseline / candidate).ln();
+        Estimate {
+            candidate,
+            baseline,
+            log_ratio,
+            log_se: 0.001,
+            low: log_ratio - HALF * 0.001,
+            high: log_ratio + HALF * 0.001,
+            sampling_log_se: 0.001,
+            rounds: 20,
+            outlying: 0,
+            supported: true,
+        }
+    }
+
+    #[test]
+    fn short_calls_are_hidden_and_long_ones_are_not() {
+        let usual = usual();
+        assert!((usual.hand_shake_seconds - 430e-9).abs() < 1e-12);
+        assert!((usual.error_seconds - SHARE * 430e-9).abs() < 1e-12);
+        assert!(usual.hides(450e-9) && !usual.hides(1e-6));
+        let apart = Resolution::of(&[vec![4e-7; 9], vec![6e-7; 9]]);
+        assert!((apart.error_seconds - 2e-7).abs() < 1e-12);
+        let nothing = Resolution::of(&[]);
+        assert_eq!((nothing.hand_shake_seconds, nothing.error_seconds), (0.0, 0.0));
+    }
+
+    #[test]
+    fn intervals_of_short_calls_hold_what_hand_shakes_differ_by() {
+        let usual = usual();
+        // Equal calls of 20 ns, in processes whose hand-shakes are two standard deviations apart.
+        let found = usual.widen(&estimate(420e-9, 420e-9 + 2.0 * usual.error_seconds));
+        assert!(found.low < 0.0 && 0.0 < found.high, "{found:?}");
+        assert!((found.high - found.log_ratio - HALF * found.log_se).abs() < 1e-9);
+        assert!((found.sampling_log_se - 0.001).abs() < 1e-12);
+        let long = usual.widen(&estimate(3e-4, 3e-4));
+        assert!(long.log_se < 0.00103, "{long:?}");
+    }
+}

@@ -365,7 +365,7 @@ fn broken(outcomes: &[Outcome]) -> HashSet<&str> {
 pub fn finalists(outcomes: &[Outcome], count: usize) -> Vec<&Outcome> {
     let broken = broken(outcomes);
     let measured = |again: bool| {
-        let mut all: Vec<(f64, &Outcome)> = outcomes
+        let mut all: Vec<(&Measurement, &Outcome)> = outcomes
             .iter()
             .filter(|o| (o.candidate.purpose == Purpose::Certify) == again)
             .filter_map(|o| Some((o.verdict.measurement()?, o)))

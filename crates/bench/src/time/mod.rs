@@ -49,7 +49,6 @@ use crate::attest::{Attestation, Circumstances};
 use crate::environment::{Surroundings, Watched};
 use crate::peak::Peak;
 use crate::pinning::Pinned;
-use crate::stats::Estimate;
 use crate::supervise::{
     Arena, Filler, Placement, Placing, Process, Product, Setup, Specification, plan, plan_to_fill,
     specify,

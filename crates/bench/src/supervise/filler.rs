@@ -38,17 +38,6 @@ impl Filler {
         Ok(Self { process, waiting })
     }
 
-    /// Seconds of so many hand-shakes with its process, the first of which wakes it. It is parked before and after.
-    pub fn hand_shakes(&mut self, times: usize) -> Result<Vec<f64>, Failure> {
-        let mut seconds = Vec::with_capacity(times);
-        for _ in 0..times {
-            let one = self.process.hand_shake().map_err(own)?;
-            seconds.push(one.as_secs_f64());
-        }
-        self.park()?;
-        Ok(seconds)
-    }
-
     /// Sends it to sleep, wherever it was interrupted.
     pub fn park(&mut self) -> Result<(), Failure> {
         self.process.park().map_err(own)

@@ -337,7 +337,8 @@ impl Timer {
         let estimate = self.believed(&estimate)?;
         trial.stop = stopped(trial.stop, &limits, estimate.log_se);
         let measurement = self.measurement(&trial, &estimate);
-        let surprising = best_gflops_known.is_some_and(|best| measurement.gflops > SURPRISING * best);
+        let surprising =
+            best_gflops_known.is_some_and(|best| measurement.gflops > SURPRISING * best);
         if surprising && purpose == Purpose::Screen {
             return self.measure(object, Purpose::Rank, seed.wrapping_add(1), None);
         }
@@ -393,7 +394,7 @@ impl Timer {
     /// Lets a program run beside the baseline.
     fn try_out(
         &mut self,
-        candidate: Process,
+        mut candidate: Process,
         limits: &Limits,
         best_log_ratio: Option<f64>,
         seed: u64,
@@ -425,9 +426,11 @@ impl Timer {
         })?;
         let resolution = match self.resolution {
             Some(known) => known,
-            None => *self
-                .resolution
-                .insert(Resolution::measure(&mut baseline, &mut filler).map_err(hand_shake)?),
+            // The first one that is measured is the plain reference.
+            None => *self.resolution.insert(
+                Resolution::measure([&mut candidate, &mut baseline], &mut filler)
+                    .map_err(hand_shake)?,
+            ),
         };
         // Nobody inside can know the seeds: half of them is this process's own secret.
         let mut rng = ChaCha8Rng::seed_from_u64(seed ^ rand::rng().random::<u64>());

@@ -165,7 +165,10 @@ mod tests {
         let limits = Purpose::Rank.limits();
         let stop = stopped(StopReason::Precise, &limits, found.log_se);
         assert_eq!(stop, StopReason::Unconverged);
-        assert_eq!(stopped(StopReason::Precise, &limits, 0.001), StopReason::Precise);
+        assert_eq!(
+            stopped(StopReason::Precise, &limits, 0.001),
+            StopReason::Precise
+        );
     }
 
     #[test]

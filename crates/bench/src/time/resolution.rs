@@ -5,14 +5,18 @@
 //! the same in all calls of a process, no scatter shows it, and of calls that last some tens of nanoseconds it is all there is. It
 //! is in seconds, so it is nothing for long calls.
 
+use std::time::{Duration, Instant};
+
 use serde::{Deserialize, Serialize};
 
 use crate::Failure;
 use crate::stats::{self, Estimate};
 use crate::supervise::{Filler, Process};
 
-/// Hand-shakes in each process; the first one wakes it.
-const LOOKS: usize = 65;
+/// Hand-shakes with each process, and those that are made even where making inputs takes longer than [`TIME`].
+const LOOKS: usize = 33;
+const LEAST: usize = 3;
+const TIME: Duration = Duration::from_millis(100);
 /// Hand-shakes differ from process to process by this share of their length at least: one standard deviation. Two or three
 /// processes, as a timer has them, may happen to agree.
 const SHARE: f64 = 0.1;
@@ -31,23 +35,29 @@ pub struct Resolution {
 }
 
 impl Resolution {
-    /// Measures hand-shakes with processes of our own, which are parked before and after.
-    pub(super) fn measure(baseline: &mut Process, filler: &mut Filler) -> Result<Self, Failure> {
-        let mut ours = Vec::with_capacity(LOOKS);
-        for _ in 0..LOOKS {
-            ours.push(baseline.hand_shake()?.as_secs_f64());
+    /// Measures hand-shakes with programs of our own, which are at rest before and after. Each comes after inputs were made, as a
+    /// call does: then other things lie in the caches of the core than after another hand-shake.
+    pub(super) fn measure(
+        programs: [&mut Process; 2],
+        filler: &mut Filler,
+    ) -> Result<Self, Failure> {
+        let mut all = Vec::with_capacity(programs.len());
+        for process in programs {
+            let began = Instant::now();
+            let mut seconds = Vec::with_capacity(LOOKS);
+            while seconds.len() < LEAST || (seconds.len() < LOOKS && began.elapsed() < TIME) {
+                filler.fill(process, seconds.len() as u64, false)?;
+                seconds.push(process.hand_shake()?.as_secs_f64());
+                process.park()?;
+            }
+            all.push(seconds);
         }
-        baseline.park()?;
-        Ok(Self::of(&[ours, filler.hand_shakes(LOOKS)?]))
+        Ok(Self::of(&all))
     }
 
     /// By the seconds of hand-shakes with some processes.
     fn of(processes: &[Vec<f64>]) -> Self {
-        let floors = processes.iter().filter_map(|seconds| {
-            let awake = seconds.get(1..).unwrap_or_default();
-            stats::floor(awake)
-        });
-        let floors: Vec<f64> = floors.collect();
+        let floors: Vec<f64> = processes.iter().filter_map(|s| stats::floor(s)).collect();
         let longest = floors.iter().copied().fold(0.0, f64::max);
         let shortest = floors.iter().copied().fold(longest, f64::min);
         Self {
@@ -84,10 +94,10 @@ impl Resolution {
 mod tests {
     use super::*;
 
-    /// Hand-shakes of 400 and 430 ns; the first of each wakes its process.
+    /// Hand-shakes of 400 and 430 ns, some of which were interrupted.
     fn usual() -> Resolution {
         let process = |seconds: f64| {
-            let mut all = vec![seconds; 60];
+            let mut all = vec![seconds; 30];
             all[0] = 5e-6;
             all
         };
@@ -119,7 +129,10 @@ mod tests {
         let apart = Resolution::of(&[vec![4e-7; 9], vec![6e-7; 9]]);
         assert!((apart.error_seconds - 2e-7).abs() < 1e-12);
         let nothing = Resolution::of(&[]);
-        assert_eq!((nothing.hand_shake_seconds, nothing.error_seconds), (0.0, 0.0));
+        assert_eq!(
+            (nothing.hand_shake_seconds, nothing.error_seconds),
+            (0.0, 0.0)
+        );
     }
 
     #[test]

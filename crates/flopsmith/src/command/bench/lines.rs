@@ -163,7 +163,9 @@ pub fn csv(problem: &str, row: &Row) -> String {
         row.rank.map(|rank| rank.to_string()),
         row.gb_per_second().map(|gb| gb.to_string()),
         measurement.map(|m| m.seconds_per_call.to_string()),
-        measurement.and_then(|m| m.median_seconds).map(|s| s.to_string()),
+        measurement
+            .and_then(|m| m.median_seconds)
+            .map(|s| s.to_string()),
         measurement.map(|_| row.resolution.hand_shake_seconds.to_string()),
         row.is_hidden().then(|| "true".to_owned()),
     ];

@@ -12,7 +12,9 @@ use super::stages::Stages;
 use super::stream::{End, Stream};
 use super::{Order, lines};
 use crate::args::BenchFormat;
-use crate::digits::{between, counted, four, give_or_take, percent, share, significant, time as span};
+use crate::digits::{
+    between, counted, four, give_or_take, percent, share, significant, time as span,
+};
 use crate::exit::{self, data, say};
 use crate::output::Output;
 use crate::{interrupt, record, roofline};
@@ -328,7 +330,10 @@ mod tests {
         measured.openblas_gflops = Some(50.0);
         let lines = text(&measured, "n = 8", Purpose::Certify);
         assert_eq!(lines.len(), without + 1);
-        assert_eq!(lines[2], "  about 0.80× OpenBLAS (50.00 GFLOPS, timed by itself)");
+        assert_eq!(
+            lines[2],
+            "  about 0.80× OpenBLAS (50.00 GFLOPS, timed by itself)"
+        );
     }
 
     #[test]

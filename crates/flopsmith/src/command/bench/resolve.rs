@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use flopsmith_bench::stats::SYSTEMATIC_LOG_SE;
 use flopsmith_bench::ranking::{LogRatio, letters};
+use flopsmith_bench::stats::SYSTEMATIC_LOG_SE;
 use flopsmith_bench::{Chain, Limits, Purpose};
 use flopsmith_protocol::{Interval, Measurement, StopReason, Verdict};
 use tokio_util::sync::CancellationToken;

@@ -360,7 +360,11 @@ pub(super) mod tests {
         assert!((m.seconds_per_call * m.gflops - 0.033_554_432).abs() < 1e-9);
         let cold = m.certificate.as_ref().and_then(|c| c.cold_seconds_per_call);
         assert!(cold.is_some_and(|cold| (cold / m.seconds_per_call - 2.0).abs() < 1e-9));
-        assert!(rows[0].gb_per_second().is_some_and(|gb| (gb - 18.5).abs() < 1e-9));
+        assert!(
+            rows[0]
+                .gb_per_second()
+                .is_some_and(|gb| (gb - 18.5).abs() < 1e-9)
+        );
         let mut refused = row("w.c", 1, wrong());
         refused.tell_in(3.7, 50.0);
         assert_eq!(refused.gb_per_second(), None);

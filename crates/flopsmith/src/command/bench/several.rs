@@ -177,7 +177,9 @@ impl<'a> Several<'a> {
             let first = first.and_then(|row| row.done.verdict.measurement().cloned());
             let mut all: Vec<Measurement> = first.into_iter().collect();
             for _ in 0..SETTLING {
-                let still = self.of(file).any(|row| row.threads == threads && unsure(&row));
+                let still = self
+                    .of(file)
+                    .any(|row| row.threads == threads && unsure(&row));
                 if !still || stopped.is_cancelled() {
                     break;
                 }

@@ -127,7 +127,11 @@ impl Stream {
             let rows = rows.iter().filter(|row| outcomes.contains(&row.said().0));
             rows.count()
         };
-        let code = if end.interrupted { exit::INTERRUPTED } else { end.code };
+        let code = if end.interrupted {
+            exit::INTERRUPTED
+        } else {
+            end.code
+        };
         json!({
             "type": "summary",
             "programs": end.programs,
@@ -192,7 +196,13 @@ pub(super) mod tests {
         assert_eq!(first["attestation"]["cpu_model"], "m");
         assert_eq!(second["attestation"], Value::Null);
         assert_eq!(first["attestation_digest"], second["attestation_digest"]);
-        let digest = rows[0].done.verdict.measurement().unwrap().attestation.clone();
+        let digest = rows[0]
+            .done
+            .verdict
+            .measurement()
+            .unwrap()
+            .attestation
+            .clone();
         assert_eq!(first["attestation_digest"], digest.to_string());
 
         let [run, row, _] = all_lines();
@@ -227,7 +237,10 @@ pub(super) mod tests {
         assert_eq!(json!(of("rank")), json!([1, 2, null, null]));
         assert_eq!(json!(of("group")), json!(["a", "b", null, null]));
         assert_eq!(line["exit_code"], 130);
-        assert_eq!((&line["measured"], &line["unconverged"]), (&json!(2), &json!(1)));
+        assert_eq!(
+            (&line["measured"], &line["unconverged"]),
+            (&json!(2), &json!(1))
+        );
         assert_eq!((&line["rejected"], &line["failed"]), (&json!(1), &json!(0)));
     }
 }

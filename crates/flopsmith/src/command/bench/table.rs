@@ -264,7 +264,10 @@ rank  file      GFLOPS   GB/s  median call  ratio  95 % interval     peak  group
         assert!(lines[1].starts_with("   1  good.c  128.0"), "{lines:?}");
         assert!(lines[2].starts_with("   ~  wild.c  208.0"), "{lines:?}");
         assert!(lines[2].contains("  ~208.0  [171.0, 253.0]"), "{lines:?}");
-        assert!(lines.iter().any(|l| l.ends_with("it has no rank")), "{lines:?}");
+        assert!(
+            lines.iter().any(|l| l.ends_with("it has no rank")),
+            "{lines:?}"
+        );
     }
 
     #[test]
@@ -358,10 +361,7 @@ rank  file      GFLOPS   GB/s  median call  ratio  95 % interval     peak  group
         );
         assert!(lines.iter().any(|l| l == "vs: times as fast as best.c"));
         let reference = "ratio: times as fast as the plain reference (1.000 GFLOPS on 1 thread, 1.000 GFLOPS on 2 threads)";
-        assert!(
-            lines.iter().any(|l| l.starts_with(reference)),
-            "{lines:?}"
-        );
+        assert!(lines.iter().any(|l| l.starts_with(reference)), "{lines:?}");
         assert!(!lines.iter().any(|l| l.contains("OpenBLAS")), "{lines:?}");
     }
 

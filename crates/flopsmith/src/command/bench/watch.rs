@@ -231,7 +231,10 @@ mod tests {
         watched.change(&vague);
         let gain = watched.change(&fast("a.c", 1, 122.5));
         let said = words(&fast("a.c", 1, 122.5), gain);
-        assert!(said.contains("cannot be told yet, +194 % by the estimate"), "{said}");
+        assert!(
+            said.contains("cannot be told yet, +194 % by the estimate"),
+            "{said}"
+        );
         // Another number of threads is another matter.
         assert_eq!(watched.change(&fast("a.c", 2, 60.0)), None);
     }

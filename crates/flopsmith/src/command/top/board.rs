@@ -222,9 +222,7 @@ fn age(seconds: f64) -> String {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use flopsmith_protocol::InfrastructureCause;
-    use flopsmith_test_support::{
-        Measured, candidate, infrastructure, measured, outcome, wrong,
-    };
+    use flopsmith_test_support::{Measured, candidate, infrastructure, measured, outcome, wrong};
 
     use super::*;
 

@@ -333,7 +333,7 @@ impl Timer {
             Some(alone) => held_against(&trial.estimate, alone),
             None => trial.estimate,
         };
-        self.chain.saw(trial.estimate.baseline);
+        self.chain.saw(estimate.baseline);
         let estimate = self.believed(&estimate)?;
         trial.stop = stopped(trial.stop, &limits, estimate.log_se);
         let measurement = self.measurement(&trial, &estimate);

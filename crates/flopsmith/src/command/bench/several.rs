@@ -413,7 +413,7 @@ impl Against {
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_test_support::wrong;
+    use flopsmith_test_support::{Measured, wrong};
 
     use super::super::rows::tests::{fast, row};
     use super::*;
@@ -430,6 +430,24 @@ mod tests {
         against.compare(&mut rows);
         let ratios = rows.map(|r| r.to_against.map(|c| (c.ratio * 1000.0).round()));
         assert_eq!(ratios, [Some(1500.0), Some(750.0), None]);
+    }
+
+    #[test]
+    fn no_number_of_measurements_is_surer_than_the_clock() {
+        let chain = Chain {
+            log_ratio: 0.0,
+            log_se: 0.003,
+            reference_seconds: 1.0,
+            baseline_seconds: 1.0,
+        };
+        let mut measurement = Measured::at(40.0).se(0.001).measurement();
+        let before = measurement.clone();
+        at_least(&mut measurement, 0.0005, &chain);
+        assert_eq!(measurement, before);
+        at_least(&mut measurement, 0.004, &chain);
+        assert!((measurement.log_ratio_se - 0.004).abs() < 1e-12);
+        let half = (measurement.interval.high / measurement.ratio).ln();
+        assert!((half - 1.96 * 0.005).abs() < 1e-9, "{half}");
     }
 
     #[test]

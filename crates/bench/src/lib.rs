@@ -18,6 +18,7 @@ mod object_audit;
 pub mod openblas;
 pub mod peak;
 pub mod pinning;
+pub mod ranking;
 pub mod roofline;
 pub mod sanitize;
 mod scan;
@@ -36,7 +37,8 @@ pub use flopsmith_harness::VERSION as HARNESS_VERSION;
 pub const METHOD: &str = "9";
 pub use sanitize::{Checked, Sanitizers};
 pub use time::{
-    Chain, Change, Cores, Limits, PADDINGS, Purpose, Quarantine, State, Timed, Timer, Why,
+    Chain, Change, Cores, Limits, PADDINGS, Purpose, Quarantine, Resolution, State, Timed, Timer,
+    Why,
 };
 pub use toolchain::Toolchain;
 pub use verify::{Report, Thoroughness, Verifier};

@@ -550,7 +550,7 @@ impl Args {
         let format = match &self.command {
             Command::Train(a) => Some(a.format),
             Command::Search(a) => Some(a.format),
-            Command::Bench(a) => return a.format == BenchFormat::Json,
+            Command::Bench(a) => return a.format.is_json(),
             Command::Runs(a) => Some(a.format),
             Command::Top(a) => Some(a.format),
             Command::Store(Store::Gc(a)) => Some(a.format),

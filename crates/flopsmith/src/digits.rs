@@ -19,12 +19,23 @@ pub fn percent(share: f64) -> String {
     format!("{} %", significant(100.0 * share, 3))
 }
 
-/// The ends of an interval; `unknown` where three rounds or so have given one that says nothing.
+/// The ends of an interval, however wide it is; `unknown` where it has none.
 pub fn between(interval: &Interval) -> String {
-    if !interval.is_telling() {
+    if !interval.low.is_finite() || !interval.high.is_finite() {
         return "unknown".into();
     }
     format!("[{}, {}]", four(interval.low), four(interval.high))
+}
+
+/// A short time with its unit.
+pub fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s < 1e-6 => (s * 1e9, "ns"),
+        s if s < 1e-3 => (s * 1e6, "µs"),
+        s if s < 1.0 => (s * 1e3, "ms"),
+        s => (s, "s"),
+    };
+    format!("{} {unit}", four(value))
 }
 
 /// How far an interval reaches to either side of a number, as a share of it.
@@ -87,6 +98,18 @@ mod tests {
     }
 
     #[test]
+    fn times_have_a_unit_that_fits() {
+        for (seconds, shown) in [
+            (4.123e-7, "412.3 ns"),
+            (3.12e-5, "31.20 µs"),
+            (0.001_203, "1.203 ms"),
+            (2.1, "2.100 s"),
+        ] {
+            assert_eq!(time(seconds), shown);
+        }
+    }
+
+    #[test]
     fn an_interval_is_shown_by_its_ends_or_by_its_half() {
         let interval = Interval {
             low: 39.6,
@@ -100,7 +123,12 @@ mod tests {
             high: 546.0,
             confidence: 0.95,
         };
-        assert_eq!(between(&nothing), "unknown");
+        assert_eq!(between(&nothing), "[1.500, 546.0]");
+        let none = Interval {
+            high: f64::INFINITY,
+            ..nothing
+        };
+        assert_eq!(between(&none), "unknown");
         assert_eq!(give_or_take(30.0, &nothing), "more than ±100 %");
     }
 }

@@ -62,7 +62,7 @@ fn measured_once(outcomes: &[Outcome]) -> BTreeMap<TechniqueSet, (&Outcome, &Mea
             continue;
         };
         let best = fastest.entry(techniques).or_insert((outcome, measurement));
-        if best.1.gflops < measurement.gflops {
+        if best.1.compare(measurement).is_lt() {
             *best = (outcome, measurement);
         }
     }

@@ -365,14 +365,13 @@ fn broken(outcomes: &[Outcome]) -> HashSet<&str> {
 pub fn finalists(outcomes: &[Outcome], count: usize) -> Vec<&Outcome> {
     let broken = broken(outcomes);
     let measured = |again: bool| {
-        let mut all: Vec<(f64, &Outcome)> = outcomes
+        let mut all: Vec<(&Measurement, &Outcome)> = outcomes
             .iter()
             .filter(|o| (o.candidate.purpose == Purpose::Certify) == again)
             .filter_map(|o| Some((o.verdict.measurement()?, o)))
             .filter(|(m, _)| confirms(m, again))
-            .map(|(m, o)| (m.ratio, o))
             .collect();
-        all.sort_by(|a, b| b.0.total_cmp(&a.0));
+        all.sort_by(|(a, _), (b, _)| b.compare(a));
         all
     };
     let mut seen = HashSet::new();
@@ -394,7 +393,7 @@ pub fn finalists(outcomes: &[Outcome], count: usize) -> Vec<&Outcome> {
 fn best(outcomes: &[Outcome], certified: &[Certified], refused: &[CandidateId]) -> Option<Best> {
     let last = certified
         .iter()
-        .max_by(|a, b| a.measurement.ratio.total_cmp(&b.measurement.ratio))
+        .max_by(|a, b| a.measurement.compare(&b.measurement))
         .and_then(|c| {
             let outcome = outcomes.iter().find(|o| o.candidate.id == c.candidate)?;
             Some((c, outcome))
@@ -420,9 +419,7 @@ fn best(outcomes: &[Outcome], certified: &[Certified], refused: &[CandidateId]) 
             .filter_map(|o| Some((o.verdict.measurement()?, o)))
             .filter(|(m, _)| confirms(m, again))
             // Sittings differ in the clock of the moment, which moves absolute speeds and not ratios.
-            .max_by(|(a, _), (b, _)| {
-                (a.ratio.total_cmp(&b.ratio)).then(a.gflops.total_cmp(&b.gflops))
-            })
+            .max_by(|(a, _), (b, _)| a.compare(b).then(a.gflops.total_cmp(&b.gflops)))
     };
     let again = fastest(true);
     let (measurement, outcome) = again.or_else(|| fastest(false))?;

@@ -1,5 +1,7 @@
 //! What can become of a candidate: measured, or whose fault it was that it was not.
 
+use std::cmp::Ordering;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -222,10 +224,13 @@ closed_set!(
 /// The measured speed of a verified program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
-    /// Useful floating-point operations per second at the timed size, in 10⁹/s.
+    /// Useful floating-point operations per second at the timed size, in 10⁹/s: `ratio` times those of the plain reference.
     pub gflops: f64,
-    /// Floor (low quantile) of the seconds of one call.
+    /// Seconds of an undisturbed call, by `gflops`.
     pub seconds_per_call: f64,
+    /// Median of the seconds of the timed calls, with whatever disturbed them; messages of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_seconds: Option<f64>,
     /// The plain reference's time divided by the candidate's: above 1 is faster. Each of the two is measured against the baseline.
     pub ratio: f64,
     /// Interval of `ratio`.
@@ -269,6 +274,20 @@ impl Measurement {
     /// Is it about as sure as was aimed at? What is not confirms nothing.
     pub fn converged(&self) -> bool {
         self.stop != StopReason::Unconverged
+    }
+
+    /// Lower end of the 95 % interval of `ratio` without the plain reference's part, which all programs of a timer share: what the
+    /// program reaches at least.
+    pub fn reaches(&self) -> f64 {
+        let low = self.ratio * (-1.96 * self.log_ratio_se).exp();
+        if low.is_nan() { 0.0 } else { low }
+    }
+
+    /// Which of two programs is known to be faster? What did not converge comes before whatever did, and otherwise it goes by
+    /// what they reach at least: the largest of many estimates is mostly one that noise made large.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        let known = self.converged().cmp(&other.converged());
+        known.then(self.reaches().total_cmp(&other.reaches()))
     }
 }
 

@@ -221,14 +221,16 @@ fn of(count: u64, one: &'static str, several: &'static str) -> &'static str {
     if count == 1 { one } else { several }
 }
 
-/// The interval of a ratio, where it was measured long enough to have one.
+/// The interval of a ratio, however wide it is.
 fn interval(best: &Best) -> String {
     let interval = &best.interval;
-    if !interval.is_telling() {
-        return "not measured long enough for an interval".into();
-    }
+    let little = if interval.is_telling() {
+        ""
+    } else {
+        ", measured too briefly to say more"
+    };
     format!(
-        "{} % interval {} to {}",
+        "{} % interval {} to {}{little}",
         (100.0 * interval.confidence).round(),
         number(interval.low),
         number(interval.high)

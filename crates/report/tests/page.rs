@@ -512,9 +512,9 @@ proptest! {
 }
 
 #[test]
-fn an_interval_that_says_nothing_is_not_shown() {
+fn an_interval_that_says_little_is_called_so() {
     let mut report = example();
-    let said = "not measured long enough for an interval";
+    let said = "to 100, measured too briefly to say more";
     assert!(!html(&report).contains(said));
     if let Some(best) = &mut report.best {
         best.interval.high = 100.0;

@@ -75,6 +75,7 @@ impl Measured {
         Measurement {
             gflops: self.gflops,
             seconds_per_call: GFLOP_PER_CALL / self.gflops,
+            median_seconds: Some(1.01 * GFLOP_PER_CALL / self.gflops),
             ratio: self.ratio,
             interval: Interval {
                 low: self.ratio * (-1.96 * self.se).exp(),

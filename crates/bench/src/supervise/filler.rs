@@ -11,7 +11,7 @@
 //! still holds the core: with one core the called process is not running then,
 //! so the kernel has booked all that it used before, and what it uses later is
 //! on the clock. Waking it up is on the clock, too; what that takes at least is
-//! measured with an order to do nothing ([`Filler::least`]) and taken off again.
+//! measured with orders to do nothing ([`Filler::empty_call`]) and taken off again.
 
 use std::time::{Duration, Instant};
 
@@ -96,22 +96,22 @@ impl Filler {
         })
     }
 
-    /// The least that [`Called::clocked`] is for a call that does nothing, of `orders` tries. `called` has a trusted program in
-    /// it. Zero where both sides sleep: there the wait for each other is part of every call.
-    pub fn least(&mut self, called: &mut Process, orders: u32) -> Result<Duration, Failure> {
-        if self.waiting == Waiting::Sleep {
-            return Ok(Duration::ZERO);
-        }
-        let mut least = Duration::MAX;
-        for _ in 0..orders {
-            self.process.stand_by().map_err(own)?;
-            let clock = Instant::now();
-            self.process.park().map_err(own)?;
-            called.cpu_time()?;
-            let lead = clock.elapsed();
-            least = least.min(lead + called.stand_by()?);
-        }
-        Ok(least)
+    /// What [`Called::clocked`] is for a call that does nothing, after inputs were made as for any other one. `called` has a
+    /// trusted program in it.
+    pub fn empty_call(&mut self, called: &mut Process, seed: u64) -> Result<Duration, Failure> {
+        self.process.stand_by().map_err(own)?;
+        self.process.prepare(seed).map_err(own)?;
+        let clock = Instant::now();
+        self.process.park().map_err(own)?;
+        called.cpu_time()?;
+        let lead = clock.elapsed();
+        Ok(lead + called.stand_by()?)
+    }
+
+    /// Is the wait of both sides for each other short enough to be taken off all times? Where both sleep it is not, and stays
+    /// part of every call.
+    pub fn spins(&self) -> bool {
+        self.waiting == Waiting::Spin
     }
 
     /// Processor time its process has used so far.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::alone::held_against;
 use super::combine::{look_repeatedly, over_layouts, over_looks, worst};
 use super::decision::{Limits, Purpose};
+use super::numbers::{median, stopped};
 use super::session::Trial;
 use super::{Caches, Timed, Timer};
 use crate::Failure;
@@ -115,9 +116,21 @@ impl Timer {
             None => *estimate,
         };
         let mean = held(&mean);
-        let gflops = self.plausible(self.work_flops / mean.candidate / 1e9)?;
-        let mut measurement = self.measurement(&first, &mean, gflops);
+        self.chain.saw(mean.baseline);
+        let believed = self.believed(&mean)?;
+        let stop = if believed.log_se > mean.log_se {
+            stopped(stop, &whole, believed.log_se)
+        } else {
+            stop
+        };
+        let mean = believed;
+        let mut measurement = self.measurement(&first, &mean);
         measurement.stop = stop;
+        measurement.median_seconds = median(
+            std::iter::once(&first)
+                .chain(&others)
+                .flat_map(Trial::counted),
+        );
         measurement.mdape = mdape;
         measurement.calls += others
             .iter()
@@ -138,7 +151,10 @@ impl Timer {
         measurement.certificate = Some(Certificate {
             layout_ratios: ratios,
             layout_spread: largest / smallest - 1.0,
-            cold_seconds_per_call: cold.as_ref().map(|c| c.seconds),
+            // In proportion to what it takes with its caches, which both floors were disturbed by alike.
+            cold_seconds_per_call: cold
+                .as_ref()
+                .map(|c| measurement.seconds_per_call * (c.seconds / mean.candidate)),
             cold_ratio: cold.as_ref().and_then(|c| c.ratio).map(|r| r.0),
             cold_interval: cold.as_ref().and_then(|c| c.ratio).map(|r| r.1),
             cold_stop: cold.as_ref().map(|c| c.stop),

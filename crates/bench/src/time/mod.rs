@@ -18,9 +18,11 @@ mod course;
 mod decision;
 mod hard;
 mod lots;
+mod numbers;
 mod quarantine;
 mod quiet;
 mod raw;
+mod resolution;
 mod roof;
 mod session;
 #[cfg(test)]
@@ -47,7 +49,6 @@ use crate::attest::{Attestation, Circumstances};
 use crate::environment::{Surroundings, Watched};
 use crate::peak::Peak;
 use crate::pinning::Pinned;
-use crate::stats::Estimate;
 use crate::supervise::{
     Arena, Filler, Placement, Placing, Process, Product, Setup, Specification, plan, plan_to_fill,
     specify,
@@ -59,8 +60,10 @@ pub use certify::PADDINGS;
 pub use decision::{Limits, Purpose};
 use hard::{Hard, HardCalls};
 use lots::Lots;
+use numbers::stopped;
 pub use quarantine::{Change, Quarantine, State, Why};
 use quiet::Glance;
+pub use resolution::Resolution;
 use session::{Request, Session, Trial};
 use tolerance::{Tolerances, program_of_magnitudes};
 use twin::Results;
@@ -72,9 +75,6 @@ pub use yardstick::Chain;
 pub(crate) const CPU_LIMIT: Duration = Duration::from_secs(60);
 /// A program this many times as fast as the best one known is measured again, and for longer, before that is believed.
 const SURPRISING: f64 = 3.0;
-
-/// Calls that do nothing, to learn what the clock shows for one.
-const EMPTY_CALLS: u32 = 24;
 
 /// Which cores a timer owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,6 +119,8 @@ pub struct Timer {
     baseline: Option<Process>,
     filler: Option<Filler>,
     chain: Chain,
+    /// Measured with the first processes.
+    resolution: Option<Resolution>,
     alone: Alone,
     cold_chain: Option<Chain>,
     /// Where calls find their arrays unless something else is said.
@@ -246,6 +248,7 @@ impl Timer {
                 reference_seconds: 0.0,
                 baseline_seconds: 0.0,
             },
+            resolution: None,
             alone: Alone::new(0.0),
             cold_chain: None,
             caches,
@@ -280,14 +283,9 @@ impl Timer {
         &self.attestation
     }
 
-    /// Speed of the plain reference at the timed size, 10⁹ operations a second.
-    pub fn reference_gflops(&self) -> f64 {
-        self.work_flops / self.chain.reference_seconds / 1e9
-    }
-
-    /// Speed of the baseline at the timed size, 10⁹ operations a second.
-    pub fn baseline_gflops(&self) -> f64 {
-        self.work_flops / self.chain.baseline_seconds / 1e9
+    /// What clock and hand-shake hide.
+    pub fn resolution(&self) -> Resolution {
+        self.resolution.unwrap_or_default()
     }
 
     /// The plain reference against the baseline, as measured last.
@@ -338,12 +336,15 @@ impl Timer {
             Some(alone) => held_against(&trial.estimate, alone),
             None => trial.estimate,
         };
-        let gflops = self.plausible(self.work_flops / estimate.candidate / 1e9)?;
-        let surprising = best_gflops_known.is_some_and(|best| gflops > SURPRISING * best);
+        self.chain.saw(estimate.baseline);
+        let estimate = self.believed(&estimate)?;
+        trial.stop = stopped(trial.stop, &limits, estimate.log_se);
+        let measurement = self.measurement(&trial, &estimate);
+        let surprising =
+            best_gflops_known.is_some_and(|best| measurement.gflops > SURPRISING * best);
         if surprising && purpose == Purpose::Screen {
             return self.measure(object, Purpose::Rank, seed.wrapping_add(1), None);
         }
-        let measurement = self.measurement(&trial, &estimate, gflops);
         let floor = trial.estimate.baseline;
         let raw = self.raw(purpose, seed, &trial, alone.as_ref(), floor, None)?;
         self.note(estimate.baseline);
@@ -355,30 +356,6 @@ impl Timer {
         self.arena.restore(&self.placement);
         self.arena.sweep();
         self.start(object, &self.problem.entry.name, Some(CPU_LIMIT))
-    }
-
-    /// The numbers of a trial, in which `estimate` is what both sides say about each other.
-    fn measurement(&self, trial: &Trial, estimate: &Estimate, gflops: f64) -> Measurement {
-        let (ratio, interval) = self.chain.to_reference(estimate);
-        Measurement {
-            gflops,
-            seconds_per_call: estimate.candidate,
-            ratio,
-            interval,
-            log_ratio_se: estimate.log_se,
-            calls: trial.candidate.iter().map(|b| b.seconds.len() as u32).sum(),
-            blocks: (trial.candidate.len() + trial.baseline.len()) as u32,
-            mdape: trial.mdape(),
-            stop: trial.stop,
-            samples: None,
-            attestation: self.attestation_digest.clone(),
-            share_of_peak: gflops / self.roof(),
-            reused: false,
-            certificate: None,
-            rounds: Some(estimate.rounds),
-            outlying: Some(estimate.outlying),
-            sizes: None,
-        }
     }
 
     /// What a process is told that fills the inputs.
@@ -420,7 +397,7 @@ impl Timer {
     /// Lets a program run beside the baseline.
     fn try_out(
         &mut self,
-        candidate: Process,
+        mut candidate: Process,
         limits: &Limits,
         best_log_ratio: Option<f64>,
         seed: u64,
@@ -450,9 +427,14 @@ impl Timer {
                 format!("the supervisor cannot be pinned to its core: {e}"),
             )
         })?;
-        let least = filler
-            .least(&mut baseline, EMPTY_CALLS)
-            .map_err(own_fault(self.baseline_name()))?;
+        let resolution = match self.resolution {
+            Some(known) => known,
+            // The first one that is measured is the plain reference.
+            None => *self.resolution.insert(
+                Resolution::measure([&mut candidate, &mut baseline], &mut filler)
+                    .map_err(hand_shake)?,
+            ),
+        };
         // Nobody inside can know the seeds: half of them is this process's own secret.
         let mut rng = ChaCha8Rng::seed_from_u64(seed ^ rand::rng().random::<u64>());
         let mut session = Session {
@@ -460,7 +442,7 @@ impl Timer {
             candidate,
             baseline,
             filler,
-            unclocked: Unclocked::new(least),
+            unclocked: Unclocked::new(resolution.least()),
             call_limit: self.call_limit,
             threads: self.threads,
             cold: caches == Caches::Cold,
@@ -505,10 +487,19 @@ impl Timer {
             self.filler = Some(filler);
         }
         self.meanwhile += seen.unwrap_or_default();
-        let trial = result?;
+        let mut trial = result?;
         candidate.exit()?;
+        trial.hold(&resolution, limits);
         Ok(trial)
     }
+}
+
+/// No candidate takes part where hand-shakes are measured.
+fn hand_shake(failure: Failure) -> Failure {
+    Failure::infrastructure(
+        InfrastructureCause::Baseline,
+        format!("the hand-shake could not be measured: {failure}"),
+    )
 }
 
 /// What the problem's own programs do wrong is no candidate's fault. `program` says which of them.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::Timer;
 use super::certify::Elsewhere;
 use super::decision::Purpose;
+use super::resolution::Resolution;
 use super::session::Trial;
 use super::yardstick::Chain;
 use crate::Failure;
@@ -24,6 +25,8 @@ struct Raw<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     alone: Option<&'a Estimate>,
     chain: Chain,
+    /// What clock and hand-shake hide.
+    resolution: Option<Resolution>,
     conditions: Conditions,
     /// The roof this was held against. A run raises it where its first measurement fell into a bad moment, so it may
     /// lie above the attested one.
@@ -50,6 +53,7 @@ impl Timer {
             trial,
             alone,
             chain: self.chain,
+            resolution: self.resolution,
             conditions: self.conditions(floor),
             peak: self.peak,
             attestation: &self.attestation_digest,

@@ -144,6 +144,11 @@ impl Timer {
         }
     }
 
+    /// Is it more than this machine can do?
+    pub(super) fn exceeds(&self, gflops: f64) -> bool {
+        gflops > self.roof() * self.slack() || self.exceeds_memory(gflops).is_some()
+    }
+
     /// The roof of what memory permits this problem's programs that `gflops` lies above, as far as their data must come from there.
     fn exceeds_memory(&self, gflops: f64) -> Option<f64> {
         let (gb_s, roofs) = (self.peak.bandwidth_gb_s, &self.attestation.roofs);
@@ -171,7 +176,7 @@ impl Timer {
 
     /// Refuses what is faster than this machine can be.
     pub(super) fn plausible(&mut self, gflops: f64) -> Result<f64, Failure> {
-        if gflops > self.roof() * self.slack() || self.exceeds_memory(gflops).is_some() {
+        if self.exceeds(gflops) {
             self.raise_roofs();
         }
         if gflops > self.roof() * self.slack() {

@@ -12,6 +12,8 @@ use super::course::{Course, Turn, Who};
 use super::decision::{Limits, SLOW_CALL};
 use super::hard::HardCalls;
 use super::lots::Lots;
+use super::numbers::stopped;
+use super::resolution::Resolution;
 use super::twin::Results;
 use super::unclocked::Unclocked;
 use crate::Failure;
@@ -64,14 +66,21 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// Takes up what no scatter shows because clock and hand-shake hide it. What is too unsure for `limits` then did not converge.
+    pub fn hold(&mut self, resolution: &Resolution, limits: &Limits) {
+        self.estimate = resolution.widen(&self.estimate);
+        self.stop = stopped(self.stop, limits, self.estimate.log_se);
+    }
+
+    /// The candidate's calls that count, seconds.
+    pub fn counted(&self) -> impl Iterator<Item = f64> + '_ {
+        let bursts = self.candidate.iter();
+        bursts.flat_map(|burst| burst.counted().iter().copied())
+    }
+
     /// Median absolute deviation of the candidate's calls that count from their median, as a share of it.
     pub fn mdape(&self) -> f64 {
-        let counted: Vec<f64> = self
-            .candidate
-            .iter()
-            .flat_map(|burst| burst.counted().iter().copied())
-            .collect();
-        stats::mdape(&counted)
+        stats::mdape(&self.counted().collect::<Vec<f64>>())
     }
 }
 

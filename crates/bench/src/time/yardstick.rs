@@ -47,9 +47,9 @@ pub struct Chain {
     pub log_ratio: f64,
     /// Its standard error.
     pub log_se: f64,
-    /// Floor of the reference, seconds.
+    /// An undisturbed call of the reference, seconds: the baseline's time `log_ratio` further on.
     pub reference_seconds: f64,
-    /// Floor of the baseline, seconds.
+    /// Fastest floor of the baseline, seconds.
     pub baseline_seconds: f64,
 }
 
@@ -149,10 +149,19 @@ impl Timer {
 
     fn chain_of(&self, estimate: &Estimate) -> Chain {
         let same = self.problem.baseline_source.is_none();
+        if same {
+            let seconds = estimate.candidate.min(estimate.baseline);
+            return Chain {
+                log_ratio: 0.0,
+                log_se: 0.0,
+                reference_seconds: seconds,
+                baseline_seconds: seconds,
+            };
+        }
         Chain {
-            log_ratio: if same { 0.0 } else { -estimate.log_ratio },
-            log_se: if same { 0.0 } else { estimate.log_se },
-            reference_seconds: estimate.candidate,
+            log_ratio: -estimate.log_ratio,
+            log_se: estimate.log_se,
+            reference_seconds: estimate.baseline * (-estimate.log_ratio).exp(),
             baseline_seconds: estimate.baseline,
         }
     }

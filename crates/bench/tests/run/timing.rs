@@ -33,6 +33,13 @@ fn a_fast_kernel_is_measured_beside_a_slow_one() {
     assert_eq!(fast.attestation, timer.attestation().digest());
     let gflops = 2.0 * 256f64.powi(3) / fast.seconds_per_call / 1e9;
     assert!((gflops / fast.gflops - 1.0).abs() < 1e-9);
+    // The numbers of a program say the same.
+    let told = slow.ratio * timer.reference_gflops();
+    assert!((told / slow.gflops - 1.0).abs() < 1e-9);
+    assert!(slow.median_seconds.is_some_and(|s| s > 1e-4));
+    let hidden = timer.resolution();
+    assert!(hidden.hand_shake_seconds > 0.0 && hidden.error_seconds > 0.0);
+    assert!(!hidden.hides(slow.seconds_per_call), "{hidden:?}");
 }
 
 #[test]

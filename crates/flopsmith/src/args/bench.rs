@@ -14,6 +14,7 @@ Examples:
   flopsmith bench kernel.c --problem dgemm
   flopsmith bench 'tries/**/*.c' --problem dgemm --against best.c
   flopsmith bench tries/ --problem dgemm --threads 1,2,all --format csv > tries.csv
+  flopsmith bench tries/ --problem dgemm --purpose rank --format jsonl | jq -c .ranks
   flopsmith bench kernel.c --problem dgemm --watch --keep objects/
   flopsmith bench kernel.cpp kernel.f90 --problem dgemm --flags '-O2 -march=native'
 
@@ -23,8 +24,8 @@ programs came to until then is printed.
 
 A measurement whose time was over while its standard error was above 2 % (of a
 screening above 25 %) has not converged. That is no failure (exit code 0), but
-its `outcome` is `unconverged` instead of `measured`, and `~` marks it in
-tables. A certification has not if one of its five layouts is above 0.7 %; its
+its `outcome` is `unconverged` instead of `measured`, `~` marks it in tables,
+and it has no rank. A certification has not if one of its five layouts is above 0.7 %; its
 calls without caches say so by themselves (`cold_stop`): 0.8 %, and 25 % where
 only their seconds are told.";
 
@@ -62,8 +63,8 @@ pub struct Bench {
     /// How good the numbers have to be.
     #[arg(long, value_enum, default_value = "certify")]
     pub purpose: BenchPurpose,
-    /// With --purpose rank and several programs: neighbours in the order that share a letter are measured again until they can
-    /// be told apart, each up to eight times in all and together for at most this long, e.g. 90s or 5m (0: not at all).
+    /// With --purpose rank and several programs: neighbours in the order that share a letter, and what did not converge, are
+    /// measured again until they can be told apart, each up to eight times in all and together for at most this long, e.g. 90s or 5m (0: not at all).
     #[arg(
         long,
         value_name = "TIME",
@@ -115,10 +116,20 @@ pub struct Bench {
 pub enum BenchFormat {
     /// For people.
     Text,
-    /// One JSON object per line for each program.
+    /// One JSON object per line for each program, fastest first, at the end.
     Json,
+    /// JSON lines while programs are measured, in the order they were named: first the machine, then a line for each program as it
+    /// is done, in the end one with the ranks.
+    Jsonl,
     /// A header, then a row for each program.
     Csv,
+}
+
+impl BenchFormat {
+    /// Does a program read it that takes JSON?
+    pub fn is_json(self) -> bool {
+        matches!(self, Self::Json | Self::Jsonl)
+    }
 }
 
 /// How many threads to time with.

@@ -145,12 +145,13 @@ impl Summary {
     }
 }
 
-/// The interval of its ratio, where it was measured long enough to have one.
+/// The interval of its ratio, however wide it is.
 fn interval(best: &Best) -> String {
+    let ends = between(&best.interval);
     if best.interval.is_telling() {
-        between(&best.interval)
+        ends
     } else {
-        "(not measured long enough for an interval)".into()
+        format!("{ends}, measured too briefly to say more")
     }
 }
 
@@ -198,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_says_nothing_is_not_shown() {
+    fn an_interval_that_says_little_is_shown_and_called_so() {
         let said = table(best(Measured::at(40.0).se(0.1)));
         assert!(
             said.contains("× the plain reference [32.88, 48.66]"),
             "{said}"
         );
         let said = table(best(Measured::at(40.0).se(0.4)));
-        let words = "40.00× the plain reference (not measured long enough for an interval)";
+        let words = "40.00× the plain reference [18.26, 87.61], measured too briefly to say more";
         assert!(said.contains(words), "{said}");
     }
 

@@ -3,6 +3,7 @@
 mod languages;
 mod neighbours;
 mod places;
+mod ranks;
 mod threads;
 
 use std::io::{BufRead, BufReader};
@@ -219,24 +220,30 @@ fn programs_of_a_folder_are_compared_and_what_was_built_is_kept() {
         "{stderr}"
     );
     assert!(stderr.contains("refused: wrong_result"), "{stderr}");
-    let objects: Vec<Value> = String::from_utf8(output.stdout)
+    let mut objects: Vec<Value> = String::from_utf8(output.stdout)
         .unwrap()
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let of = |n: usize, key: &str| objects[n][key].clone();
     assert_eq!(objects.len(), 3);
+    // On a busy machine the faster one may not converge, and then it stands behind the other one.
+    if objects[0]["rank"].is_null() || objects[1]["rank"].is_null() {
+        objects[..2].sort_by_key(|row| row["file"].to_string());
+    }
+    let of = |n: usize, key: &str| objects[n][key].clone();
     for (n, name) in ["good.c", "slow.c", "idle.c"].into_iter().enumerate() {
         let file = of(n, "file");
         assert!(file.as_str().unwrap().ends_with(name), "{n}: {file}");
         assert_eq!(of(n, "threads"), 1);
     }
-    assert!(of(0, "ratio").as_f64() > of(1, "ratio").as_f64());
-    assert_eq!(of(0, "group"), "a");
+    let ranked = |n: usize| !of(n, "rank").is_null();
+    assert!(!ranked(1) || of(0, "ratio").as_f64() > of(1, "ratio").as_f64());
+    // What did not converge on a busy machine has no place.
+    assert!(of(0, "outcome") == "unconverged" || of(0, "group") == "a");
     // On a busy machine the two may be too close to what noise makes to be told apart.
     let bound = |n: usize, end: &str| objects[n]["interval"][end].as_f64().unwrap();
-    if bound(0, "low") > 2.0 * bound(1, "high") {
-        assert_eq!(of(1, "group"), "b");
+    if bound(0, "low") > 2.0 * bound(1, "high") && !of(0, "rank").is_null() {
+        assert!(of(1, "outcome") == "unconverged" || of(1, "group") == "b");
     }
     assert_eq!(of(2, "reason"), "wrong_result");
     assert_eq!(of(2, "group"), Value::Null);
@@ -274,10 +281,7 @@ fn a_pattern_makes_a_table_even_of_one_file_and_csv_goes_with_one_too() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("rank  file"), "{text}");
     assert!(
-        text.lines()
-            .nth(1)
-            .unwrap()
-            .ends_with("a      loop_reorder"),
+        text.lines().nth(1).unwrap().ends_with(" loop_reorder"),
         "{text}"
     );
 
@@ -317,11 +321,9 @@ fn programs_are_compared_with_another_one_unless_that_is_refused() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let [object, other] = &objects[..] else {
-        panic!("two rows: {text}");
-    };
-    assert_eq!(object["against"], false, "{text}");
-    assert_eq!(other["against"], true, "{text}");
+    assert_eq!(objects.len(), 2, "{text}");
+    let find = |against: bool| objects.iter().find(|o| o["against"] == against);
+    let (object, other) = (find(false).unwrap(), find(true).unwrap());
     assert!(other["file"].as_str().unwrap().ends_with("slow.c"));
     let ratio = object["ratio_to_against"].as_f64().unwrap();
     let end = |which: &str| object["interval_to_against"][which].as_f64().unwrap();
@@ -329,7 +331,7 @@ fn programs_are_compared_with_another_one_unless_that_is_refused() {
         ratio > 1.5 && end("low") < ratio && ratio < end("high"),
         "{object}"
     );
-    assert_eq!(object["group"], "a");
+    assert!(object["outcome"] == "unconverged" || object["group"] == "a");
 
     let output = against("broken.c");
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
@@ -395,7 +397,7 @@ fn a_ranking_measures_neighbours_again_and_an_interrupted_comparison_keeps_what_
     let (again, objects) = ranked("4s");
     assert_eq!(objects.len(), 2);
     // Noise may have told them apart at once.
-    let together = objects[0]["group"] == objects[1]["group"];
+    let together = objects[0]["group"] == objects[1]["group"] && objects[0]["group"] == "a";
     assert!(
         !together || again.contains("measuring them again"),
         "{again}"

@@ -53,6 +53,8 @@ pub enum Part {
     Ticks(f64),
     /// Constant in each process, by where its code and its stack happen to lie: standard deviation.
     Process(f64),
+    /// Part of every call, in seconds, and in each process longer or shorter by a share of itself: its standard deviation.
+    HandShake { seconds: f64, sd: f64 },
 }
 
 /// A part with its state.
@@ -124,7 +126,9 @@ impl Running {
             Part::Memory { sd, .. } | Part::OwnMemory { sd, .. } => {
                 running.level = [sd * normal(rng), sd * normal(rng)];
             }
-            Part::Process(sd) => running.level = [sd * normal(rng), sd * normal(rng)],
+            Part::Process(sd) | Part::HandShake { sd, .. } => {
+                running.level = [sd * normal(rng), sd * normal(rng)];
+            }
             _ => {}
         }
         running
@@ -202,6 +206,7 @@ impl Running {
                 ((begin + seconds / tick).floor() * tick).max(tick)
             }
             Part::Process(_) => seconds * self.level[own].exp(),
+            Part::HandShake { seconds: usual, .. } => seconds + usual * self.level[own].exp(),
         }
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::rows::Row;
 
-/// A program as one object.
+/// A program as one object, but for the attestation of its machine.
 pub fn object(problem: &str, row: &Row) -> Value {
     let (outcome, reason, _) = row.said();
     let measurement = row.done.verdict.measurement();
@@ -16,6 +16,11 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "techniques": row.done.techniques,
         "vector_bits": row.done.vector_bits,
         "gflops": measurement.map(|m| m.gflops),
+        "gb_per_second": row.gb_per_second(),
+        "seconds_per_call": measurement.map(|m| m.seconds_per_call),
+        "median_seconds": measurement.and_then(|m| m.median_seconds),
+        "hand_shake_seconds": row.resolution.hand_shake_seconds,
+        "hidden_by_clock": row.is_hidden(),
         "ratio": measurement.map(|m| m.ratio),
         "interval": measurement.map(|m| m.interval),
         "reference_gflops": row.reference_gflops,
@@ -35,7 +40,8 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "machine_busy": row.done.busy,
         "sanitizers": row.done.checked.as_ref().map(|c| json!({ "by": c.by, "left_out": c.left_out })),
         "diagnostics": row.detail_for_people(),
-        "attestation": row.machine.attestation,
+        "attestation_digest": row.machine.digest,
+        "attestation": null,
     })
 }
 
@@ -43,6 +49,7 @@ pub fn object(problem: &str, row: &Row) -> Value {
 pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
     let mut object = object(problem, row);
     object["threads"] = json!(row.threads);
+    object["rank"] = json!(row.rank);
     object["group"] = json!(row.group);
     if against {
         object["against"] = json!(row.against);
@@ -53,7 +60,7 @@ pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
 }
 
 /// The columns of a row. A program that has nothing to say in one leaves it empty.
-const COLUMNS: [&str; 37] = [
+const COLUMNS: [&str; 43] = [
     "file",
     "problem",
     "threads",
@@ -91,6 +98,12 @@ const COLUMNS: [&str; 37] = [
     "reference_gflops",
     "peak_gflops",
     "openblas_gflops",
+    "rank",
+    "gb_per_second",
+    "seconds_per_call",
+    "median_seconds",
+    "hand_shake_seconds",
+    "hidden_by_clock",
 ];
 
 /// The names of the columns.
@@ -148,6 +161,14 @@ pub fn csv(problem: &str, row: &Row) -> String {
         Some(row.reference_gflops.to_string()),
         Some(row.peak_gflops.to_string()),
         row.openblas_gflops.map(|gflops| gflops.to_string()),
+        row.rank.map(|rank| rank.to_string()),
+        row.gb_per_second().map(|gb| gb.to_string()),
+        measurement.map(|m| m.seconds_per_call.to_string()),
+        measurement
+            .and_then(|m| m.median_seconds)
+            .map(|s| s.to_string()),
+        measurement.map(|_| row.resolution.hand_shake_seconds.to_string()),
+        row.is_hidden().then(|| "true".to_owned()),
     ];
     let cells: Vec<String> = cells
         .iter()
@@ -168,11 +189,12 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use flopsmith_bench::ranking::LogRatio;
     use flopsmith_protocol::{CandidateFault, InfrastructureCause, UnknownCause, Verdict};
     use proptest::prelude::*;
 
-    use super::super::ratio::LogRatio;
     use super::super::rows::tests::{by_memory, certify, fast, row, unsure};
+    use super::super::stream::tests::all_lines;
     use super::*;
 
     /// The cells of a row, as a spreadsheet reads them.
@@ -318,7 +340,17 @@ mod tests {
         let keys = std::iter::once(&object).chain(&inner);
         let keys = keys.flat_map(|o| o.as_object().unwrap().keys().cloned());
         let watched = ["change", "interval_of_change"].map(str::to_owned);
+        let streamed = all_lines();
+        let fields = |object: &Value| -> Vec<String> {
+            object.as_object().unwrap().keys().cloned().collect()
+        };
+        let streamed = streamed.iter().flat_map(|line| {
+            let machine = fields(line.pointer("/machines/0").unwrap_or(line));
+            let rank = fields(line.pointer("/ranks/0").unwrap_or(line));
+            [fields(line), machine, rank].concat()
+        });
         let columns = COLUMNS.map(str::to_owned).into_iter().chain(watched);
+        let columns = columns.chain(streamed);
         let reasons = CandidateFault::ALL.iter().map(|f| f.name());
         let reasons = reasons.chain(InfrastructureCause::ALL.iter().map(|c| c.name()));
         let reasons = reasons.chain(UnknownCause::ALL.iter().map(|c| c.name()));

@@ -1,16 +1,16 @@
 //! `flopsmith bench`: programs, compiled, verified and timed.
 
-mod groups;
 mod inputs;
 mod keep;
+mod legend;
 mod lines;
 mod one;
 mod pattern;
-mod ratio;
 mod resolve;
 mod rows;
 mod several;
 mod stages;
+mod stream;
 mod table;
 mod threads;
 mod watch;

@@ -9,9 +9,12 @@ use flopsmith_protocol::{Measurement, StopReason};
 
 use super::rows::{self, Row};
 use super::stages::Stages;
+use super::stream::{End, Stream};
 use super::{Order, lines};
 use crate::args::BenchFormat;
-use crate::digits::{between, counted, four, give_or_take, percent, share, significant};
+use crate::digits::{
+    between, counted, four, give_or_take, percent, share, significant, time as span,
+};
 use crate::exit::{self, data, say};
 use crate::output::Output;
 use crate::{interrupt, record, roofline};
@@ -45,6 +48,7 @@ pub fn run(order: Order) -> Result<ExitCode> {
         say(&format!("error: {error:#}"));
         code = exit::INFRASTRUCTURE;
     }
+    let stream = Stream::new(&order);
     if let Some(raw) = order.raw {
         // The result is there all the same, and it is printed.
         if let Err(error) = write_raw(raw, &program.source, row) {
@@ -53,7 +57,17 @@ pub fn run(order: Order) -> Result<ExitCode> {
         }
     }
     match order.format {
-        BenchFormat::Json => data(&lines::object(order.problem_name, row).to_string()),
+        BenchFormat::Json => data(&stream.object(row, None).to_string()),
+        BenchFormat::Jsonl => {
+            let end = End {
+                programs: 1,
+                interrupted: false,
+                code,
+            };
+            data(&stream.begin(&stages.yardsticks()).to_string());
+            data(&stream.row(row, false).to_string());
+            data(&stream.end(&measured.rows, &end).to_string());
+        }
         BenchFormat::Csv => {
             data(&lines::csv_header());
             data(&lines::csv(order.problem_name, row));
@@ -101,9 +115,20 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
             ));
             if let Some(openblas) = row.openblas_gflops {
                 lines.push(format!(
-                    "  {}× OpenBLAS ({} GFLOPS)",
-                    four(m.gflops / openblas),
+                    "  about {}× OpenBLAS ({} GFLOPS, timed by itself)",
+                    significant(m.gflops / openblas, 2),
                     four(openblas)
+                ));
+            }
+            if let Some(median) = m.median_seconds {
+                let moved = row.gb_per_second();
+                let moved = moved.map_or_else(String::new, |gb| format!("; {} GB/s", four(gb)));
+                lines.push(format!("  median call {}{moved}", span(median)));
+            }
+            if row.is_hidden() {
+                lines.push(format!(
+                    "  most of a call is the hand-shake with its process ({}): enlarge [timed] in problem.toml",
+                    span(row.resolution.hand_shake_seconds)
                 ));
             }
             lines.push(format!(
@@ -219,7 +244,7 @@ fn scatter(measurement: &Measurement) -> String {
 mod tests {
     use flopsmith_protocol::{TechniqueSet, Verdict};
 
-    use super::super::rows::tests::{by_memory, certify, fast, row, unsure_when_cold};
+    use super::super::rows::tests::{by_memory, certify, fast, hidden, row, unsure_when_cold};
     use super::*;
 
     #[test]
@@ -231,38 +256,39 @@ mod tests {
             lines[1].contains("118.0× the plain reference (1.000 GFLOPS), 95 % interval ["),
             "{lines:?}"
         );
+        assert_eq!(lines[2], "  median call 287.3 µs; 14.75 GB/s");
         assert!(
-            lines[2].ends_with("stopped when it was precise enough, at ±0.39 %"),
+            lines[3].ends_with("stopped when it was precise enough, at ±0.39 %"),
             "{lines:?}"
         );
         assert_eq!(
-            lines[3],
+            lines[4],
             "  0 of 12 rounds had no weight; spread of the calls 1.00 %"
         );
         assert_eq!(
-            lines[4],
+            lines[5],
             "  235.9 % of this core's measured peak (50.00 GFLOPS)"
         );
         assert_eq!(
-            text(&fast("a.c", 2, 117.961), "n = 8", Purpose::Rank)[4],
+            text(&fast("a.c", 2, 117.961), "n = 8", Purpose::Rank)[5],
             "  235.9 % of these 2 cores' measured peak (50.00 GFLOPS)"
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
             measurement.stop = StopReason::Budget;
         }
         assert!(
-            text(&measured, "n = 8", Purpose::Rank)[2]
+            text(&measured, "n = 8", Purpose::Rank)[3]
                 .ends_with("stopped after 0.6 s, its time, at ±0.39 %")
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
             measurement.stop = StopReason::Unconverged;
         }
         assert!(
-            text(&measured, "n = 8", Purpose::Rank)[2]
+            text(&measured, "n = 8", Purpose::Rank)[3]
                 .ends_with("did not converge: still ±0.39 % after 0.6 s, its time")
         );
         assert!(
-            text(&measured, "n = 8", Purpose::Certify)[2].ends_with("after its time at each place"),
+            text(&measured, "n = 8", Purpose::Certify)[3].ends_with("after its time at each place"),
             "{:?}",
             text(&measured, "n = 8", Purpose::Certify)
         );
@@ -305,7 +331,17 @@ mod tests {
         measured.openblas_gflops = Some(50.0);
         let lines = text(&measured, "n = 8", Purpose::Certify);
         assert_eq!(lines.len(), without + 1);
-        assert_eq!(lines[2], "  0.8000× OpenBLAS (50.00 GFLOPS)");
+        assert_eq!(
+            lines[2],
+            "  about 0.80× OpenBLAS (50.00 GFLOPS, timed by itself)"
+        );
+    }
+
+    #[test]
+    fn calls_that_the_clock_hides_are_said_to_be_so() {
+        let lines = text(&hidden("t.c", 1.1), "m = 1", Purpose::Rank);
+        let note = "  most of a call is the hand-shake with its process (400.0 ns): enlarge [timed] in problem.toml";
+        assert!(lines.iter().any(|l| l == note), "{lines:?}");
     }
 
     #[test]
@@ -325,7 +361,7 @@ mod tests {
         measured.place = Some(by_memory());
         let lines = text(&measured, "n = 8", Purpose::Rank);
         assert_eq!(lines.len(), without + 1);
-        assert!(lines[5].contains("memory binds"), "{lines:?}");
+        assert!(lines[6].contains("memory binds"), "{lines:?}");
     }
 
     #[test]

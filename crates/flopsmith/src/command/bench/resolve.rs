@@ -6,13 +6,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use flopsmith_bench::ranking::{LogRatio, letters};
 use flopsmith_bench::stats::SYSTEMATIC_LOG_SE;
 use flopsmith_bench::{Chain, Limits, Purpose};
 use flopsmith_protocol::{Interval, Measurement, StopReason, Verdict};
 use tokio_util::sync::CancellationToken;
 
-use super::groups;
-use super::ratio::LogRatio;
 use super::rows::Row;
 use super::several::Several;
 use crate::exit::say;
@@ -68,7 +67,8 @@ impl Ranking for Several<'_> {
     }
 
     fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>) {
-        self.replace(&at.0, at.1, busy, |chain| mean(all, chain));
+        let limits = Purpose::Rank.limits();
+        self.replace(&at.0, at.1, busy, |chain| mean(all, chain, &limits));
     }
 
     fn dismiss(&mut self, at: &Key, refused: Verdict) {
@@ -102,7 +102,7 @@ fn resolve(ranking: &mut impl Ranking, over: impl Fn() -> bool, stopped: impl Fn
             return;
         }
         ranking.tell(&format!(
-            "{} programs cannot be told from a neighbour yet: measuring them again ...",
+            "{} programs cannot be told from a neighbour yet or did not converge: measuring them again ...",
             close.len()
         ));
         for key in close {
@@ -134,27 +134,27 @@ fn key(row: &Row) -> Key {
     (row.file.clone(), row.threads)
 }
 
-/// Neighbours in the order that share a letter, each once. The program all are compared with is measured once only.
+/// Programs worth another measurement, each once, in their order: neighbours that share a letter, and what did not converge. The
+/// program all are compared with is measured once only, and what clock and hand-shake hide no further measurement shows.
 fn close(rows: &[Row]) -> Vec<Key> {
-    let mut close: Vec<Key> = Vec::new();
-    for pair in rows.windows(2) {
-        let [one, other] = pair else { continue };
-        let (Some(first), Some(second)) = (&one.group, &other.group) else {
-            continue;
-        };
-        let known = |row: &Row| row.against || row.own.is_some_and(|own| own.se <= EXHAUSTED);
-        let together = one.threads == other.threads && groups::share(first, second);
-        if !together || (known(one) && known(other)) {
-            continue;
-        }
-        for row in [one, other].into_iter().filter(|row| !row.against) {
-            let key = key(row);
-            if close.last() != Some(&key) {
-                close.push(key);
-            }
-        }
-    }
-    close
+    let known = |row: &Row| {
+        let exhausted = EXHAUSTED.max(1.05 * row.hidden_log_se);
+        row.against || row.is_hidden() || row.own.is_some_and(|own| own.se <= exhausted)
+    };
+    let together = |one: &Row, other: &Row| {
+        let groups = one.group.as_ref().zip(other.group.as_ref());
+        one.threads == other.threads
+            && groups.is_some_and(|(one, other)| letters::share(one, other))
+            && !(known(one) && known(other))
+    };
+    let worth = |(n, row): (usize, &Row)| {
+        let unsure = row.own.is_some() && row.rank.is_none() && !known(row);
+        let before = n.checked_sub(1).and_then(|n| rows.get(n));
+        let close = before.is_some_and(|before| together(before, row))
+            || rows.get(n + 1).is_some_and(|after| together(row, after));
+        (!row.against && (unsure || close)).then(|| key(row))
+    };
+    rows.iter().enumerate().filter_map(worth).collect()
 }
 
 /// What there is to say of disturbed measurements: the last disturbance, and how many had one if not all did.
@@ -168,8 +168,9 @@ fn disturbed(busy: &[Option<String>]) -> Option<String> {
     })
 }
 
-/// Several measurements of one program by one timer as one: nothing of them is lost but that each had its own samples.
-fn mean(all: &[Measurement], chain: &Chain) -> Option<Measurement> {
+/// Several measurements of one program by one timer as one: nothing of them is lost but that each had its own samples. `limits` say
+/// how sure it has to be.
+pub fn mean(all: &[Measurement], chain: &Chain, limits: &Limits) -> Option<Measurement> {
     let ratios: Vec<LogRatio> = all.iter().map(|m| LogRatio::of(m, chain)).collect();
     let own = LogRatio::mean(&ratios)?;
     let first = all.first()?;
@@ -184,6 +185,10 @@ fn mean(all: &[Measurement], chain: &Chain) -> Option<Measurement> {
     Some(Measurement {
         gflops: geometric(|m| m.gflops),
         seconds_per_call: geometric(|m| m.seconds_per_call),
+        median_seconds: all
+            .iter()
+            .try_fold(0.0, |sum, m| Some(sum + m.median_seconds?.ln()))
+            .map(|sum| (sum / n).exp()),
         share_of_peak: geometric(|m| m.share_of_peak),
         ratio: total.exp(),
         interval: Interval {
@@ -197,7 +202,7 @@ fn mean(all: &[Measurement], chain: &Chain) -> Option<Measurement> {
         rounds: sum(|m| m.rounds),
         outlying: sum(|m| m.outlying),
         mdape: all.iter().map(|m| m.mdape).fold(0.0, f64::max),
-        stop: stop(&Purpose::Rank.limits(), own.se),
+        stop: stop(limits, own.se),
         ..first.clone()
     })
 }
@@ -218,7 +223,7 @@ mod tests {
     use flopsmith_test_support::{Measured, wrong};
 
     use super::super::rows::arrange;
-    use super::super::rows::tests::{fast, row};
+    use super::super::rows::tests::{fast, hidden, row, unsure};
     use super::*;
 
     fn at(file: &str, threads: u32, gflops: f64, se: f64) -> Row {
@@ -245,6 +250,19 @@ mod tests {
         rows[2].against = true;
         let files: Vec<String> = close(&rows).into_iter().map(|key| key.0).collect();
         assert_eq!(files, ["b.c", "d.c"]);
+    }
+
+    #[test]
+    fn what_did_not_converge_is_measured_again_and_what_the_clock_hides_is_not() {
+        let mut rows = [
+            fast("a.c", 1, 60.0),
+            unsure("wild.c", 90.0),
+            hidden("tiny.c", 1.1),
+            hidden("same.c", 1.1),
+        ];
+        arrange(&mut rows, MOST);
+        let files: Vec<String> = close(&rows).into_iter().map(|key| key.0).collect();
+        assert_eq!(files, ["wild.c"]);
     }
 
     #[test]
@@ -339,7 +357,7 @@ mod tests {
         }
 
         fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>) {
-            let measurement = mean(all, &NO_WAY).unwrap();
+            let measurement = mean(all, &NO_WAY, &Purpose::Rank.limits()).unwrap();
             let row = self.rows.iter_mut().find(|row| key(row) == *at).unwrap();
             row.own = Some(LogRatio::of(&measurement, &NO_WAY));
             row.done.verdict = Verdict::Measured { measurement };
@@ -359,7 +377,7 @@ mod tests {
                 .collect();
             self.apart |= groups
                 .iter()
-                .any(|one| groups.iter().any(|other| !groups::share(one, other)));
+                .any(|one| groups.iter().any(|other| !letters::share(one, other)));
         }
 
         fn tell(&self, _: &str) {}
@@ -445,9 +463,10 @@ mod tests {
             reference_seconds: 1.0,
             baseline_seconds: 0.05,
         };
+        let limits = Purpose::Rank.limits();
         let one = Measured::at(40.0).se(0.004).measurement();
         let all = vec![one.clone(); 4];
-        let found = mean(&all, &chain).unwrap();
+        let found = mean(&all, &chain, &limits).unwrap();
         assert!((found.ratio / one.ratio - 1.0).abs() < 1e-12);
         assert!((found.gflops / one.gflops - 1.0).abs() < 1e-12);
         assert!((found.log_ratio_se - 0.002).abs() < 1e-12);
@@ -458,8 +477,8 @@ mod tests {
         assert!((half - 1.96 * 0.002f64.hypot(0.03)).abs() < 1e-9);
         // They disagree by more than they say.
         let other = Measured::at(50.0).se(0.004).measurement();
-        let apart = mean(&[one, other], &chain).unwrap();
+        let apart = mean(&[one, other], &chain, &limits).unwrap();
         assert_eq!(apart.stop, StopReason::Unconverged);
-        assert_eq!(mean(&[], &chain), None);
+        assert_eq!(mean(&[], &chain, &limits), None);
     }
 }

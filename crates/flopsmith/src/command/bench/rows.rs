@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use flopsmith_bench::Resolution;
+use flopsmith_bench::ranking::{self, Compared, Entry, LogRatio};
 use flopsmith_bench::roofline::Place;
 use flopsmith_problem::Language;
-use flopsmith_protocol::{UnknownCause, Verdict};
+use flopsmith_protocol::{Digest, Measurement, UnknownCause, Verdict};
 
-use super::groups;
-use super::ratio::{Compared, LogRatio};
 use crate::evaluator::Evaluated;
 use crate::exit;
 
@@ -26,12 +26,21 @@ pub struct Row {
     pub own: Option<LogRatio>,
     /// Its speed beside the program of `--against`.
     pub to_against: Option<Compared>,
-    /// The letters it shares with those it cannot be told from.
+    /// Its place among those of its number of threads; none where it was not measured, or did not converge.
+    pub rank: Option<u32>,
+    /// The letters it shares with those it cannot be told from, where it has a place.
     pub group: Option<String>,
     /// The measured floating-point peak at this number of threads, 10⁹ operations a second.
     pub peak_gflops: f64,
-    /// The plain reference at the timed size and this number of threads, 10⁹ operations a second: the ratio is to it.
+    /// The plain reference at the timed size and this number of threads, 10⁹ operations a second: the ratio is to it, and GFLOPS
+    /// are the ratio times this.
     pub reference_gflops: f64,
+    /// Bytes that a call must move at least for each operation, where the problem says so.
+    pub bytes_per_operation: Option<f64>,
+    /// What clock and hand-shake hide of a call.
+    pub resolution: Resolution,
+    /// The standard error of ln(ratio) that is only this: no further measurement makes it smaller.
+    pub hidden_log_se: f64,
     /// OpenBLAS with its fastest core type here, 10⁹ operations a second, where it solves the problem and was measured.
     pub openblas_gflops: Option<f64>,
     /// Its place under the roofline, if it was measured.
@@ -46,6 +55,19 @@ pub struct Machine {
     pub attestation: serde_json::Value,
     /// The same in the form its digest is made of.
     pub json: String,
+    /// The digest.
+    pub digest: Digest,
+}
+
+impl Machine {
+    /// By its attestation.
+    pub fn new(json: String) -> serde_json::Result<Self> {
+        Ok(Self {
+            attestation: serde_json::from_str(&json)?,
+            digest: Digest::of(json.as_bytes()),
+            json,
+        })
+    }
 }
 
 impl Row {
@@ -87,6 +109,30 @@ impl Row {
         detail
     }
 
+    /// Bytes that it moves a second at least, 10⁹.
+    pub fn gb_per_second(&self) -> Option<f64> {
+        let gflops = self.done.verdict.measurement()?.gflops;
+        Some(gflops * self.bytes_per_operation?)
+    }
+
+    /// Is a call mostly hand-shake? Then its number says next to nothing about the program.
+    pub fn is_hidden(&self) -> bool {
+        let measurement = self.done.verdict.measurement();
+        let call = measurement.map(|m| m.median_seconds.unwrap_or(m.seconds_per_call));
+        call.is_some_and(|seconds| self.resolution.hides(seconds))
+    }
+
+    /// Tells its speed in other measurements of reference and peak, 10⁹ operations a second: the ratio stays, and what is made of
+    /// it follows.
+    pub fn tell_in(&mut self, reference_gflops: f64, peak_gflops: f64) {
+        self.reference_gflops = reference_gflops;
+        self.peak_gflops = peak_gflops;
+        if let Verdict::Measured { measurement } = &mut self.done.verdict {
+            tell_in(measurement, reference_gflops);
+            measurement.share_of_peak = measurement.gflops / peak_gflops;
+        }
+    }
+
     /// Why it was not measured, if it was not.
     pub fn refusal(&self) -> Option<String> {
         let (outcome, reason, code) = self.said();
@@ -99,27 +145,57 @@ impl Row {
     }
 }
 
-/// Puts the rows in order, by threads and then by speed, and gives letters to those of each number of threads: programs of
-/// different timers have no error in common that could be taken out. `looks` is how often that may be done in all with more
-/// measurements each time.
+fn tell_in(measurement: &mut Measurement, reference_gflops: f64) {
+    let gflops = measurement.ratio * reference_gflops;
+    let times = gflops / measurement.gflops;
+    if !times.is_finite() || times <= 0.0 {
+        return;
+    }
+    measurement.gflops = gflops;
+    measurement.seconds_per_call /= times;
+    let certificate = measurement.certificate.as_mut();
+    if let Some(cold) = certificate.and_then(|c| c.cold_seconds_per_call.as_mut()) {
+        *cold /= times;
+    }
+}
+
+/// Puts the rows in order, by threads and then by what is known of their speeds, and gives places and letters to those of each
+/// number of threads ([`ranking::rank`]): programs of different timers have no error in common that could be taken out. What
+/// did not converge follows without a place, and then what was not measured. `looks` is how often that may be done in all
+/// with more measurements each time.
 pub fn arrange(rows: &mut [Row], looks: usize) {
-    rows.sort_by(|a, b| {
-        let speed = match (a.own, b.own) {
-            (Some(a), Some(b)) => b.value.total_cmp(&a.value),
-            (a, b) => b.is_some().cmp(&a.is_some()),
-        };
-        let threads = a.threads.cmp(&b.threads);
-        threads.then(speed).then_with(|| a.file.cmp(&b.file))
-    });
     let counts: BTreeSet<u32> = rows.iter().map(|r| r.threads).collect();
     for count in counts {
-        let measured: Vec<&mut Row> = rows
-            .iter_mut()
-            .filter(|row| row.threads == count && row.own.is_some())
-            .collect();
-        let ratios: Vec<LogRatio> = measured.iter().filter_map(|row| row.own).collect();
-        for (row, group) in measured.into_iter().zip(groups::letters(&ratios, looks)) {
-            row.group = Some(group);
+        let timed: Vec<&mut Row> = rows.iter_mut().filter(|r| r.threads == count).collect();
+        place(timed, looks);
+    }
+    let low = |row: &Row| row.own.map_or(f64::NEG_INFINITY, LogRatio::low);
+    rows.sort_by(|a, b| {
+        let order = |row: &Row| (row.threads, row.own.is_none(), row.rank.unwrap_or(u32::MAX));
+        let places = order(a).cmp(&order(b));
+        let known = places.then_with(|| low(b).total_cmp(&low(a)));
+        known.then_with(|| a.file.cmp(&b.file))
+    });
+}
+
+/// Gives the rows of one number of threads their places.
+fn place(rows: Vec<&mut Row>, looks: usize) {
+    let mut measured = Vec::new();
+    let mut entries = Vec::new();
+    for row in rows {
+        (row.rank, row.group) = (None, None);
+        if let (Some(own), Some(m)) = (row.own, row.done.verdict.measurement()) {
+            entries.push(Entry {
+                own,
+                converged: m.converged(),
+            });
+            measured.push(row);
+        }
+    }
+    let places = ranking::rank(&entries, looks).places;
+    for (row, place) in measured.into_iter().zip(places) {
+        if let Some(ranking::Place { rank, group }) = place {
+            (row.rank, row.group) = (Some(rank), Some(group));
         }
     }
 }
@@ -170,15 +246,22 @@ pub(super) mod tests {
             },
             own,
             to_against: None,
+            rank: None,
             group: None,
             peak_gflops: 50.0,
             reference_gflops: 1.0,
+            bytes_per_operation: Some(0.125),
+            resolution: Resolution {
+                hand_shake_seconds: 4e-7,
+                taken_off_seconds: 0.0,
+                error_seconds: 4e-8,
+            },
+            hidden_log_se: 0.0,
             openblas_gflops: None,
             place: None,
-            machine: Arc::new(Machine {
-                attestation: serde_json::json!({"cpu_model": "m"}),
-                json: "{\"cpu_model\":\"m\"}".into(),
-            }),
+            machine: Arc::new(
+                Machine::new("{\"cpu_model\":\"m\"}".into()).expect("an attestation"),
+            ),
         }
     }
 
@@ -230,6 +313,70 @@ pub(super) mod tests {
     /// A measured program.
     pub fn fast(file: &str, threads: u32, gflops: f64) -> Row {
         row(file, threads, Measured::at(gflops).se(0.002).verdict())
+    }
+
+    /// A measured program whose calls are mostly hand-shake.
+    pub fn hidden(file: &str, ratio: f64) -> Row {
+        let mut hidden = row(file, 1, Measured::at(ratio).se(0.2).unconverged().verdict());
+        if let Verdict::Measured { measurement } = &mut hidden.done.verdict {
+            measurement.median_seconds = Some(4.3e-7);
+        }
+        hidden.hidden_log_se = 0.14;
+        hidden
+    }
+
+    #[test]
+    fn what_did_not_converge_follows_without_a_place() {
+        // 208 GFLOPS and hardly known, 128 GFLOPS and known.
+        let mut rows = [
+            unsure("wild.c", 208.0),
+            fast("good.c", 1, 128.0),
+            row("w.c", 1, wrong()),
+            fast("slow.c", 1, 8.0),
+        ];
+        arrange(&mut rows, 1);
+        let order: Vec<(&str, Option<u32>, bool)> = rows
+            .iter()
+            .map(|r| (r.file.as_str(), r.rank, r.group.is_some()))
+            .collect();
+        assert_eq!(
+            order,
+            [
+                ("good.c", Some(1), true),
+                ("slow.c", Some(2), true),
+                ("wild.c", None, false),
+                ("w.c", None, false),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_numbers_of_a_row_agree_with_each_other_whatever_they_are_told_in() {
+        let mut rows = [fast("a.c", 1, 40.0)];
+        certify(&mut rows[0], Some(12.5));
+        // The reference was measured in a bad moment.
+        rows[0].tell_in(3.7, 50.0);
+        let m = rows[0].done.verdict.measurement().expect("measured");
+        assert!((m.gflops - m.ratio * rows[0].reference_gflops).abs() < 1e-9);
+        assert!((m.gflops - 148.0).abs() < 1e-9 && (m.share_of_peak - 2.96).abs() < 1e-9);
+        assert!((m.seconds_per_call * m.gflops - 0.033_554_432).abs() < 1e-9);
+        let cold = m.certificate.as_ref().and_then(|c| c.cold_seconds_per_call);
+        assert!(cold.is_some_and(|cold| (cold / m.seconds_per_call - 2.0).abs() < 1e-9));
+        assert!(
+            rows[0]
+                .gb_per_second()
+                .is_some_and(|gb| (gb - 18.5).abs() < 1e-9)
+        );
+        let mut refused = row("w.c", 1, wrong());
+        refused.tell_in(3.7, 50.0);
+        assert_eq!(refused.gb_per_second(), None);
+    }
+
+    #[test]
+    fn calls_that_are_mostly_hand_shake_are_known_by_their_median() {
+        assert!(hidden("t.c", 1.1).is_hidden());
+        assert!(!fast("a.c", 1, 40.0).is_hidden());
+        assert!(!row("w.c", 1, wrong()).is_hidden());
     }
 
     #[test]

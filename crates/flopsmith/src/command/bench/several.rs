@@ -5,15 +5,16 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use flopsmith_bench::ranking::LogRatio;
 use flopsmith_bench::{Chain, Purpose};
 use flopsmith_protocol::{Measurement, Verdict};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::inputs::Program;
-use super::ratio::LogRatio;
 use super::rows::{self, Row};
 use super::stages::Stages;
+use super::stream::{End, Stream};
 use super::{Order, lines, resolve, table, watch};
 use crate::args::BenchFormat;
 use crate::evaluator::Evaluated;
@@ -29,6 +30,7 @@ pub fn run(order: Order) -> Result<ExitCode> {
         Err(_) if stopped.is_cancelled() => return Ok(ExitCode::from(exit::INTERRUPTED)),
         several => several?,
     };
+    several.begin();
     let total = order.programs.len();
     for (n, program) in order.programs.iter().enumerate() {
         if stopped.is_cancelled() {
@@ -44,6 +46,10 @@ pub fn run(order: Order) -> Result<ExitCode> {
         }
         say_why(&rows);
         several.take(rows);
+        if order.watch {
+            several.settle(&program.name, stopped);
+        }
+        several.finished(&program.name);
     }
     several.arrange();
     if order.purpose == Purpose::Rank {
@@ -51,7 +57,7 @@ pub fn run(order: Order) -> Result<ExitCode> {
         several.arrange();
     }
     // What is there may have taken an hour.
-    several.print();
+    several.print(stopped.is_cancelled());
     if stopped.is_cancelled() {
         return Ok(ExitCode::from(exit::INTERRUPTED));
     }
@@ -60,6 +66,9 @@ pub fn run(order: Order) -> Result<ExitCode> {
     }
     Ok(ExitCode::from(several.code()))
 }
+
+/// How often a watched program is timed again that did not converge.
+const SETTLING: usize = 2;
 
 /// All programs and where they are measured.
 pub struct Several<'a> {
@@ -70,6 +79,7 @@ pub struct Several<'a> {
     rows: Vec<Row>,
     /// Something could not be kept.
     trouble: bool,
+    stream: Stream,
 }
 
 impl<'a> Several<'a> {
@@ -92,6 +102,7 @@ impl<'a> Several<'a> {
             against,
             rows,
             trouble: false,
+            stream: Stream::new(order),
         })
     }
 
@@ -137,18 +148,60 @@ impl<'a> Several<'a> {
         let Some(chain) = self.stages.chain(threads) else {
             return;
         };
-        let Some(measurement) = measured(&chain) else {
+        let Some(mut measurement) = measured(&chain) else {
             return;
         };
-        let place = self.stages.place(threads, measurement.gflops);
-        let against = self.against.as_ref();
+        // What each process hides is in all of them.
+        let hidden = self.stages.hidden_log_se(threads, &measurement);
+        at_least(&mut measurement, hidden, &chain);
+        let (stages, against) = (&self.stages, self.against.as_ref());
         if let Some(row) = find(&mut self.rows, file, threads) {
-            row.own = Some(LogRatio::of(&measurement, &chain));
-            row.place = place;
-            row.done.verdict = Verdict::Measured { measurement };
+            stages.renew(row, Some(measurement));
             row.done.busy = busy;
             if let Some(against) = against {
                 against.compare(std::slice::from_mut(row));
+            }
+        }
+    }
+
+    /// Times a program again that did not converge, so that the next change of it can be told.
+    pub fn settle(&mut self, file: &str, stopped: &CancellationToken) {
+        let limits = self.order.purpose.limits();
+        let unsure = |row: &&Row| {
+            let measurement = row.done.verdict.measurement();
+            !row.is_hidden() && measurement.is_some_and(|m| !m.converged())
+        };
+        let threads: Vec<u32> = self.of(file).filter(unsure).map(|r| r.threads).collect();
+        for threads in threads {
+            let first = self.of(file).find(|row| row.threads == threads);
+            let first = first.and_then(|row| row.done.verdict.measurement().cloned());
+            let mut all: Vec<Measurement> = first.into_iter().collect();
+            for _ in 0..SETTLING {
+                let still = self
+                    .of(file)
+                    .any(|row| row.threads == threads && unsure(&row));
+                if !still || stopped.is_cancelled() {
+                    break;
+                }
+                let Some(done) = self.again(file, threads) else {
+                    break;
+                };
+                if stopped.is_cancelled() {
+                    break;
+                }
+                match done.verdict {
+                    Verdict::Measured { measurement } => {
+                        all.push(measurement);
+                        self.replace(file, threads, done.busy, |chain| {
+                            resolve::mean(&all, chain, &limits)
+                        });
+                    }
+                    refused @ Verdict::Rejected { .. } => {
+                        self.refuse(file, threads, refused);
+                        break;
+                    }
+                    Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => break,
+                }
             }
         }
     }
@@ -160,7 +213,7 @@ impl<'a> Several<'a> {
             row.own = None;
             row.place = None;
             row.to_against = None;
-            row.group = None;
+            (row.rank, row.group) = (None, None);
             say_why(std::slice::from_ref(row));
         }
     }
@@ -170,8 +223,11 @@ impl<'a> Several<'a> {
         rows::take(&mut self.rows, rows);
     }
 
-    /// Puts all in order and sees anew which of them can be told apart.
+    /// Puts all in order and sees anew which of them can be told apart. All speeds are told in one measurement of the reference.
     pub fn arrange(&mut self) {
+        for row in &mut self.rows {
+            self.stages.renew(row, None);
+        }
         rows::arrange(&mut self.rows, self.order.looks());
     }
 
@@ -189,7 +245,11 @@ impl<'a> Several<'a> {
 
     /// A row for a program that reads objects.
     pub fn object(&self, row: &Row) -> Value {
-        lines::object_of_several(self.order.problem_name, row, self.against.is_some())
+        let against = self.against.is_some();
+        match self.order.format {
+            BenchFormat::Jsonl => self.stream.row(row, against),
+            _ => self.stream.object(row, Some(against)),
+        }
     }
 
     /// A row for a program that reads tables.
@@ -197,7 +257,26 @@ impl<'a> Several<'a> {
         lines::csv(self.order.problem_name, row)
     }
 
-    fn print(&self) {
+    /// What is printed before the first program is done.
+    fn begin(&self) {
+        if self.order.format == BenchFormat::Jsonl {
+            data(&self.stream.begin(&self.stages.yardsticks()).to_string());
+            for row in self.rows.iter().filter(|row| row.against) {
+                data(&self.object(row).to_string());
+            }
+        }
+    }
+
+    /// What is printed when a program is done.
+    fn finished(&self, file: &str) {
+        if self.order.format == BenchFormat::Jsonl {
+            for row in self.of(file) {
+                data(&self.object(row).to_string());
+            }
+        }
+    }
+
+    fn print(&self, interrupted: bool) {
         match self.order.format {
             BenchFormat::Text => {
                 let against = self.against.as_ref().map(|a| a.name.as_str());
@@ -218,6 +297,14 @@ impl<'a> Several<'a> {
                     data(&self.object(row).to_string());
                 }
             }
+            BenchFormat::Jsonl => {
+                let end = End {
+                    programs: self.order.programs.len(),
+                    interrupted,
+                    code: self.code(),
+                };
+                data(&self.stream.end(&self.rows, &end).to_string());
+            }
             BenchFormat::Csv => {
                 data(&lines::csv_header());
                 for row in &self.rows {
@@ -235,6 +322,17 @@ impl<'a> Several<'a> {
         };
         rows::code(&self.rows).max(trouble)
     }
+}
+
+/// Keeps a measurement from claiming to be surer than this standard error of ln(ratio).
+fn at_least(measurement: &mut Measurement, log_se: f64, chain: &Chain) {
+    if measurement.log_ratio_se >= log_se {
+        return;
+    }
+    measurement.log_ratio_se = log_se;
+    let half = 1.96 * log_se.hypot(chain.log_se);
+    measurement.interval.low = measurement.ratio * (-half).exp();
+    measurement.interval.high = measurement.ratio * half.exp();
 }
 
 /// The row of a program. That of the program all are compared with stays as it was measured: every ratio to it rests on that.
@@ -315,7 +413,7 @@ impl Against {
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_test_support::wrong;
+    use flopsmith_test_support::{Measured, wrong};
 
     use super::super::rows::tests::{fast, row};
     use super::*;
@@ -332,6 +430,24 @@ mod tests {
         against.compare(&mut rows);
         let ratios = rows.map(|r| r.to_against.map(|c| (c.ratio * 1000.0).round()));
         assert_eq!(ratios, [Some(1500.0), Some(750.0), None]);
+    }
+
+    #[test]
+    fn no_number_of_measurements_is_surer_than_the_clock() {
+        let chain = Chain {
+            log_ratio: 0.0,
+            log_se: 0.003,
+            reference_seconds: 1.0,
+            baseline_seconds: 1.0,
+        };
+        let mut measurement = Measured::at(40.0).se(0.001).measurement();
+        let before = measurement.clone();
+        at_least(&mut measurement, 0.0005, &chain);
+        assert_eq!(measurement, before);
+        at_least(&mut measurement, 0.004, &chain);
+        assert!((measurement.log_ratio_se - 0.004).abs() < 1e-12);
+        let half = (measurement.interval.high / measurement.ratio).ln();
+        assert!((half - 1.96 * 0.005).abs() < 1e-9, "{half}");
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_bench::roofline::Place;
+use flopsmith_bench::ranking::LogRatio;
 use flopsmith_bench::{Chain, Purpose, Timer, Verifier};
+use flopsmith_protocol::{Measurement, Verdict};
 use flopsmith_sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;
 
 use super::Order;
 use super::inputs::Program;
-use super::ratio::LogRatio;
 use super::rows::{Machine, Row};
 use crate::evaluator::{Evaluated, Evaluator, Prepared, cores_to_watch};
 use crate::exit::say;
@@ -24,8 +24,10 @@ pub struct Stages {
     verifier: Verifier,
     clocks: Vec<Clock>,
     purpose: Purpose,
-    /// Programs of a ranking, which may be timed more than once.
+    /// Programs that may be timed more than once.
     ready: BTreeMap<String, Prepared>,
+    /// Are there any, as in a ranking and while files are watched?
+    again: bool,
     /// For a quiet machine.
     patience: Patience,
     stopped: CancellationToken,
@@ -44,6 +46,16 @@ struct Clock {
     openblas_gflops: Option<f64>,
     /// The fastest program so far: a screening need not be sure how much slower another one is.
     best_gflops: Option<f64>,
+}
+
+/// A machine at a number of threads, and what speeds are told in there.
+pub struct Yardstick {
+    pub threads: u32,
+    pub machine: Arc<Machine>,
+    pub peak_gflops: f64,
+    pub reference_gflops: f64,
+    pub openblas_gflops: Option<f64>,
+    pub hand_shake_seconds: f64,
 }
 
 /// What a program came to.
@@ -108,6 +120,7 @@ impl Stages {
             clocks,
             purpose: order.purpose,
             ready: BTreeMap::new(),
+            again: order.purpose == Purpose::Rank || order.watch,
             patience,
             stopped,
             aloud: false,
@@ -157,13 +170,13 @@ impl Stages {
             rows.push(clock.row(&program.name, done));
         }
         let object = prepared.object().map(<[u8]>::to_vec);
-        if self.purpose == Purpose::Rank {
+        if self.again {
             self.ready.insert(program.name.clone(), prepared);
         }
         Some(Measured { rows, object })
     }
 
-    /// Times a program of a ranking once more. None where it is unknown, or where it was stopped before that.
+    /// Times a program once more. None where it is unknown, or where it was stopped before that.
     pub fn again(&mut self, file: &str, threads: u32) -> Option<Evaluated> {
         let busy = self.wait().go_on().ok()?;
         let prepared = self.ready.get(file)?;
@@ -181,9 +194,23 @@ impl Stages {
         self.clock(threads).map(|clock| clock.timer.chain())
     }
 
-    /// The place under the roofline of a program of this speed.
-    pub fn place(&self, threads: u32, gflops: f64) -> Option<Place> {
-        self.clock(threads)?.timer.place(gflops)
+    /// Puts a measurement in the place of a row's, or tells the row's own one in what is known of the reference by now.
+    pub fn renew(&self, row: &mut Row, measurement: Option<Measurement>) {
+        if let Some(clock) = self.clock(row.threads) {
+            clock.renew(row, measurement);
+        }
+    }
+
+    /// The standard error of ln(ratio) that no further measurement of this program makes smaller, see [`Row::hidden_log_se`].
+    pub fn hidden_log_se(&self, threads: u32, measurement: &Measurement) -> f64 {
+        let clock = self.clock(threads);
+        clock.map_or(0.0, |clock| clock.hidden_log_se(measurement))
+    }
+
+    /// Machines and yardsticks, by the number of threads.
+    pub fn yardsticks(&self) -> Vec<Yardstick> {
+        let clocks = self.clocks.iter();
+        clocks.map(Clock::yardstick).collect()
     }
 
     fn clock(&self, threads: u32) -> Option<&Clock> {
@@ -223,13 +250,12 @@ fn advice(clocks: impl Iterator<Item = Vec<String>>) -> Vec<String> {
 
 impl Clock {
     fn new(timer: Timer, threads: u32, yardstick_busy: Option<String>) -> Result<Self> {
-        let json = timer.attestation().to_json();
-        let attestation = serde_json::from_str(&json)?;
+        let machine = Machine::new(timer.attestation().to_json())?;
         Ok(Self {
             threads,
             timer,
             yardstick_busy,
-            machine: Arc::new(Machine { attestation, json }),
+            machine: Arc::new(machine),
             openblas_gflops: None,
             best_gflops: None,
         })
@@ -248,21 +274,55 @@ impl Clock {
     }
 
     fn row(&self, file: &str, done: Evaluated) -> Row {
-        let chain = self.timer.chain();
-        let measurement = done.verdict.measurement();
-        Row {
+        let bytes = self.timer.bytes_per_operation();
+        let mut row = Row {
             file: file.to_owned(),
             against: false,
             threads: self.threads,
-            own: measurement.map(|m| LogRatio::of(m, &chain)),
+            own: None,
             to_against: None,
+            rank: None,
             group: None,
             peak_gflops: self.timer.peak_gflops(),
             reference_gflops: self.timer.reference_gflops(),
+            bytes_per_operation: Some(bytes).filter(|b| b.is_finite() && *b > 0.0),
+            resolution: self.timer.resolution(),
+            hidden_log_se: 0.0,
             openblas_gflops: self.openblas_gflops,
-            place: measurement.and_then(|m| self.timer.place(m.gflops)),
+            place: None,
             machine: Arc::clone(&self.machine),
             done,
+        };
+        self.renew(&mut row, None);
+        row
+    }
+
+    fn renew(&self, row: &mut Row, measurement: Option<Measurement>) {
+        if let Some(measurement) = measurement {
+            row.done.verdict = Verdict::Measured { measurement };
+        }
+        row.tell_in(self.timer.reference_gflops(), self.timer.peak_gflops());
+        let chain = self.timer.chain();
+        let measurement = row.done.verdict.measurement();
+        row.own = measurement.map(|m| LogRatio::of(m, &chain));
+        row.place = measurement.and_then(|m| self.timer.place(m.gflops));
+        row.hidden_log_se = measurement.map_or(0.0, |m| self.hidden_log_se(m));
+    }
+
+    fn hidden_log_se(&self, measurement: &Measurement) -> f64 {
+        let call = measurement.seconds_per_call;
+        let baseline = self.timer.chain().baseline_seconds;
+        self.timer.resolution().log_se(call, baseline)
+    }
+
+    fn yardstick(&self) -> Yardstick {
+        Yardstick {
+            threads: self.threads,
+            machine: Arc::clone(&self.machine),
+            peak_gflops: self.timer.peak_gflops(),
+            reference_gflops: self.timer.reference_gflops(),
+            openblas_gflops: self.openblas_gflops,
+            hand_shake_seconds: self.timer.resolution().hand_shake_seconds,
         }
     }
 }

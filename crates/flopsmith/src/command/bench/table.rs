@@ -1,12 +1,13 @@
-//! Results for people: one line for each program, fastest first.
+//! Results for people: one line for each program, fastest first, and what did not converge beneath.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use flopsmith_bench::ranking::Compared;
 use flopsmith_protocol::{Certificate, Interval, Measurement};
 
-use super::ratio::Compared;
+use super::legend::legend;
 use super::rows::Row;
-use crate::digits::{between, counted, four, share};
+use crate::digits::{between, four, share, time};
 use crate::roofline;
 
 /// A column: its heading, and whether it holds numbers.
@@ -20,6 +21,7 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
     }
     let shown = Shown {
         threads: rows.iter().any(|r| r.threads != 1),
+        bytes: rows.iter().any(|r| r.gb_per_second().is_some()),
         roofs: rows.iter().any(|r| r.place.is_some()),
         cold: rows.iter().any(|r| cold(r).is_some()),
         against: against.is_some(),
@@ -28,8 +30,12 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
     if shown.threads {
         columns.push(("threads", true));
     }
+    columns.push(("GFLOPS", true));
+    if shown.bytes {
+        columns.push(("GB/s", true));
+    }
     columns.extend([
-        ("GFLOPS", true),
+        ("median call", true),
         ("ratio", true),
         ("95 % interval", false),
         ("peak", true),
@@ -44,13 +50,7 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
         columns.extend([("vs", true), ("95 % interval", false)]);
     }
     columns.extend([("group", false), ("techniques", false)]);
-    let mut rank = 0;
-    let mut cells = Vec::new();
-    for (n, row) in rows.iter().enumerate() {
-        let first = n == 0 || rows[n - 1].threads != row.threads;
-        rank = if first { 1 } else { rank + 1 };
-        cells.push(cells_of(row, rank, shown));
-    }
+    let cells: Vec<Vec<String>> = rows.iter().map(|row| cells_of(row, shown)).collect();
     let mut lines = layout(&columns, &cells);
     // Of numbers that are not there nothing has to be explained.
     if rows
@@ -68,15 +68,21 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
 #[derive(Clone, Copy)]
 struct Shown {
     threads: bool,
+    bytes: bool,
     roofs: bool,
     cold: bool,
     against: bool,
 }
 
-fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
+fn cells_of(row: &Row, shown: Shown) -> Vec<String> {
     let measurement = row.done.verdict.measurement();
+    let rank = match (row.rank, measurement) {
+        (Some(rank), _) => rank.to_string(),
+        (None, Some(_)) => UNRANKED.into(),
+        (None, None) => "-".into(),
+    };
     let mut cells = vec![
-        measurement.map_or_else(|| "-".into(), |_| rank.to_string()),
+        rank,
         if row.against {
             format!("{} (against)", row.file)
         } else {
@@ -86,10 +92,14 @@ fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
     if shown.threads {
         cells.push(row.threads.to_string());
     }
+    cells.push(measurement.map_or_else(String::new, |m| four(m.gflops)));
+    if shown.bytes {
+        cells.push(row.gb_per_second().map_or_else(String::new, four));
+    }
     match measurement {
         Some(m) => cells.extend([
-            four(m.gflops),
-            format!("{}{}{}", busy(row), mark(m), four(m.ratio)),
+            m.median_seconds.map_or_else(String::new, time),
+            format!("{}{}{}{}", busy(row), hidden(row), mark(m), four(m.ratio)),
             between(&m.interval),
             share(m.share_of_peak),
         ]),
@@ -119,6 +129,14 @@ fn cells_of(row: &Row, rank: u32, shown: Shown) -> Vec<String> {
     cells
 }
 
+/// Stands in the place of a rank that what did not converge has not.
+const UNRANKED: &str = "~";
+
+/// Stands before a ratio of calls that are mostly hand-shake.
+fn hidden(row: &Row) -> &'static str {
+    if row.is_hidden() { "?" } else { "" }
+}
+
 /// Stands before a ratio that is hardly one.
 fn mark(measurement: &Measurement) -> &'static str {
     if measurement.converged() { "" } else { "~" }
@@ -129,52 +147,18 @@ fn busy(row: &Row) -> &'static str {
     if row.done.busy.is_some() { "!" } else { "" }
 }
 
-fn certificate(row: &Row) -> Option<&Certificate> {
+pub(super) fn certificate(row: &Row) -> Option<&Certificate> {
     row.done.verdict.measurement()?.certificate.as_ref()
 }
 
 /// The ratio of calls that find nothing in a cache, and its interval.
-fn cold(row: &Row) -> Option<(f64, Interval)> {
+pub(super) fn cold(row: &Row) -> Option<(f64, Interval)> {
     let certificate = certificate(row)?;
     Some((certificate.cold_ratio?, certificate.cold_interval?))
 }
 
 fn vs(compared: Option<Compared>) -> [String; 2] {
     compared.map_or_else(Default::default, |c| [four(c.ratio), between(&c.interval)])
-}
-
-/// What ratios and shares are told to, for each number of threads: whoever wants to can follow the numbers.
-fn yardsticks(rows: &[Row]) -> Vec<String> {
-    let mut of: BTreeMap<u32, &Row> = BTreeMap::new();
-    for row in rows {
-        of.entry(row.threads).or_insert(row);
-    }
-    let speeds = |gflops: &dyn Fn(&Row) -> Option<f64>| {
-        let shown = of.iter().filter_map(|(threads, row)| {
-            let speed = format!("{} GFLOPS", four(gflops(row)?));
-            Some(if of.len() > 1 {
-                format!("{speed} on {}", counted((*threads).into(), "thread"))
-            } else {
-                speed
-            })
-        });
-        shown.collect::<Vec<_>>().join(", ")
-    };
-    let mut lines = vec![
-        format!(
-            "ratio: times as fast as the plain reference ({})",
-            speeds(&|row| Some(row.reference_gflops))
-        ),
-        format!(
-            "peak: share of the measured floating-point peak ({})",
-            speeds(&|row| Some(row.peak_gflops))
-        ),
-    ];
-    let library = speeds(&|row| row.openblas_gflops);
-    if !library.is_empty() {
-        lines.push(format!("for comparison, OpenBLAS: {library}"));
-    }
-    lines
 }
 
 /// Why programs were refused: a table in a file has none of what was said meanwhile.
@@ -191,54 +175,6 @@ pub fn refusals(rows: &[Row]) -> Vec<String> {
         if !first.is_empty() && seen.insert(line.clone()) {
             lines.push(line);
         }
-    }
-    lines
-}
-
-fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
-    let mut lines = yardsticks(rows);
-    let unsure_when_cold = |row: &Row| {
-        let certificate = certificate(row).filter(|c| c.cold_ratio.is_some());
-        certificate.is_some_and(|c| !c.cold_converged())
-    };
-    let measurements = || rows.iter().filter_map(|r| r.done.verdict.measurement());
-    if measurements().any(|m| !m.converged()) || rows.iter().any(unsure_when_cold) {
-        lines.push(
-            "~: did not converge, its time was over while it was still too unsure (`flopsmith bench --help` says when that is)"
-                .to_owned(),
-        );
-    }
-    let disturbed = |row: &&Row| row.done.verdict.measurement().is_some();
-    let reasons: BTreeSet<&str> = rows
-        .iter()
-        .filter(disturbed)
-        .filter_map(|row| row.done.busy.as_deref())
-        .collect();
-    if let Some(why) = reasons.first() {
-        let more = match reasons.len() {
-            1 => String::new(),
-            several => format!(" (and {} like it)", counted(several as u64 - 1, "note")),
-        };
-        lines.push(format!(
-            "!: measured while the machine was busy: {why}{more}"
-        ));
-    }
-    if rows.iter().any(|r| cold(r).is_some()) {
-        lines.push(
-            "cold: the same ratio of calls that find none of their arrays in a cache".to_owned(),
-        );
-    }
-    if rows.iter().any(|r| r.place.is_some()) {
-        lines.push(
-            "roof: share of what compute and memory permit (the roofline), and which of them binds; data that fit a cache may exceed a memory roof"
-                .to_owned(),
-        );
-    }
-    if let Some(against) = against {
-        lines.push(format!("vs: times as fast as {against}"));
-    }
-    if rows.iter().filter(|r| r.group.is_some()).count() > 1 {
-        lines.push("group: programs with a letter in common cannot be told apart".to_owned());
     }
     lines
 }
@@ -272,11 +208,12 @@ fn layout(columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use flopsmith_bench::ranking::LogRatio;
     use flopsmith_protocol::{TechniqueSet, Verdict};
     use flopsmith_test_support::wrong;
 
-    use super::super::ratio::LogRatio;
     use super::super::rows::arrange;
+    use super::super::rows::tests::hidden as hidden_row;
     use super::super::rows::tests::{by_memory, certify, fast, row, unsure, unsure_when_cold};
     use super::*;
 
@@ -294,27 +231,57 @@ mod tests {
         arrange(&mut rows, 1);
         let lines = lines(&rows, "n = 8", None);
         let expected = "\
-rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
-   1  fast.c     40.00  40.00  [39.84, 40.16]  80.0 %  a      unroll+simd
-   2  slow.c     8.000  8.000  [7.969, 8.031]  16.0 %  b      none
-   -  broken.c                                                refused: wrong_result
+rank  file      GFLOPS   GB/s  median call  ratio  95 % interval     peak  group  techniques
+   1  fast.c     40.00  5.000     847.2 µs  40.00  [39.84, 40.16]  80.0 %  a      unroll+simd
+   2  slow.c     8.000  1.000     4.236 ms  8.000  [7.969, 8.031]  16.0 %  b      none
+   -  broken.c                                                                    refused: wrong_result
 ";
         assert_eq!(lines[..4].join("\n") + "\n", expected);
         assert_eq!(
-            lines[4..8],
+            lines[4..9],
             [
                 "",
                 "timed at n = 8",
-                "ratio: times as fast as the plain reference (1.000 GFLOPS)",
+                "ratio: times as fast as the plain reference (1.000 GFLOPS); GFLOPS and GB/s are that times the reference's",
+                "median call: the middle one of all timed calls, with whatever disturbed them",
                 "peak: share of the measured floating-point peak (50.00 GFLOPS)",
             ]
         );
-        assert!(lines[8].starts_with("group:"));
-        assert_eq!(lines.len(), 9);
+        assert_eq!(lines[9], "rank: by the lower end of the interval");
+        assert!(lines[10].starts_with("group:"));
+        assert_eq!(lines.len(), 11);
         assert_eq!(
             refusals(&rows),
             ["broken.c: refused: wrong_result: n = 64: element 3 is 2 instead of 1"]
         );
+    }
+
+    #[test]
+    fn what_did_not_converge_stands_beneath_without_a_rank() {
+        let mut rows = [fast("good.c", 1, 128.0), unsure("wild.c", 208.0)];
+        arrange(&mut rows, 1);
+        let lines = lines(&rows, "n = 8", None);
+        assert!(lines[1].starts_with("   1  good.c  128.0"), "{lines:?}");
+        assert!(lines[2].starts_with("   ~  wild.c  208.0"), "{lines:?}");
+        assert!(lines[2].contains("  ~208.0  [171.0, 253.0]"), "{lines:?}");
+        assert!(
+            lines.iter().any(|l| l.ends_with("it has no rank")),
+            "{lines:?}"
+        );
+    }
+
+    #[test]
+    fn calls_that_the_clock_hides_are_said_to_be_so() {
+        let mut rows = [hidden_row("t1.c", 1.02), hidden_row("t2.c", 0.98)];
+        arrange(&mut rows, 1);
+        let lines = lines(&rows, "m = 1, n = 1", None);
+        assert!(lines[1].contains("  430.0 ns  ?~"), "{lines:?}");
+        let note = lines.iter().find(|l| l.starts_with("?: "));
+        assert!(
+            note.is_some_and(|l| l.contains("(400.0 ns)") && l.contains("enlarge [timed]")),
+            "{lines:?}"
+        );
+        assert!(!lines.iter().any(|l| l.starts_with("group")), "{lines:?}");
     }
 
     #[test]
@@ -394,7 +361,7 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
         );
         assert!(lines.iter().any(|l| l == "vs: times as fast as best.c"));
         let reference = "ratio: times as fast as the plain reference (1.000 GFLOPS on 1 thread, 1.000 GFLOPS on 2 threads)";
-        assert!(lines.iter().any(|l| l == reference), "{lines:?}");
+        assert!(lines.iter().any(|l| l.starts_with(reference)), "{lines:?}");
         assert!(!lines.iter().any(|l| l.contains("OpenBLAS")), "{lines:?}");
     }
 
@@ -410,9 +377,9 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
         let lines = lines(&rows, "n = 8", Some("best.c"));
         let words = |n: usize| lines[n].split_whitespace().collect::<Vec<_>>();
         assert_eq!(words(1)[..4], ["1", "best.c", "(against)", "40.00"]);
-        assert_eq!(words(1)[9..11], ["1", "a"]);
+        assert_eq!(words(1)[12..14], ["1", "a"]);
         assert_eq!(words(2)[..3], ["2", "a.c", "20.00"]);
-        assert_eq!(words(2)[8], "0.5000");
+        assert_eq!(words(2)[11], "0.5000");
     }
 
     #[test]
@@ -420,7 +387,7 @@ rank  file      GFLOPS  ratio  95 % interval     peak  group  techniques
         let mut rows = [fast("a.c", 1, 40.0), unsure("b.c", 20.0)];
         arrange(&mut rows, 1);
         let marked = lines(&rows, "n = 8", None);
-        assert!(marked[1].contains(" 40.00  "), "{}", marked[1]);
+        assert!(marked[1].contains("  40.00  ["), "{}", marked[1]);
         assert!(marked[2].contains("  ~20.00  ["), "{}", marked[2]);
         assert!(marked.iter().any(|l| l.starts_with("~: did not converge")));
         let sure = lines(&rows[..1], "n = 8", None);

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use flopsmith_bench::ranking::{Compared, LogRatio};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::inputs::{Program, Stamp, stamp};
-use super::ratio::{Compared, LogRatio};
 use super::rows::Row;
 use super::several::{Several, say_why};
 use crate::args::BenchFormat;
@@ -49,12 +49,13 @@ pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationTok
             }
             say_why(&rows);
             several.take(rows);
+            several.settle(&program.name, stopped);
             several.arrange();
             for row in several.of(&program.name) {
                 let change = one.change(row);
                 data(&match several.format() {
                     BenchFormat::Text => words(row, change),
-                    BenchFormat::Json => {
+                    BenchFormat::Json | BenchFormat::Jsonl => {
                         let mut object = several.object(row);
                         object["change"] = json!(change.map(|c| c.ratio));
                         object["interval_of_change"] = json!(change.map(|c| c.interval));
@@ -141,6 +142,9 @@ fn words(row: &Row, change: Option<Compared>) -> String {
     if !m.converged() {
         words.push_str(", which did not converge");
     }
+    if row.is_hidden() {
+        words.push_str(", and a call is mostly hand-shake");
+    }
     if row.done.busy.is_some() {
         words.push_str(", on a busy machine");
     }
@@ -158,7 +162,7 @@ fn words(row: &Row, change: Option<Compared>) -> String {
 mod tests {
     use std::time::SystemTime;
 
-    use flopsmith_test_support::wrong;
+    use flopsmith_test_support::{Measured, wrong};
 
     use super::super::rows::tests::{by_memory, fast, row, unsure};
     use super::*;
@@ -221,7 +225,16 @@ mod tests {
         let said = words(&disturbed, None);
         assert!(said.ends_with("], on a busy machine"), "{said}");
         let same = watched.change(&fast("a.c", 1, 50.0));
-        assert!(words(&now, same).ends_with("no difference that could be told from noise"));
+        assert!(words(&now, same).ends_with("no difference of more than 0.6 %"));
+        // From 41.6 to 122.5 GFLOPS, the first of which was hardly known.
+        let vague = row("a.c", 1, Measured::at(41.6).se(0.6).unconverged().verdict());
+        watched.change(&vague);
+        let gain = watched.change(&fast("a.c", 1, 122.5));
+        let said = words(&fast("a.c", 1, 122.5), gain);
+        assert!(
+            said.contains("cannot be told yet, +194 % by the estimate"),
+            "{said}"
+        );
         // Another number of threads is another matter.
         assert_eq!(watched.change(&fast("a.c", 2, 60.0)), None);
     }

@@ -76,7 +76,9 @@ impl Recent {
         let at = outcome.decided_unix_ms;
         let (last, best) = self.nodes.entry(outcome.node.clone()).or_default();
         *last = at.max(*last);
-        if let Verdict::Measured { measurement } = &outcome.verdict {
+        let measured = outcome.verdict.measurement();
+        // What did not converge may be off by any factor.
+        if let Some(measurement) = measured.filter(|m| m.converged()) {
             let faster = best.is_none_or(|best| best < measurement.gflops);
             if faster {
                 *best = Some(measurement.gflops);
@@ -220,7 +222,7 @@ fn age(seconds: f64) -> String {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use flopsmith_protocol::InfrastructureCause;
-    use flopsmith_test_support::{candidate, infrastructure, measured, outcome, wrong};
+    use flopsmith_test_support::{Measured, candidate, infrastructure, measured, outcome, wrong};
 
     use super::*;
 
@@ -240,12 +242,14 @@ mod tests {
         recent.note(&at(now - 300_000, "a", measured(50.0)));
         recent.note(&at(now - 30_000, "a", measured(40.0)));
         recent.note(&at(now - 10_000, "b", wrong()));
+        let unsure = Measured::at(300.0).se(0.5).unconverged().verdict();
+        recent.note(&at(now - 20_000, "a", unsure));
         let jail = infrastructure(InfrastructureCause::Jail);
         recent.note(&at(now - 5_000, "a", jail));
         let verdicts = recent.verdicts(now);
         assert_eq!(
             verdicts.into_iter().collect::<Vec<_>>(),
-            [("infrastructure", 1), ("measured", 1), ("rejected", 1)]
+            [("infrastructure", 1), ("measured", 2), ("rejected", 1)]
         );
         let nodes = recent.nodes(now);
         let short: Vec<_> = nodes
@@ -254,7 +258,7 @@ mod tests {
             .collect();
         assert_eq!(
             short,
-            [("a", 2, 1, Some(50.0)), ("b", 1, 0, None)],
+            [("a", 3, 1, Some(50.0)), ("b", 1, 0, None)],
             "{nodes:?}"
         );
         assert_eq!(nodes[0].silent_seconds, 5.0);

@@ -7,7 +7,7 @@
 //! come from the insert-and-absorb algorithm (H.-P. Piepho, An Algorithm for a Letter-Based Representation of All-Pairwise
 //! Comparisons, Journal of Computational and Graphical Statistics 13, 2004).
 
-use super::ratio::LogRatio;
+use super::LogRatio;
 
 /// The chance that any pair of equal programs is told apart at any look.
 const LEVEL: f64 = 0.05;

@@ -1,11 +1,14 @@
 //! How fast programs are beside each other, without the errors they have in common.
 
-use flopsmith_bench::Chain;
-use flopsmith_bench::stats::SYSTEMATIC_LOG_SE;
 use flopsmith_protocol::{Interval, Measurement};
+
+use crate::stats::SYSTEMATIC_LOG_SE;
+use crate::time::Chain;
 
 /// Half of a 95 % interval, in standard errors.
 const HALF: f64 = 1.96;
+/// An interval of ln(ratio) that reaches no further than this to either side is narrow enough to say that there is no difference.
+const NARROW: f64 = 0.05;
 
 /// ln(seconds of the baseline / seconds of a program).
 ///
@@ -26,6 +29,21 @@ impl LogRatio {
             value: measurement.ratio.ln() - chain.log_ratio,
             se: measurement.log_ratio_se.max(SYSTEMATIC_LOG_SE),
         }
+    }
+
+    /// Lower end of the 95 % interval: what the program reaches at least.
+    pub fn low(self) -> f64 {
+        self.value - HALF * self.se
+    }
+
+    /// Upper end of the 95 % interval.
+    pub fn high(self) -> f64 {
+        self.value + HALF * self.se
+    }
+
+    /// Are the 95 % intervals of two programs apart?
+    pub fn is_apart_from(self, other: Self) -> bool {
+        self.low() > other.high() || other.low() > self.high()
     }
 
     /// Several measurements of one program as one: their mean, weighted by what each is sure of. Where they differ by more than
@@ -76,18 +94,42 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// The difference in percent, if there is one.
+    /// Is one of the two known to be faster?
+    pub fn is_a_difference(&self) -> bool {
+        let Interval { low, high, .. } = self.interval;
+        low > 1.0 || high < 1.0
+    }
+
+    /// Is it known which of them is faster, or that they hardly differ? Otherwise only more measurements can tell.
+    pub fn is_told(&self) -> bool {
+        let half = (self.interval.high / self.interval.low).ln() / 2.0;
+        self.is_a_difference() || half <= NARROW
+    }
+
+    /// The difference in percent; where there is none, how large it could be; where nothing can be told, that.
     pub fn words(&self) -> String {
         let Interval { low, high, .. } = self.interval;
-        if low <= 1.0 && 1.0 <= high {
-            return "no difference that could be told from noise".into();
-        }
         let percent = |ratio: f64| 100.0 * (ratio - 1.0);
+        if self.is_a_difference() {
+            return format!(
+                "{:+.1} % [{:+.1}, {:+.1}]",
+                percent(self.ratio),
+                percent(low),
+                percent(high)
+            );
+        }
+        if self.is_told() {
+            let most = percent(high).max(-percent(low));
+            return format!("no difference of more than {most:.1} %");
+        }
+        let between = if low.is_finite() && high.is_finite() {
+            format!("between {:+.0} % and {:+.0} %", percent(low), percent(high))
+        } else {
+            "anything".to_owned()
+        };
         format!(
-            "{:+.1} % [{:+.1}, {:+.1}]",
-            percent(self.ratio),
-            percent(low),
-            percent(high)
+            "cannot be told yet, {:+.0} % by the estimate and {between} by its interval",
+            percent(self.ratio)
         )
     }
 }
@@ -141,6 +183,23 @@ mod tests {
         assert_eq!(slower.words(), "-3.1 % [-3.4, -2.8]");
         assert!((faster.ratio * slower.ratio - 1.0).abs() < 1e-12);
         let same = at(0.002, 0.001).over(at(0.0, 0.001));
-        assert!(same.words().starts_with("no difference"));
+        assert_eq!(same.words(), "no difference of more than 0.5 %");
+        assert!(same.is_told() && !same.is_a_difference());
+    }
+
+    #[test]
+    fn a_large_difference_that_is_not_sure_is_not_called_none() {
+        // From 41.6 to 122.5 GFLOPS, each known to a factor of two.
+        let unsure = at(122.5f64.ln(), 0.4).over(at(41.6f64.ln(), 0.4));
+        assert!(!unsure.is_told() && !unsure.is_a_difference());
+        assert_eq!(
+            unsure.words(),
+            "cannot be told yet, +194 % by the estimate and between -3 % and +793 % by its interval"
+        );
+        let nothing = at(1.0, f64::INFINITY).over(at(0.0, 0.001));
+        assert!(!nothing.is_told());
+        assert!(nothing.words().contains("anything"), "{}", nothing.words());
+        let none = at(1.0, f64::NAN).over(at(0.0, 0.001));
+        assert!(!none.is_told() && none.words().contains("anything"));
     }
 }

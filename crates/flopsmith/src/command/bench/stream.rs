@@ -1,0 +1,247 @@
+//! Results for programs that read JSON: one object for each program, or lines that come while programs are measured.
+//!
+//! An attestation is some kilobytes and the same for all programs, so it is told once: in the first line of a stream, or in the
+//! first object of each number of threads. Everything else refers to it by its digest.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use flopsmith_bench::{METHOD, Purpose};
+use serde_json::{Value, json};
+
+use super::rows::Row;
+use super::stages::Yardstick;
+use super::{Order, lines};
+use crate::exit;
+
+/// Changes when a line loses a field or a field its meaning.
+const VERSION: u32 = 1;
+
+/// What is told to programs.
+pub struct Stream {
+    problem: String,
+    size: String,
+    purpose: Purpose,
+    /// Digests of the attestations that were told.
+    told: RefCell<BTreeSet<String>>,
+}
+
+/// How it ended.
+pub struct End {
+    /// Programs that were named, whether or not there was time for all of them.
+    pub programs: usize,
+    /// Was it stopped before it was done?
+    pub interrupted: bool,
+    /// The exit code of what was measured.
+    pub code: u8,
+}
+
+impl Stream {
+    /// Nothing was told yet.
+    pub fn new(order: &Order) -> Self {
+        Self {
+            problem: order.problem_name.to_owned(),
+            size: order.problem.timed_size(),
+            purpose: order.purpose,
+            told: RefCell::default(),
+        }
+    }
+
+    /// A program as one object, with the attestation where it was not told before. `against` says whether there is a program that
+    /// all are compared with, among several.
+    pub fn object(&self, row: &Row, against: Option<bool>) -> Value {
+        let mut object = match against {
+            Some(against) => lines::object_of_several(&self.problem, row, against),
+            None => lines::object(&self.problem, row),
+        };
+        let digest = row.machine.digest.to_string();
+        if self.told.borrow_mut().insert(digest) {
+            object["attestation"] = row.machine.attestation.clone();
+        }
+        object
+    }
+
+    /// The first line of a stream: what is measured, where, and what speeds are told in.
+    pub fn begin(&self, yardsticks: &[Yardstick]) -> Value {
+        let machines: Vec<Value> = yardsticks
+            .iter()
+            .map(|y| {
+                json!({
+                    "threads": y.threads,
+                    "attestation_digest": y.machine.digest,
+                    "attestation": y.machine.attestation,
+                    "peak_gflops": y.peak_gflops,
+                    "reference_gflops": y.reference_gflops,
+                    "openblas_gflops": y.openblas_gflops,
+                    "hand_shake_seconds": y.hand_shake_seconds,
+                })
+            })
+            .collect();
+        json!({
+            "type": "run",
+            "version": VERSION,
+            "flopsmith": env!("CARGO_PKG_VERSION"),
+            "method": METHOD,
+            "problem": self.problem,
+            "size": self.size,
+            "purpose": self.purpose,
+            "machines": machines,
+        })
+    }
+
+    /// The line of a program that is done. Its place is not known before all others are.
+    pub fn row(&self, row: &Row, against: bool) -> Value {
+        let mut line = lines::object_of_several(&self.problem, row, against);
+        if let Some(fields) = line.as_object_mut() {
+            for later in ["attestation", "rank", "group"] {
+                fields.remove(later);
+            }
+        }
+        line["type"] = json!("row");
+        line
+    }
+
+    /// The last line: `rows` in their order, with the numbers that all measurements came to.
+    pub fn end(&self, rows: &[Row], end: &End) -> Value {
+        let ranks: Vec<Value> = rows
+            .iter()
+            .map(|row| {
+                let measurement = row.done.verdict.measurement();
+                json!({
+                    "file": row.file,
+                    "threads": row.threads,
+                    "against": row.against,
+                    "outcome": row.said().0,
+                    "rank": row.rank,
+                    "group": row.group,
+                    "gflops": measurement.map(|m| m.gflops),
+                    "ratio": measurement.map(|m| m.ratio),
+                    "interval": measurement.map(|m| m.interval),
+                    "log_ratio_se": measurement.map(|m| m.log_ratio_se),
+                    "reference_gflops": row.reference_gflops,
+                    "hidden_by_clock": row.is_hidden(),
+                })
+            })
+            .collect();
+        let counted = |outcomes: &[&str]| {
+            let rows = rows.iter().filter(|row| outcomes.contains(&row.said().0));
+            rows.count()
+        };
+        let code = if end.interrupted {
+            exit::INTERRUPTED
+        } else {
+            end.code
+        };
+        json!({
+            "type": "summary",
+            "programs": end.programs,
+            "measured": counted(&["measured"]),
+            "unconverged": counted(&["unconverged"]),
+            "rejected": counted(&["rejected"]),
+            "failed": counted(&["infrastructure", "unknown"]),
+            "interrupted": end.interrupted,
+            "exit_code": code,
+            "ranks": ranks,
+        })
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+pub(super) mod tests {
+    use flopsmith_test_support::wrong;
+
+    use super::super::rows::arrange;
+    use super::super::rows::tests::{fast, row, unsure};
+    use super::*;
+
+    fn stream() -> Stream {
+        Stream {
+            problem: "dgemm".into(),
+            size: "n = 8".into(),
+            purpose: Purpose::Rank,
+            told: RefCell::default(),
+        }
+    }
+
+    /// A line of each kind.
+    pub fn all_lines() -> [Value; 3] {
+        let row = fast("a.c", 1, 40.0);
+        let yardstick = Yardstick {
+            threads: 1,
+            machine: std::sync::Arc::clone(&row.machine),
+            peak_gflops: 50.0,
+            reference_gflops: 1.0,
+            openblas_gflops: None,
+            hand_shake_seconds: 4e-7,
+            taken_off_seconds: 0.0,
+        };
+        let end = End {
+            programs: 1,
+            interrupted: false,
+            code: 0,
+        };
+        let stream = stream();
+        [
+            stream.begin(&[yardstick]),
+            stream.row(&row, false),
+            stream.end(&[row], &end),
+        ]
+    }
+
+    #[test]
+    fn an_attestation_is_told_once_and_referred_to_by_its_digest() {
+        let stream = stream();
+        let rows = [fast("a.c", 1, 40.0), fast("b.c", 1, 41.0)];
+        let [first, second] = [0, 1].map(|n| stream.object(&rows[n], Some(false)));
+        assert_eq!(first["attestation"]["cpu_model"], "m");
+        assert_eq!(second["attestation"], Value::Null);
+        assert_eq!(first["attestation_digest"], second["attestation_digest"]);
+        let digest = rows[0]
+            .done
+            .verdict
+            .measurement()
+            .unwrap()
+            .attestation
+            .clone();
+        assert_eq!(first["attestation_digest"], digest.to_string());
+
+        let [run, row, _] = all_lines();
+        assert_eq!(run["type"], "run");
+        assert_eq!(run["machines"][0]["attestation"]["cpu_model"], "m");
+        let digest = &run["machines"][0]["attestation_digest"];
+        assert_eq!(&row["attestation_digest"], digest);
+        assert!(row.get("attestation").is_none() && row.get("rank").is_none());
+        assert!(row.to_string().len() < 1500, "{row}");
+    }
+
+    #[test]
+    fn the_last_line_has_the_places() {
+        let mut rows = [
+            fast("slow.c", 1, 8.0),
+            row("w.c", 1, wrong()),
+            unsure("wild.c", 90.0),
+            fast("a.c", 1, 40.0),
+        ];
+        arrange(&mut rows, 1);
+        let end = End {
+            programs: 5,
+            interrupted: true,
+            code: 1,
+        };
+        let line = stream().end(&rows, &end);
+        let of = |key: &str| -> Vec<Value> {
+            let ranks = line["ranks"].as_array().unwrap().iter();
+            ranks.map(|rank| rank[key].clone()).collect()
+        };
+        assert_eq!(json!(of("file")), json!(["a.c", "slow.c", "wild.c", "w.c"]));
+        assert_eq!(json!(of("rank")), json!([1, 2, null, null]));
+        assert_eq!(json!(of("group")), json!(["a", "b", null, null]));
+        assert_eq!(line["exit_code"], 130);
+        assert_eq!(
+            (&line["measured"], &line["unconverged"]),
+            (&json!(2), &json!(1))
+        );
+        assert_eq!((&line["rejected"], &line["failed"]), (&json!(1), &json!(0)));
+    }
+}

@@ -11,7 +11,9 @@ pub const CONTROL_BYTES: usize = 8192;
 pub const MAX_ARGUMENTS: usize = 12;
 /// Ranges of the buffers the harness makes inaccessible.
 pub const MAX_FORBIDDEN: usize = 32;
-const WORDS_PER_ARGUMENT: usize = 6;
+const WORDS_PER_ARGUMENT: usize = 4 + CONTENT_WORDS;
+/// Parameters that a content has at most.
+const CONTENT_WORDS: usize = 4;
 const MESSAGE_BYTES: usize = 1024;
 
 /// What the harness shall do next.
@@ -144,34 +146,100 @@ pub enum Content {
     Graded {
         /// Length of a row.
         columns: usize,
+        /// The smallest power is 2 to the minus this.
+        binades: u32,
+    },
+    /// Floats uniform in [low, high), and to all of a row a shift of its own is added, uniform in [-by, by).
+    Shifted {
+        /// Length of a row.
+        columns: usize,
+        /// Least value before the shift.
+        low: f64,
+        /// Greatest value before the shift.
+        high: f64,
+        /// Largest shift.
+        by: f64,
+    },
+    /// Of either sign; the logarithms of the sizes are uniform from that of `low` to that of `high`, powers of two.
+    Magnitudes {
+        /// Least size.
+        low: f64,
+        /// Greatest size; all stay below it.
+        high: f64,
+    },
+    /// Integers whose running sums are uniform in low..=high.
+    Steps {
+        /// Least running sum.
+        low: f64,
+        /// Greatest running sum.
+        high: f64,
+    },
+    /// Integers in low..=high; one in four repeats one of the three before it.
+    Repeating {
+        /// Least value.
+        low: f64,
+        /// Greatest value.
+        high: f64,
+    },
+    /// Rough distances between random points: integers in 1..=high, floats in [0, high).
+    Distances {
+        /// Length of a row.
+        columns: usize,
+        /// Greatest value.
+        high: f64,
     },
 }
 
 impl Content {
     /// The number of its kind, and its parameters.
-    fn words(self) -> (u64, [u64; 2]) {
+    fn words(self) -> (u64, [u64; CONTENT_WORDS]) {
         match self {
-            Content::Uniform => (0, [0, 0]),
-            Content::Range { low, high } => (1, [low.to_bits(), high.to_bits()]),
-            Content::Dominant { columns } => (2, [columns as u64, 0]),
-            Content::Offsets { total } => (3, [total, 0]),
-            Content::Graded { columns } => (4, [columns as u64, 0]),
+            Content::Uniform => (0, [0; 4]),
+            Content::Range { low, high } => (1, [low.to_bits(), high.to_bits(), 0, 0]),
+            Content::Dominant { columns } => (2, [columns as u64, 0, 0, 0]),
+            Content::Offsets { total } => (3, [total, 0, 0, 0]),
+            Content::Graded { columns, binades } => (4, [columns as u64, binades.into(), 0, 0]),
+            Content::Shifted {
+                columns,
+                low,
+                high,
+                by,
+            } => (
+                5,
+                [columns as u64, low.to_bits(), high.to_bits(), by.to_bits()],
+            ),
+            Content::Magnitudes { low, high } => (6, [low.to_bits(), high.to_bits(), 0, 0]),
+            Content::Steps { low, high } => (7, [low.to_bits(), high.to_bits(), 0, 0]),
+            Content::Repeating { low, high } => (8, [low.to_bits(), high.to_bits(), 0, 0]),
+            Content::Distances { columns, high } => (9, [columns as u64, high.to_bits(), 0, 0]),
         }
     }
 
-    fn of(kind: u64, [a, b]: [u64; 2]) -> Option<Content> {
+    fn of(kind: u64, [a, b, c, d]: [u64; CONTENT_WORDS]) -> Option<Content> {
+        let (low, high) = (f64::from_bits(a), f64::from_bits(b));
         Some(match kind {
             0 => Content::Uniform,
-            1 => Content::Range {
-                low: f64::from_bits(a),
-                high: f64::from_bits(b),
-            },
+            1 => Content::Range { low, high },
             2 => Content::Dominant {
                 columns: usize::try_from(a).ok()?,
             },
             3 => Content::Offsets { total: a },
             4 => Content::Graded {
                 columns: usize::try_from(a).ok()?,
+                binades: u32::try_from(b).ok()?,
+            },
+            5 => Content::Shifted {
+                columns: usize::try_from(a).ok()?,
+                low: f64::from_bits(b),
+                high: f64::from_bits(c),
+                by: f64::from_bits(d),
+            },
+            6 => Content::Magnitudes { low, high },
+            7 => Content::Steps { low, high },
+            8 => Content::Repeating { low, high },
+            9 => Content::Distances {
+                columns: usize::try_from(a).ok()?,
+                high: f64::from_bits(b),
             },
             _ => return None,
         })
@@ -324,7 +392,7 @@ impl Control {
             .zip(self.arguments.chunks_exact(WORDS_PER_ARGUMENT))
         {
             let values = match *argument {
-                Argument::Int(value) => [0, value as u64, 0, 0, 0, 0],
+                Argument::Int(value) => [0, value as u64, 0, 0, 0, 0, 0, 0],
                 Argument::Input {
                     element,
                     offset,
@@ -332,7 +400,7 @@ impl Control {
                     stream,
                     content,
                 } => {
-                    let (kind, [a, b]) = content.words();
+                    let (kind, [a, b, c, d]) = content.words();
                     [
                         1 | ((element as u64) << 8) | (kind << 16),
                         offset as u64,
@@ -340,6 +408,8 @@ impl Control {
                         stream,
                         a,
                         b,
+                        c,
+                        d,
                     ]
                 }
                 Argument::Output {
@@ -350,6 +420,8 @@ impl Control {
                     2 | ((element as u64) << 8),
                     offset as u64,
                     count as u64,
+                    0,
+                    0,
                     0,
                     0,
                     0,
@@ -370,7 +442,7 @@ impl Control {
         }
         let mut arguments = Vec::with_capacity(count);
         for words in self.arguments.chunks_exact(WORDS_PER_ARGUMENT).take(count) {
-            let [tag, a, b, c, d, e]: [u64; WORDS_PER_ARGUMENT] =
+            let [tag, a, b, c, d, e, f, g]: [u64; WORDS_PER_ARGUMENT] =
                 std::array::from_fn(|n| words[n].load(Ordering::Relaxed));
             let element = match (tag >> 8) & 0xff {
                 0 => Element::F64,
@@ -393,7 +465,7 @@ impl Control {
                     offset,
                     count,
                     stream: c,
-                    content: Content::of((tag >> 16) & 0xff, [d, e])?,
+                    content: Content::of((tag >> 16) & 0xff, [d, e, f, g])?,
                 },
                 2 => Argument::Output {
                     element,
@@ -460,7 +532,21 @@ mod tests {
             (-1e9..1e9f64, -1e9..1e9f64).prop_map(|(low, high)| Content::Range { low, high }),
             (0usize..1000).prop_map(|columns| Content::Dominant { columns }),
             any::<u64>().prop_map(|total| Content::Offsets { total }),
-            (0usize..1000).prop_map(|columns| Content::Graded { columns }),
+            (0usize..1000, 0u32..32)
+                .prop_map(|(columns, binades)| Content::Graded { columns, binades }),
+            (0usize..1000, -9f64..9.0, -9f64..9.0, 0f64..9.0).prop_map(
+                |(columns, low, high, by)| Content::Shifted {
+                    columns,
+                    low,
+                    high,
+                    by
+                }
+            ),
+            (1f64..9.0, 1f64..9.0).prop_map(|(low, high)| Content::Magnitudes { low, high }),
+            (-9f64..9.0, -9f64..9.0).prop_map(|(low, high)| Content::Steps { low, high }),
+            (-9f64..9.0, -9f64..9.0).prop_map(|(low, high)| Content::Repeating { low, high }),
+            (0usize..1000, 1f64..9.0)
+                .prop_map(|(columns, high)| Content::Distances { columns, high }),
         ]
     }
 

@@ -12,6 +12,7 @@ pub const POISON_F32: u32 = 0x7fc0_f10f;
 /// The same for 32-bit integers. No integer is impossible, so this one is only unlikely.
 pub const POISON_I32: u32 = 0xdead_f10f;
 
+use crate::contents;
 use crate::control::Content;
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -64,10 +65,10 @@ fn to_i32(bits: u64) -> i32 {
     (bits >> 60) as i32 - 8
 }
 
-/// What the elements of a row are multiplied by in the graded array that starts at `origin`: one of 32 powers of two, so that
-/// no digit is lost.
-pub fn grade(origin: u64, row: u64) -> f64 {
-    let exponent = bits(origin ^ GRADES, row) >> 59;
+/// What the elements of a row are multiplied by in the graded array that starts at `origin`: a power of two from 1 down to 2 to
+/// the minus `binades`, so that no digit is lost.
+pub fn grade(origin: u64, row: u64, binades: u32) -> f64 {
+    let exponent = ((bits(origin ^ GRADES, row) >> 32) * (u64::from(binades) + 1)) >> 32;
     f64::from_bits((1023 - exponent) << 52)
 }
 
@@ -132,13 +133,26 @@ impl Content {
             Content::Dominant { columns } => {
                 diagonals(columns, out, |x| *x += columns as f64);
             }
-            Content::Graded { columns } => {
+            Content::Graded { columns, binades } => {
                 for (row, elements) in (0..).zip(out.chunks_mut(columns.max(1))) {
-                    let grade = grade(origin, row);
+                    let grade = grade(origin, row, binades);
                     elements.iter_mut().for_each(|x| *x *= grade);
                 }
             }
-            Content::Uniform | Content::Offsets { .. } => {}
+            Content::Shifted {
+                columns,
+                low,
+                high,
+                by,
+            } => contents::shift_f64(origin, columns, (low, high, by), out),
+            Content::Magnitudes { low, high } => contents::magnitudes_f64(origin, low, high, out),
+            Content::Distances { columns, high } => {
+                contents::distances(origin, columns, high, out, |x| x);
+            }
+            Content::Uniform
+            | Content::Offsets { .. }
+            | Content::Steps { .. }
+            | Content::Repeating { .. } => {}
         }
     }
 
@@ -155,13 +169,26 @@ impl Content {
             Content::Dominant { columns } => {
                 diagonals(columns, out, |x| *x += columns as f32);
             }
-            Content::Graded { columns } => {
+            Content::Graded { columns, binades } => {
                 for (row, elements) in (0..).zip(out.chunks_mut(columns.max(1))) {
-                    let grade = grade(origin, row) as f32;
+                    let grade = grade(origin, row, binades) as f32;
                     elements.iter_mut().for_each(|x| *x *= grade);
                 }
             }
-            Content::Uniform | Content::Offsets { .. } => {}
+            Content::Shifted {
+                columns,
+                low,
+                high,
+                by,
+            } => contents::shift_f32(origin, columns, (low, high, by), out),
+            Content::Magnitudes { low, high } => contents::magnitudes_f32(origin, low, high, out),
+            Content::Distances { columns, high } => {
+                contents::distances(origin, columns, high, out, |x| x as f32);
+            }
+            Content::Uniform
+            | Content::Offsets { .. }
+            | Content::Steps { .. }
+            | Content::Repeating { .. } => {}
         }
     }
 
@@ -169,8 +196,22 @@ impl Content {
     pub fn fill_i32(self, origin: u64, out: &mut [i32]) {
         match self {
             Content::Range { low, high } => fill_range(origin, low as i64, high as i64, out),
-            Content::Offsets { total } => fill_offsets(origin, total, out),
-            Content::Uniform | Content::Dominant { .. } | Content::Graded { .. } => {
+            Content::Offsets { total } => contents::offsets(origin, total, out),
+            Content::Magnitudes { low, high } => contents::magnitudes_i32(origin, low, high, out),
+            Content::Steps { low, high } => {
+                contents::steps(origin, low as i64, high as i64, out);
+            }
+            Content::Repeating { low, high } => {
+                fill_range(origin, low as i64, high as i64, out);
+                contents::repeat(origin, out);
+            }
+            Content::Distances { columns, high } => {
+                contents::distances(origin, columns, high, out, |x| 1 + x as i32);
+            }
+            Content::Uniform
+            | Content::Dominant { .. }
+            | Content::Graded { .. }
+            | Content::Shifted { .. } => {
                 fill_i32(origin, out);
             }
         }
@@ -190,26 +231,6 @@ fn fill_range(origin: u64, low: i64, high: i64, out: &mut [i32]) {
     for x in out {
         *x = (low + (((mix(counter) >> 32) * width) >> 32) as i64) as i32;
         counter = counter.wrapping_add(STEP);
-    }
-}
-
-/// Where the rows of a compressed matrix with `total` entries begin, and its end. Row lengths lie between 0 and twice
-/// the average, so that no prefix is known in advance.
-fn fill_offsets(origin: u64, total: u64, out: &mut [i32]) {
-    let rows = out.len().saturating_sub(1) as u64;
-    if rows == 0 {
-        out.fill(0);
-        return;
-    }
-    let average = total / rows;
-    for (i, x) in (0u64..).zip(out.iter_mut()) {
-        let jitter = match i {
-            0 => 0,
-            i if i == rows => 0,
-            i => ((bits(origin, i) >> 32) * (average + 1)) >> 32,
-        };
-        // Evenly spread starts lie `average` apart at least, so jitter up to that keeps their order.
-        *x = (i * total / rows + jitter) as i32;
     }
 }
 
@@ -233,9 +254,9 @@ mod tests {
         #[test]
         fn rows_of_graded_arrays_differ_by_powers_of_two(seed: u64, rows in 0usize..9, columns in 1usize..40) {
             let mut out = vec![0.0; rows * columns];
-            Content::Graded { columns }.fill_f64(seed, &mut out);
+            Content::Graded { columns, binades: 31 }.fill_f64(seed, &mut out);
             for (i, x) in out.iter().enumerate() {
-                let grade = grade(seed, (i / columns) as u64);
+                let grade = grade(seed, (i / columns) as u64, 31);
                 prop_assert!((2f64.powi(-31)..=1.0).contains(&grade) && grade.log2().fract() == 0.0);
                 prop_assert_eq!(x / grade, element(seed, i as u64));
             }
@@ -273,7 +294,7 @@ mod tests {
 
     #[test]
     fn most_rows_of_a_graded_array_have_another_grade_than_the_next() {
-        let alike = (0..1000).filter(|&row| grade(7, row) == grade(7, row + 128));
+        let alike = (0..1000).filter(|&row| grade(7, row, 31) == grade(7, row + 128, 31));
         assert!(alike.count() < 100);
     }
 

@@ -15,6 +15,7 @@
 //! - an input element is a pure function of (seed, stream, index), so the
 //!   supervisor can recompute any element alone ([`inputs::element`]).
 
+mod contents;
 pub mod control;
 pub mod filter;
 mod huge;
@@ -26,4 +27,4 @@ pub use memory::{Mapping, SharedMemory};
 
 /// Changes when the hand-shake, the generator or what is timed changes, so that
 /// results of different harnesses are never taken for each other.
-pub const VERSION: &str = "4";
+pub const VERSION: &str = "5";

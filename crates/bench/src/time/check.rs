@@ -152,7 +152,9 @@ impl Arithmetic<'_> {
     /// What a row of A and so of C is multiplied by.
     fn grade(&self, seed: u64, row: usize) -> f64 {
         match self.specification.arrays[self.product.a].content {
-            Content::Graded { .. } => inputs::grade(self.origins(seed).0, row as u64),
+            Content::Graded { binades, .. } => {
+                inputs::grade(self.origins(seed).0, row as u64, binades)
+            }
             _ => 1.0,
         }
     }

@@ -4,6 +4,8 @@
 //! multiplications look exact on them and fail where rows differ by powers of
 //! ten. Every content here keeps all products far from overflow.
 
+use std::cmp::Ordering;
+
 use flopsmith_harness::control::Element;
 use flopsmith_harness::{Content, inputs};
 use flopsmith_problem::Distribution;
@@ -108,10 +110,12 @@ fn draw_from(
     // Ranges are there because values outside of them have no meaning.
     let free = matches!(array.content, Content::Uniform | Content::Shifted { .. });
     let floats = array.element != Element::I32;
+    // Rows with a range of their own keep it.
+    let by_rows = matches!(array.content, Content::Shifted { .. });
     match distribution {
         Distribution::Few => matrix.two_values(rng),
-        Distribution::Ascending => matrix.values.sort_by(f64::total_cmp),
-        Distribution::Descending => matrix.values.sort_by(|x, y| y.total_cmp(x)),
+        Distribution::Ascending => matrix.sort(by_rows, f64::total_cmp),
+        Distribution::Descending => matrix.sort(by_rows, |x, y| y.total_cmp(x)),
         Distribution::ZeroOne if free => matrix.binary(rng),
         Distribution::ZeroRows if free => matrix.zero_rows(rng),
         Distribution::Negated if free => matrix.scale(-1.0),
@@ -176,6 +180,14 @@ impl Matrix<'_> {
         let origin = rng.random();
         for (i, x) in self.values.iter_mut().enumerate() {
             *x = f64::from(inputs::bits(origin, i as u64) >> 63 == 1);
+        }
+    }
+
+    /// Sorts all values, or each row by itself.
+    pub fn sort(&mut self, by_rows: bool, order: impl Fn(&f64, &f64) -> Ordering) {
+        let length = if by_rows { self.columns } else { self.values.len() };
+        for part in self.values.chunks_mut(length.max(1)) {
+            part.sort_by(&order);
         }
     }
 
@@ -327,6 +339,8 @@ mod tests {
         let mut of = |d| rows.values(&draw(&rows, d, &mut rng));
         assert!(of(Distribution::ZeroOne).iter().all(|x| [0.0, 1.0].contains(x)));
         assert!(of(Distribution::ZeroRows).chunks(10).any(|row| row.iter().all(|x| *x == 0.0)));
+        assert!(of(Distribution::Ascending).chunks(10).all(|row| row.is_sorted()));
+        assert!(!of(Distribution::Ascending).is_sorted());
         assert!(of(Distribution::ScaledRows).iter().any(|x| x.abs() < 0.01 || x.abs() > 101.0));
     }
 

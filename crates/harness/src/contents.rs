@@ -103,11 +103,19 @@ const ROUGHNESS: f64 = 0.2;
 ///
 /// In four dimensions about half of all pairs are nearer by way of other points. The points lie so scattered that neither a bound
 /// on a row nor one on a group of points rules out a shorter way.
-pub fn distances<T>(origin: u64, columns: usize, high: f64, out: &mut [T], convert: impl Fn(f64) -> T) {
+pub fn distances<T>(
+    origin: u64,
+    columns: usize,
+    high: f64,
+    out: &mut [T],
+    convert: impl Fn(f64) -> T,
+) {
     const COORDINATES: u32 = 4;
     let point = |n: u64| {
         let bits = bits(origin, APART + n);
-        std::array::from_fn::<i32, { COORDINATES as usize }, _>(|c| (bits >> (16 * c)) as u16 as i32)
+        std::array::from_fn::<i32, { COORDINATES as usize }, _>(|c| {
+            (bits >> (16 * c)) as u16 as i32
+        })
     };
     let columns = columns.max(1);
     let points: Vec<_> = (0..columns as u64).map(point).collect();

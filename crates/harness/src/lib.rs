@@ -15,6 +15,7 @@
 //! - an input element is a pure function of (seed, stream, index), so the
 //!   supervisor can recompute any element alone ([`inputs::element`]).
 
+mod content;
 mod contents;
 pub mod control;
 pub mod filter;

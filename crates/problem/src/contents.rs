@@ -62,7 +62,8 @@ fn read(
         ("magnitudes", Some(low), Some(high), None, None) => {
             let (low, high) = (check.formula(low, timed)?, check.formula(high, timed)?);
             if let (Ok(least), Ok(most)) = (low.value(timed), high.value(timed)) {
-                let power = |x: f64| x.log2().fract() == 0.0 && (floats || x >= 1.0 && x <= 2f64.powi(31));
+                let power =
+                    |x: f64| x.log2().fract() == 0.0 && (floats || x >= 1.0 && x <= 2f64.powi(31));
                 if !(power(least) && power(most) && least < most) {
                     check.wrong(at, "`low` and `high` of `magnitudes` are powers of two, of integers from 1 to 2147483648, and `low` is the smaller one");
                 }
@@ -73,8 +74,17 @@ fn read(
             let (low, high) = (check.formula(low, timed)?, check.formula(high, timed)?);
             ordered(check, at, &low, &high, floats, timed);
             let wide = |(least, most): (f64, f64)| most - least > f64::from(i32::MAX);
-            if floats || low.value(timed).ok().zip(high.value(timed).ok()).is_some_and(wide) {
-                check.wrong(at, "`steps` is for i32, and `high` lies at most 2147483647 above `low`");
+            if floats
+                || low
+                    .value(timed)
+                    .ok()
+                    .zip(high.value(timed).ok())
+                    .is_some_and(wide)
+            {
+                check.wrong(
+                    at,
+                    "`steps` is for i32, and `high` lies at most 2147483647 above `low`",
+                );
             }
             Some(Content::Steps { low, high })
         }

@@ -374,10 +374,12 @@ impl Case {
     pub fn worst_share(&self, arena: &Arena, placement: &Placement) -> f64 {
         let found = self.snapshot(arena, placement);
         let pairs = self.outputs.iter().zip(&found);
-        let shares = pairs.map(|(expected, (_, found))| match self.compare(expected, found) {
-            Ok(share) => share,
-            Err(mismatch) => mismatch.share,
-        });
+        let shares = pairs.map(
+            |(expected, (_, found))| match self.compare(expected, found) {
+                Ok(share) => share,
+                Err(mismatch) => mismatch.share,
+            },
+        );
         shares.fold(0.0, f64::max)
     }
 

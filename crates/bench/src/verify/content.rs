@@ -185,7 +185,11 @@ impl Matrix<'_> {
 
     /// Sorts all values, or each row by itself.
     pub fn sort(&mut self, by_rows: bool, order: impl Fn(&f64, &f64) -> Ordering) {
-        let length = if by_rows { self.columns } else { self.values.len() };
+        let length = if by_rows {
+            self.columns
+        } else {
+            self.values.len()
+        };
         for part in self.values.chunks_mut(length.max(1)) {
             part.sort_by(&order);
         }
@@ -337,11 +341,27 @@ mod tests {
         rows.dims = vec![5, 10];
         let mut rng = ChaCha8Rng::seed_from_u64(8);
         let mut of = |d| rows.values(&draw(&rows, d, &mut rng));
-        assert!(of(Distribution::ZeroOne).iter().all(|x| [0.0, 1.0].contains(x)));
-        assert!(of(Distribution::ZeroRows).chunks(10).any(|row| row.iter().all(|x| *x == 0.0)));
-        assert!(of(Distribution::Ascending).chunks(10).all(|row| row.is_sorted()));
+        assert!(
+            of(Distribution::ZeroOne)
+                .iter()
+                .all(|x| [0.0, 1.0].contains(x))
+        );
+        assert!(
+            of(Distribution::ZeroRows)
+                .chunks(10)
+                .any(|row| row.iter().all(|x| *x == 0.0))
+        );
+        assert!(
+            of(Distribution::Ascending)
+                .chunks(10)
+                .all(|row| row.is_sorted())
+        );
         assert!(!of(Distribution::Ascending).is_sorted());
-        assert!(of(Distribution::ScaledRows).iter().any(|x| x.abs() < 0.01 || x.abs() > 101.0));
+        assert!(
+            of(Distribution::ScaledRows)
+                .iter()
+                .any(|x| x.abs() < 0.01 || x.abs() > 101.0)
+        );
     }
 
     #[test]

@@ -77,23 +77,73 @@ const FUNCTIONS: &[Function] = &[
         easy: None,
         double: &[
             // Newton's step squares the relative error e of a reciprocal root: 3/2·e². Estimates of processors have 12 bits.
-            ("an estimate refined once", "v * (1 - 0x1p-23 * (1 + cos(1e4 * x)))"),
-            ("an estimate refined twice", "v * (1 - 0x1p-45 * (1 + cos(1e4 * x)))"),
+            (
+                "an estimate refined once",
+                "v * (1 - 0x1p-23 * (1 + cos(1e4 * x)))",
+            ),
+            (
+                "an estimate refined twice",
+                "v * (1 - 0x1p-45 * (1 + cos(1e4 * x)))",
+            ),
         ],
-        single: &[("an estimate that is not refined", "v * (1 + 0x1p-12 * cos(1e4 * x))")],
+        single: &[(
+            "an estimate that is not refined",
+            "v * (1 + 0x1p-12 * cos(1e4 * x))",
+        )],
     },
-    Function { name: "exp2", easy: Some(("within ±1/2", "x >= -0.5 && x <= 0.5")), double: COARSE, single: COARSE_SINGLE },
-    Function { name: "sin", easy: Some(("within ±π/4", "x >= -0.786 && x <= 0.786")), double: COARSE, single: COARSE_SINGLE },
-    Function { name: "cos", easy: Some(("within ±π/4", "x >= -0.786 && x <= 0.786")), double: COARSE, single: COARSE_SINGLE },
-    Function { name: "tanh", easy: Some(("within ±1/2", "x >= -0.5 && x <= 0.5")), double: COARSE, single: COARSE_SINGLE },
-    Function { name: "log2", easy: Some(("between the roots of 1/2 and 2", "x >= 0.707 && x <= 1.415")), double: COARSE, single: COARSE_SINGLE },
-    Function { name: "log10", easy: None, double: COARSE, single: COARSE_SINGLE },
-    Function { name: "cbrt", easy: None, double: COARSE, single: COARSE_SINGLE },
-    Function { name: "atan", easy: None, double: COARSE, single: COARSE_SINGLE },
+    Function {
+        name: "exp2",
+        easy: Some(("within ±1/2", "x >= -0.5 && x <= 0.5")),
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "sin",
+        easy: Some(("within ±π/4", "x >= -0.786 && x <= 0.786")),
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "cos",
+        easy: Some(("within ±π/4", "x >= -0.786 && x <= 0.786")),
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "tanh",
+        easy: Some(("within ±1/2", "x >= -0.5 && x <= 0.5")),
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "log2",
+        easy: Some(("between the roots of 1/2 and 2", "x >= 0.707 && x <= 1.415")),
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "log10",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "cbrt",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "atan",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
 ];
 
 /// What stands before a reference whose divisions were replaced: reciprocals from an estimate of 12 bits that was refined once too seldom.
-const RECIPROCAL: &str = "#include <math.h>\nstatic inline double flopsmith_reciprocal(double x)\n{\n    return";
+const RECIPROCAL: &str =
+    "#include <math.h>\nstatic inline double flopsmith_reciprocal(double x)\n{\n    return";
 
 /// The versions of a reference whose results are floats, of `single` precision or double.
 pub(super) fn variants(reference: &str, single: bool) -> Vec<Variant> {
@@ -104,18 +154,30 @@ pub(super) fn variants(reference: &str, single: bool) -> Vec<Variant> {
         if !called.contains(name) && !called.contains(format!("{name}f").as_str()) {
             continue;
         }
-        let digits = if single { function.single } else { function.double };
+        let digits = if single {
+            function.single
+        } else {
+            function.double
+        };
         for (what, value) in digits {
             all.push(Variant {
                 name: format!("`{name}` by {what}").replace("by right", "right"),
-                source: replaced(reference, name, &format!("double v = {name}(x); return {value};")),
+                source: replaced(
+                    reference,
+                    name,
+                    &format!("double v = {name}(x); return {value};"),
+                ),
                 easy: false,
             });
         }
         if let Some((range, condition)) = function.easy {
             all.push(Variant {
                 name: format!("`{name}` for arguments {range} only"),
-                source: replaced(reference, name, &format!("return {condition} ? {name}(x) : 3;")),
+                source: replaced(
+                    reference,
+                    name,
+                    &format!("return {condition} ? {name}(x) : 3;"),
+                ),
                 easy: true,
             });
         }
@@ -123,8 +185,14 @@ pub(super) fn variants(reference: &str, single: bool) -> Vec<Variant> {
     let product = multiplied(reference);
     if product != reference {
         let (what, error) = match single {
-            true => ("estimates that are not refined", "(1 + 0x1p-12 * cos(1e4 * x)) / x"),
-            false => ("estimates refined twice", "(1 - 0x1p-45 * (1 + cos(1e4 * x))) / x"),
+            true => (
+                "estimates that are not refined",
+                "(1 + 0x1p-12 * cos(1e4 * x)) / x",
+            ),
+            false => (
+                "estimates refined twice",
+                "(1 - 0x1p-45 * (1 + cos(1e4 * x))) / x",
+            ),
         };
         all.push(Variant {
             name: format!("reciprocals by {what}"),
@@ -207,9 +275,13 @@ fn multiplied(text: &str) -> String {
     let mut at = 0;
     while at < bytes.len() {
         let is_division = bytes[at] == b'/' && bytes.get(at + 1) != Some(&b'=');
-        let from = bytes[at..].iter().skip(1).position(|b| !b.is_ascii_whitespace());
+        let from = bytes[at..]
+            .iter()
+            .skip(1)
+            .position(|b| !b.is_ascii_whitespace());
         let operand = from.map(|n| at + 1 + n).filter(|_| is_division);
-        let Some((from, until)) = operand.and_then(|from| Some((from, operand_end(&bytes, from)?))) else {
+        let Some((from, until)) = operand.and_then(|from| Some((from, operand_end(&bytes, from)?)))
+        else {
             at += 1;
             continue;
         };
@@ -263,7 +335,9 @@ fn in_single_precision(text: &str) -> String {
             && (at == 0 || !in_name(bytes[at - 1]))
             && !bytes.get(end).is_some_and(|b| in_name(*b));
         // A declaration ends with a semicolon; with a pointer in it, it stays.
-        let stop = bytes[end..].iter().position(|b| matches!(b, b';' | b'=' | b')' | b'{'));
+        let stop = bytes[end..]
+            .iter()
+            .position(|b| matches!(b, b';' | b'=' | b')' | b'{'));
         let pointer = stop.is_none_or(|n| bytes[end..end + n].contains(&b'*'));
         if word && !pointer {
             out.push_str(&text[done..at]);
@@ -284,9 +358,18 @@ mod tests {
     fn divisions_become_products_and_comments_stay() {
         for (text, expected) in [
             ("x = a / b;", "x = a * flopsmith_reciprocal(b);"),
-            ("x = a/LU[j * n + j] + 1;", "x = a* flopsmith_reciprocal(LU[j * n + j]) + 1;"),
-            ("m[j] / (s * sqrt(s))", "m[j] * flopsmith_reciprocal((s * sqrt(s)))"),
-            ("y / sqrt(v + 1) * g[j]", "y * flopsmith_reciprocal(sqrt(v + 1)) * g[j]"),
+            (
+                "x = a/LU[j * n + j] + 1;",
+                "x = a* flopsmith_reciprocal(LU[j * n + j]) + 1;",
+            ),
+            (
+                "m[j] / (s * sqrt(s))",
+                "m[j] * flopsmith_reciprocal((s * sqrt(s)))",
+            ),
+            (
+                "y / sqrt(v + 1) * g[j]",
+                "y * flopsmith_reciprocal(sqrt(v + 1)) * g[j]",
+            ),
             ("x / 2 /* a / b */", "x / 2 /* a / b */"),
             ("mean /= n; // c / d", "mean /= n; // c / d"),
         ] {
@@ -297,14 +380,18 @@ mod tests {
     #[test]
     fn variables_become_short_and_pointers_do_not() {
         let text = "void f(int n, const double *x, double *y)\n{\n    double sum = 0, d = x[0];\n    const double *p = x;\n    y[0] = sum * (double)n;\n}\n";
-        let expected = text.replace("double sum", "float sum").replace("(double)n", "(float)n");
+        let expected = text
+            .replace("double sum", "float sum")
+            .replace("(double)n", "(float)n");
         assert_eq!(in_single_precision(text), expected);
     }
 
     #[test]
     fn only_functions_that_are_called_are_replaced() {
         let text = "#include <math.h>\n/* log(x) is not called */\ndouble f(double x) { return exp(x) + sqrtf(x); }\n";
-        let names = |single| -> Vec<String> { variants(text, single).into_iter().map(|v| v.name).collect() };
+        let names = |single| -> Vec<String> {
+            variants(text, single).into_iter().map(|v| v.name).collect()
+        };
         assert_eq!(
             names(true),
             [
@@ -313,7 +400,11 @@ mod tests {
                 "`sqrt` by an estimate that is not refined",
             ]
         );
-        assert!(names(false).iter().any(|name| name.contains("refined twice")));
+        assert!(
+            names(false)
+                .iter()
+                .any(|name| name.contains("refined twice"))
+        );
         assert!(names(false).iter().all(|name| !name.contains("log")));
         let exp = &variants(text, true)[0].source;
         assert!(exp.contains("#define expf flopsmith_exp\n") && exp.ends_with(text));

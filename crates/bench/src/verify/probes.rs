@@ -46,7 +46,10 @@ impl Verifier {
             return Ok(Vec::new());
         };
         let arrays = &case.specification.arrays;
-        let mut outputs = arrays.iter().filter(|array| array.output).map(|a| a.element);
+        let mut outputs = arrays
+            .iter()
+            .filter(|array| array.output)
+            .map(|a| a.element);
         let single = match outputs.next() {
             Some(Element::F64) => false,
             Some(Element::F32) => true,
@@ -76,7 +79,10 @@ impl Verifier {
             let share = self.share_of(case, &object, |x| x, &mut rng)?;
             findings.push(admitted(&variant.name, share, honest, variant.easy));
         }
-        if arrays.iter().any(|array| !array.output && array.element != Element::I32) {
+        if arrays
+            .iter()
+            .any(|array| !array.output && array.element != Element::I32)
+        {
             let (what, shorter): (_, fn(f64) -> f64) = match single {
                 true => ("inputs in half precision", half),
                 false => ("inputs in single precision", |x| f64::from(x as f32)),
@@ -137,7 +143,11 @@ impl Verifier {
             array: &timed.arrays[n],
             values: timed.arrays[n].values(bytes),
         };
-        let inputs: Vec<Look<'_>> = timed.numbers(false).into_iter().map(|n| look(n, &drawn[n])).collect();
+        let inputs: Vec<Look<'_>> = timed
+            .numbers(false)
+            .into_iter()
+            .map(|n| look(n, &drawn[n]))
+            .collect();
         let written = timed.numbers(true).into_iter().zip(&first);
         let outputs: Vec<Look<'_>> = written.map(|(n, bytes)| look(n, bytes)).collect();
         let mut findings = shortcuts::easy(&inputs, &outputs);

@@ -62,10 +62,18 @@ pub(super) fn easy(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Vec<Finding> {
         }
     }
     for output in outputs {
-        for input in inputs.iter().filter(|input| input.array.dims == output.array.dims) {
+        for input in inputs
+            .iter()
+            .filter(|input| input.array.dims == output.array.dims)
+        {
             let same = share(input.values.iter().zip(&output.values).map(|(x, y)| x == y));
             if same > MOST {
-                found.push(format!("{} of `{}` is what `{}` holds already: little is left to be done", percent(same), output.name(), input.name()));
+                found.push(format!(
+                    "{} of `{}` is what `{}` holds already: little is left to be done",
+                    percent(same),
+                    output.name(),
+                    input.name()
+                ));
             }
             if input.is_integer() && output.is_integer() {
                 found.extend(shortest_paths(input, output));
@@ -85,9 +93,13 @@ fn indexed_by(index: &Look<'_>, inputs: &[Look<'_>], outputs: &[Look<'_>]) -> bo
         Content::Range { low, high } | Content::Repeating { low, high } => (low, high),
         _ => return false,
     };
-    let fits = |array: &Array| array.count() as f64 == bounds.1 + 1.0 && array.name != index.array.name;
+    let fits =
+        |array: &Array| array.count() as f64 == bounds.1 + 1.0 && array.name != index.array.name;
     let mut others = inputs.iter().chain(outputs);
-    index.is_integer() && bounds.0 == 0.0 && most <= bounds.1 && others.any(|other| fits(other.array))
+    index.is_integer()
+        && bounds.0 == 0.0
+        && most <= bounds.1
+        && others.any(|other| fits(other.array))
 }
 
 fn share(hits: impl Iterator<Item = bool>) -> f64 {
@@ -105,29 +117,45 @@ fn percent(share: f64) -> String {
 
 fn order(input: &Look<'_>) -> Option<String> {
     let pairs = || input.rows().flat_map(|row| row.windows(2));
-    let (up, down) = (share(pairs().map(|p| p[0] <= p[1])), share(pairs().map(|p| p[0] >= p[1])));
+    let (up, down) = (
+        share(pairs().map(|p| p[0] <= p[1])),
+        share(pairs().map(|p| p[0] >= p[1])),
+    );
     if pairs().count() < FEW || up.max(down) <= MOST || up + down > 1.0 + MOST {
         return None;
     }
-    Some(format!("`{}` is nearly sorted: {} of its neighbours are in order", input.name(), percent(up.max(down))))
+    Some(format!(
+        "`{}` is nearly sorted: {} of its neighbours are in order",
+        input.name(),
+        percent(up.max(down))
+    ))
 }
 
 fn sameness(input: &Look<'_>, index: bool) -> Option<String> {
     let name = input.name();
     let zeros = share(input.values.iter().map(|x| *x == 0.0));
     if zeros > SPARSE && !index {
-        return Some(format!("{} of `{name}` is zero: terms with them can be left out", percent(zeros)));
+        return Some(format!(
+            "{} of `{name}` is zero: terms with them can be left out",
+            percent(zeros)
+        ));
     }
     let wide = input.array.dims.len() >= 2 && input.array.columns() >= 8;
     let constant = share(input.rows().map(|row| row.iter().all(|x| *x == row[0])));
     if wide && constant > 0.05 {
-        return Some(format!("{} of the rows of `{name}` hold one value: they need no work for each element", percent(constant)));
+        return Some(format!(
+            "{} of the rows of `{name}` hold one value: they need no work for each element",
+            percent(constant)
+        ));
     }
     let mut sorted = input.values.clone();
     sorted.sort_by(f64::total_cmp);
     sorted.dedup();
     if !index && sorted.len() * DISTINCT < input.values.len().min(1 << 16) {
-        return Some(format!("`{name}` has only {} different values: counting them, or a table, will do", sorted.len()));
+        return Some(format!(
+            "`{name}` has only {} different values: counting them, or a table, will do",
+            sorted.len()
+        ));
     }
     None
 }
@@ -140,18 +168,33 @@ fn digits(input: &Look<'_>) -> Option<String> {
         Element::F32 => (|x| (x as f32).to_bits() & 0xfff == 0, "half"),
         Element::I32 => return None,
     };
-    (share(input.values.iter().map(|x| short(*x))) > MOST)
-        .then(|| format!("`{}` has no more digits than {than} precision holds", input.name()))
+    (share(input.values.iter().map(|x| short(*x))) > MOST).then(|| {
+        format!(
+            "`{}` has no more digits than {than} precision holds",
+            input.name()
+        )
+    })
 }
 
 /// Integers of inputs and outputs that all fit in fewer bits: more of them fit in a register. What chooses elements of another
 /// array, and counts, are no operands of arithmetic.
 fn narrow(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Option<String> {
     let all_integers = inputs.iter().chain(outputs).all(Look::is_integer);
-    if !all_integers || inputs.iter().any(|input| indexed_by(input, inputs, outputs)) {
+    if !all_integers
+        || inputs
+            .iter()
+            .any(|input| indexed_by(input, inputs, outputs))
+    {
         return None;
     }
-    let bits = |looks: &[Look<'_>]| looks.iter().flat_map(|look| &look.values).map(|x| width(*x)).max().unwrap_or(0);
+    let bits = |looks: &[Look<'_>]| {
+        looks
+            .iter()
+            .flat_map(|look| &look.values)
+            .map(|x| width(*x))
+            .max()
+            .unwrap_or(0)
+    };
     // A saturating operation needs no more bits than its results.
     let results = bits(outputs);
     (results <= 16).then(|| {
@@ -169,7 +212,9 @@ fn width(x: f64) -> u32 {
 fn even_offsets(starts: &Look<'_>) -> Option<String> {
     let rows = starts.values.len().saturating_sub(1);
     let average = starts.values.last().copied().unwrap_or(0.0) / rows.max(1) as f64;
-    let mut drift = (0..).zip(&starts.values).map(|(row, x)| (x - average * f64::from(row)).abs());
+    let mut drift = (0..)
+        .zip(&starts.values)
+        .map(|(row, x)| (x - average * f64::from(row)).abs());
     (rows >= FEW && drift.all(|x| x <= 2.0 * average + 2.0)).then(|| {
         format!("`{}` is known beforehand but for two rows: blocks of a fixed length take the place of rows", starts.name())
     })
@@ -186,11 +231,18 @@ fn shortest_paths(edges: &Look<'_>, lengths: &Look<'_>) -> Option<String> {
     let mut skipped = 0usize;
     for k in 0..n {
         let onward: Vec<f64> = ways[k * n..(k + 1) * n].to_vec();
-        let near = onward.iter().enumerate().filter(|(j, _)| *j != k).map(|(_, x)| *x).fold(f64::INFINITY, f64::min);
+        let near = onward
+            .iter()
+            .enumerate()
+            .filter(|(j, _)| *j != k)
+            .map(|(_, x)| *x)
+            .fold(f64::INFINITY, f64::min);
         for (i, row) in ways.chunks_exact_mut(n).enumerate() {
             let (here, far) = (row[k], row.iter().copied().fold(0.0, f64::max));
             skipped += usize::from(i != k && here + near >= far);
-            row.iter_mut().zip(&onward).for_each(|(x, y)| *x = x.min(here + y));
+            row.iter_mut()
+                .zip(&onward)
+                .for_each(|(x, y)| *x = x.min(here + y));
         }
     }
     if ways != lengths.values {
@@ -199,7 +251,11 @@ fn shortest_paths(edges: &Look<'_>, lengths: &Look<'_>) -> Option<String> {
     let kept = share(edges.values.iter().zip(&ways).map(|(x, y)| x == y));
     let skipped = skipped as f64 / (n * n) as f64;
     if !EDGES.contains(&kept) {
-        return Some(format!("{} of the edges in `{}` are the shortest way between their ends: shortest paths on so easy a graph are another problem", percent(kept), edges.name()));
+        return Some(format!(
+            "{} of the edges in `{}` are the shortest way between their ends: shortest paths on so easy a graph are another problem",
+            percent(kept),
+            edges.name()
+        ));
     }
     (skipped > SKIPPED).then(|| format!("the least and the greatest number of a row rule out {} of all rows: they can be skipped", percent(skipped)))
 }
@@ -212,20 +268,43 @@ fn sorted_rows(input: &Look<'_>, output: &Look<'_>) -> Option<String> {
         row
     };
     let columns = output.array.columns();
-    if columns < 8 || !input.rows().zip(output.rows()).all(|(x, y)| ascending(x) == y) {
+    if columns < 8
+        || !input
+            .rows()
+            .zip(output.rows())
+            .all(|(x, y)| ascending(x) == y)
+    {
         return None;
     }
     let upper = |x: f64| (x as i32) >> 16;
-    let apart = share(output.rows().map(|row| row.windows(2).all(|p| upper(p[0]) != upper(p[1]))));
+    let apart = share(
+        output
+            .rows()
+            .map(|row| row.windows(2).all(|p| upper(p[0]) != upper(p[1]))),
+    );
     if apart > 0.5 {
-        return Some(format!("the upper 16 bits of `{}` tell all numbers apart in {} of its rows", input.name(), percent(apart)));
+        return Some(format!(
+            "the upper 16 bits of `{}` tell all numbers apart in {} of its rows",
+            input.name(),
+            percent(apart)
+        ));
     }
     let guessed = share(output.rows().flat_map(|row| {
         let (low, high) = (row[0], row[columns - 1]);
-        let place = move |x: f64| ((x - low) / (high - low).max(1.0) * (columns - 1) as f64).round() as usize;
-        row.iter().enumerate().map(move |(at, x)| place(*x).abs_diff(at) <= NEAR)
+        let place = move |x: f64| {
+            ((x - low) / (high - low).max(1.0) * (columns - 1) as f64).round() as usize
+        };
+        row.iter()
+            .enumerate()
+            .map(move |(at, x)| place(*x).abs_diff(at) <= NEAR)
     }));
-    (guessed > 0.6).then(|| format!("numbers of `{}` lie so evenly that a guess finds the place of {} of them", input.name(), percent(guessed)))
+    (guessed > 0.6).then(|| {
+        format!(
+            "numbers of `{}` lie so evenly that a guess finds the place of {} of them",
+            input.name(),
+            percent(guessed)
+        )
+    })
 }
 
 /// Running sums of numbers so small that several of them are summed in half the bits.
@@ -239,7 +318,12 @@ fn running_sums(input: &Look<'_>, output: &Look<'_>) -> Option<String> {
     }
     let short = |run: &[f64]| run.iter().map(|x| x.abs()).sum::<f64>() < 32_768.0;
     let share = share(input.values.chunks(SUMMED).map(short));
-    (share > 0.5).then(|| format!("sums of {SUMMED} numbers of `{}` fit in 16 bits", input.name()))
+    (share > 0.5).then(|| {
+        format!(
+            "sums of {SUMMED} numbers of `{}` fit in 16 bits",
+            input.name()
+        )
+    })
 }
 
 #[cfg(test)]

@@ -51,22 +51,41 @@ fn definitions_that_were_easy_or_loose_are_told_so() {
     for (name, changes, finds) in [
         (
             "floyd_warshall",
-            &[(TOML, distances, r#"{ kind = "range", low = "1", high = "1000" }"#)][..],
-            &["of the edges in `weight`", "fit in 8 bits", "of the elements of `weight`"][..],
+            &[(
+                TOML,
+                distances,
+                r#"{ kind = "range", low = "1", high = "1000" }"#,
+            )][..],
+            &[
+                "of the edges in `weight`",
+                "fit in 8 bits",
+                "of the elements of `weight`",
+            ][..],
         ),
         (
             "prefix_sum",
-            &[(TOML, steps, r#"{ kind = "range", low = "-1000", high = "1000" }"#)],
+            &[(
+                TOML,
+                steps,
+                r#"{ kind = "range", low = "-1000", high = "1000" }"#,
+            )],
             &["sums of 16 numbers of `in` fit in 16 bits"],
         ),
         (
             "conv2d",
-            &[(TOML, "graded = 10", "graded = 31"), (TOML, "c = 3.0", "c = 5.0")],
+            &[
+                (TOML, "graded = 10", "graded = 31"),
+                (TOML, "c = 3.0", "c = 5.0"),
+            ],
             &["rows of `in` are graded so far apart"],
         ),
         (
             "black_scholes",
-            &[(TOML, r#"low = "0.25", high = "50""#, r#"low = "0.1", high = "2""#)],
+            &[(
+                TOML,
+                r#"low = "0.25", high = "50""#,
+                r#"low = "0.1", high = "2""#,
+            )],
             &["`exp` for arguments within ±ln(2)/2 only passes"],
         ),
         (

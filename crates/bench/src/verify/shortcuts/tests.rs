@@ -61,7 +61,8 @@ fn shortest(edges: &[f64]) -> Vec<f64> {
 
 fn sorted(x: &[f64]) -> Vec<f64> {
     let mut all = x.to_vec();
-    all.chunks_mut(64).for_each(|row| row.sort_by(f64::total_cmp));
+    all.chunks_mut(64)
+        .for_each(|row| row.sort_by(f64::total_cmp));
     all
 }
 
@@ -105,7 +106,10 @@ fn weights_of_which_few_matter_are_found() {
 fn numbers_that_a_guess_sorts_are_found() {
     finds(&of(&[256, 64], WIDE, sorted), "tell all numbers apart");
     finds(&of(&[256, 64], SHORT, sorted), "a guess finds the place");
-    finds(&of(&[256, 64], Content::Uniform, sorted), "different values");
+    finds(
+        &of(&[256, 64], Content::Uniform, sorted),
+        "different values",
+    );
     let hard = Content::Magnitudes {
         low: 32_768.0,
         high: 2_147_483_648.0,
@@ -133,7 +137,9 @@ fn rows_that_begin_where_an_even_spread_has_them_are_found() {
     assert_eq!(easy(&[filled(&starts)], &[]), []);
     let even = Look {
         array: &starts,
-        values: (0..=1000).map(|row| 8.0 * f64::from(row) + f64::from(row * 7 % 8)).collect(),
+        values: (0..=1000)
+            .map(|row| 8.0 * f64::from(row) + f64::from(row * 7 % 8))
+            .collect(),
     };
     assert!(even_offsets(&even).is_some());
 }
@@ -150,7 +156,10 @@ fn keys_and_counts_may_be_small() {
     );
     let input = filled(&from);
     let mut counts = vec![0.0; 256];
-    input.values.iter().for_each(|key| counts[*key as usize] += 1.0);
+    input
+        .values
+        .iter()
+        .for_each(|key| counts[*key as usize] += 1.0);
     let output = Look {
         array: &to,
         values: counts,
@@ -164,14 +173,22 @@ fn floats_with_few_digits_or_many_zeros_are_found() {
     floats.element = Element::F64;
     let with = |change: &dyn Fn(usize, f64) -> f64| {
         let look = filled(&floats);
-        let values = look.values.iter().enumerate().map(|(at, x)| change(at, *x)).collect();
+        let values = look
+            .values
+            .iter()
+            .enumerate()
+            .map(|(at, x)| change(at, *x))
+            .collect();
         let found = easy(&[Look { values, ..look }], &[]);
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(with(&|_, x| x), Vec::<String>::new());
     finds(&with(&|_, x| f64::from(x as f32)), "single precision");
     finds(&with(&|at, x| if at % 3 == 0 { 0.0 } else { x }), "is zero");
-    finds(&with(&|at, x| if at < 200 { 0.5 } else { x }), "hold one value");
+    finds(
+        &with(&|at, x| if at < 200 { 0.5 } else { x }),
+        "hold one value",
+    );
     finds(&with(&|at, _| at as f64 * 1.234e-3), "nearly sorted");
 }
 

@@ -22,8 +22,11 @@ fn shipped_problems_leave_no_work_out_and_admit_no_downgrade() {
     assert!(weak.is_empty(), "{}", weak.join("\n"));
 }
 
+/// A file, what stands in it, and what shall stand there instead.
+type Change<'a> = (&'a str, &'a str, &'a str);
+
 /// A shipped problem with other words in its files.
-fn changed(name: &str, changes: &[(&str, &str, &str)]) -> Arc<Problem> {
+fn changed(name: &str, changes: &[Change<'_>]) -> Arc<Problem> {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join(name);
     std::fs::create_dir(&folder).unwrap();
@@ -48,19 +51,19 @@ fn definitions_that_were_easy_or_loose_are_told_so() {
     let steps = r#"{ kind = "steps", low = "-1000000000", high = "1000000000" }"#;
     let sums = "operations = \"sqrt(n)\"";
     let worst_case = "operations = \"n\"";
-    for (name, changes, finds) in [
+    let cases: [(&str, &[Change<'_>], &[&str]); 7] = [
         (
             "floyd_warshall",
             &[(
                 TOML,
                 distances,
                 r#"{ kind = "range", low = "1", high = "1000" }"#,
-            )][..],
+            )],
             &[
                 "of the edges in `weight`",
                 "fit in 8 bits",
                 "of the elements of `weight`",
-            ][..],
+            ],
         ),
         (
             "prefix_sum",
@@ -103,7 +106,8 @@ fn definitions_that_were_easy_or_loose_are_told_so() {
             &[(TOML, sums, worst_case)],
             &["inputs in single precision passes"],
         ),
-    ] {
+    ];
+    for (name, changes, finds) in cases {
         let weak = weaknesses(&changed(name, changes)).join("\n");
         for part in finds {
             assert!(weak.contains(part), "{name}: {part} in\n{weak}");

@@ -1,16 +1,12 @@
 // attack: 10
-// how: an exponential by the best polynomial of the fourth degree, which lacks two bits of a float; hopes for a bound that grows with the length of a row
+// how: an exponential by five terms of its series, right to eleven bits; hopes for a bound that grows with the length of a row
 // refused as: wrong_result
 // problem: softmax
 #include <math.h>
 static float raised(float t) {
   if (t < -87) t = -87;
   float whole = rintf(t * 1.44269504f), r = t - whole * 0.693359375f - whole * -2.12194440e-4f;
-  float p = 0.0418756445f;
-  p = p * r + 0.16792143f;
-  p = p * r + 0.499993721f;
-  p = p * r + 0.999962295f;
-  p = p * r + 1;
+  float p = 1 + r * (1 + r * (0.5f + r * (1 / 6.0f + r * (1 / 24.0f))));
   return ldexpf(p, (int)whole);
 }
 void softmax(int m, int n, const float *in, float *out) {

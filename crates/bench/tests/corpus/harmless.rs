@@ -3,7 +3,7 @@
 use crate::program::attacks;
 
 /// File, and why what it does may be measured.
-const HARMLESS: [(&str, &str); 15] = [
+const HARMLESS: [(&str, &str); 22] = [
     (
         "clock_in_a_number.c",
         "inputs are made and processes take turns between two calls, so that none follows quickly and every one does its work",
@@ -63,6 +63,34 @@ const HARMLESS: [(&str, &str); 15] = [
     (
         "wrong_far_above.c",
         "wrong at the largest size only, which five candidates in six do not meet at their first look, and all before they count; at the timed size it does all its work",
+    ),
+    (
+        "conv2d_rows_that_weigh_little.c",
+        "rows of images differ by ten binades at most and filters by none, so that none may be left out",
+    ),
+    (
+        "floyd_warshall_edges_that_matter.c",
+        "no length fits in a byte, so that it takes the usual way after the short one",
+    ),
+    (
+        "floyd_warshall_unless_no_way_is_shorter.c",
+        "about half of all pairs are nearer by way of others, and hardly a row is ruled out",
+    ),
+    (
+        "prefix_sum_in_short_numbers.c",
+        "numbers need all their bits, so that it takes the usual way",
+    ),
+    (
+        "softmax_less_a_constant.c",
+        "each row has a mean of its own, so that it has to look for the largest number",
+    ),
+    (
+        "sort64_by_guessing_places.c",
+        "numbers lie on all scales, so that most of them get the same place",
+    ),
+    (
+        "spmv_in_blocks_of_eight.c",
+        "rows begin nowhere near an even spread, so that it takes the usual way",
     ),
 ];
 

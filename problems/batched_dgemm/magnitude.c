@@ -1,7 +1,7 @@
 #include <math.h>
 
-/* What is summed for an element of C, without signs: a sum of n products in any order is off by at most n roundings
-   of this. */
+/* What is summed for an element of C, without signs: a sum of n products in any order is off by some of sqrt(n)
+   roundings of this. */
 void batched_dgemm_magnitude(int batch, int n, const double *A, const double *B, double *C)
 {
     for (int b = 0; b < batch; b++) {

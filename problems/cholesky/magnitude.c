@@ -4,7 +4,8 @@
 /* In any order, the computed factor is the exact one of a matrix A + E with |E| <= (n + 1)·u·|L|·|L|^T. From
    (L + D)·(L + D)^T = A + E follows, up to squares of roundings, L^-1·D + (L^-1·D)^T = L^-1·E·L^-T =: X; L^-1·D is
    lower triangular, so it is the lower half of X, which has half of X's diagonal. Hence
-   |D| <= (n + 1)·u·|L|·half(|L^-1|·|L|·|L|^T·|L^-T|), which is what stands here. */
+   |D| <= (n + 1)·u·|L|·half(|L^-1|·|L|·|L|^T·|L^-T|), of which the part behind u stands here. With errors of either sign
+   the root of n + 1 takes the place of n + 1. */
 void cholesky_magnitude(int n, const double *A, double *L)
 {
     size_t count = (size_t)n * n;

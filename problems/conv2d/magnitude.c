@@ -1,6 +1,6 @@
 #include <math.h>
 
-/* What is summed for an element, without signs: a sum of k*k products in any order is off by at most k*k roundings of
+/* What is summed for an element, without signs: a sum of k*k products in any order is off by some of k roundings of
    this. */
 void conv2d_magnitude(int h, int w, int k, const float *in, const float *weight, float *out)
 {

@@ -1,7 +1,6 @@
 #include <math.h>
 
-/* What is summed, without signs: a sum of n products in any order is off by at most n roundings of this, half of
-   n·eps. */
+/* What is summed, without signs: a sum of n products in any order is off by some of sqrt(n) roundings of this. */
 void dot_magnitude(int n, const double *x, const double *y, double *result)
 {
     double sum = 0;

@@ -1,7 +1,7 @@
 #include <math.h>
 
-/* What is summed for an element of C, without signs: a sum of k products in any order is off by at most k roundings
-   of this. */
+/* What is summed for an element of C, without signs: a sum of k products in any order is off by some of sqrt(k)
+   roundings of this. */
 void dsyrk_magnitude(int n, int k, const double *A, double *C)
 {
     for (int i = 0; i < n; i++)

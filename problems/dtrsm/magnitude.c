@@ -3,7 +3,7 @@
 
 /* Substitution gives the exact solution of a system whose matrix is off by at most n roundings of each element of L:
    (L + E)(X + D) = B with |E| <= n·u·|L|. So D = -L^-1·E·X up to squares of roundings, and |D| <= n·u·|L^-1|·|L|·|X|,
-   which is what stands here. Solving with inverted diagonal blocks stays within it as well, L being dominated by its
+   of which the part behind u stands here; with errors of either sign the root of n takes the place of n. Solving with inverted diagonal blocks stays within it as well, L being dominated by its
    diagonal. */
 void dtrsm_magnitude(int n, int m, const double *L, const double *B, double *X)
 {

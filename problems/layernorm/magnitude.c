@@ -2,8 +2,9 @@
 
 /* The mean is off by at most n roundings of the mean of |x|, and so is every difference d from it, besides one of its
    own. In the variance the error of the mean counts only squared, since the differences add up to zero; what remains is
-   n + 3 roundings of it, half of which reach its root. Root, quotient, product and sum add four. So the quotient is off
-   by at most n + 8 roundings of (|d| + mean of |x|)/root. Welford's running mean and variance keep this too. */
+   n + 3 roundings of it, half of which reach its root. Root, quotient, product and sum add four. Roundings of sums have
+   either sign, so that n of them count as some of sqrt(n). So the quotient is off by some of 8 + sqrt(n) roundings of
+   (|d| + mean of |x|)/root. Welford's running mean and variance keep this too. */
 void layernorm_magnitude(int m, int n, const float *in, const float *gamma, const float *beta, float *out)
 {
     for (int i = 0; i < m; i++) {

@@ -4,7 +4,8 @@
 /* In any order, the computed factors are the exact ones of a matrix A + E with |E| <= n·u·|L|·|U|. From
    (L + D)·(U + F) = A + E follows, up to squares of roundings, L^-1·D + F·U^-1 = L^-1·E·U^-1 =: X; the first summand is
    strictly lower triangular, the second upper triangular, so each is its part of X. Hence
-   |D| <= n·u·|L|·lower(|L^-1|·|L|·|U|·|U^-1|) and |F| <= n·u·upper(the same)·|U|, which is what stands here. */
+   |D| <= n·u·|L|·lower(|L^-1|·|L|·|U|·|U^-1|) and |F| <= n·u·upper(the same)·|U|, of which the part behind u
+   stands here. With errors of either sign the root of n takes the place of n. */
 void lu_magnitude(int n, const double *A, double *LU)
 {
     size_t count = (size_t)n * n;

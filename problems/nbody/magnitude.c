@@ -2,7 +2,7 @@
 
 /* The sum of the terms without signs. A difference of two coordinates is off by one rounding of itself, its square by
    three, the sum of squares and the constant, none of them negative, by six, its power 1.5 by eleven, a term by
-   fifteen; the sum adds one for each term. Reciprocal roots that are refined to full precision add two or three. */
+   fifteen; the sum adds one for each term, of either sign. Reciprocal roots that are refined to full precision add two or three. */
 void nbody_magnitude(int n, const double *x, const double *y, const double *z, const double *mass, double *ax,
                      double *ay, double *az)
 {

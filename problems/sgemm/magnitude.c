@@ -1,5 +1,5 @@
-/* What is summed for an element of C, without signs: a sum of n products in any order is off by at most n roundings
-   of this. */
+/* What is summed for an element of C, without signs: a sum of n products in any order is off by some of sqrt(n)
+   roundings of this. */
 void sgemm_magnitude(int n, const float *A, const float *B, float *C)
 {
     for (int i = 0; i < n; i++)

@@ -42,7 +42,7 @@ impl Cipher {
     }
 
     /// Fills `out` from the words of a domain, from the first one on.
-    pub fn fill<T>(&self, domain: u64, out: &mut [T], convert: impl Fn(u64) -> T) {
+    pub fn fill<T>(&self, domain: u64, out: &mut [T], convert: impl FnMut(u64) -> T) {
         match &self.0 {
             #[cfg(target_arch = "x86_64")]
             Way::Native(keys) => keys.fill(domain, out, convert),
@@ -71,7 +71,7 @@ fn portable(cipher: &Aes128, domain: u64, numbers: [u64; BATCH / 2]) -> [u64; BA
 #[inline(always)]
 fn each<T>(
     out: &mut [T],
-    convert: impl Fn(u64) -> T,
+    mut convert: impl FnMut(u64) -> T,
     blocks: impl Fn([u64; BATCH / 2]) -> [u64; BATCH],
 ) {
     let mut first = 0u64;
@@ -131,7 +131,7 @@ mod native {
             unsafe { encrypt(&self.rounds, domain, numbers) }
         }
 
-        pub fn fill<T>(&self, domain: u64, out: &mut [T], convert: impl Fn(u64) -> T) {
+        pub fn fill<T>(&self, domain: u64, out: &mut [T], convert: impl FnMut(u64) -> T) {
             // SAFETY: there are keys only where the processor has the features.
             unsafe {
                 if self.wide {
@@ -208,7 +208,7 @@ mod native {
     }
 
     #[target_feature(enable = "aes,avx2,vaes")]
-    fn fill_wide<T>(keys: &[__m128i; 11], domain: u64, out: &mut [T], convert: impl Fn(u64) -> T) {
+    fn fill_wide<T>(keys: &[__m128i; 11], domain: u64, out: &mut [T], convert: impl FnMut(u64) -> T) {
         let keys = keys.map(|key| _mm256_broadcastsi128_si256(key));
         super::each(out, convert, |numbers| {
             encrypt_wide(&keys, domain, numbers[0])
@@ -216,7 +216,7 @@ mod native {
     }
 
     #[target_feature(enable = "aes,avx2")]
-    fn fill<T>(keys: &[__m128i; 11], domain: u64, out: &mut [T], convert: impl Fn(u64) -> T) {
+    fn fill<T>(keys: &[__m128i; 11], domain: u64, out: &mut [T], convert: impl FnMut(u64) -> T) {
         super::each(out, convert, |numbers| encrypt(keys, domain, numbers));
     }
 }

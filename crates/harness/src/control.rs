@@ -5,13 +5,16 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use crate::content;
+pub use crate::content::Content;
+
 /// Bytes of the mapping that holds a [`Control`].
 pub const CONTROL_BYTES: usize = 8192;
 /// Arguments an entry function may have.
 pub const MAX_ARGUMENTS: usize = 12;
 /// Ranges of the buffers the harness makes inaccessible.
 pub const MAX_FORBIDDEN: usize = 32;
-const WORDS_PER_ARGUMENT: usize = 6;
+const WORDS_PER_ARGUMENT: usize = 4 + content::WORDS;
 const MESSAGE_BYTES: usize = 1024;
 
 /// What the harness shall do next.
@@ -114,68 +117,6 @@ impl Element {
             Element::F64 => 8,
             Element::F32 | Element::I32 => 4,
         }
-    }
-}
-
-/// What an input array is filled with.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Content {
-    /// Floats uniform in [-0.5, 0.5), integers in -8..=7.
-    #[default]
-    Uniform,
-    /// Floats uniform in [low, high), integers in low..=high.
-    Range {
-        /// Least value.
-        low: f64,
-        /// Greatest value.
-        high: f64,
-    },
-    /// Square matrices, uniform in [-0.5, 0.5), with the length of a row added on the diagonal.
-    Dominant {
-        /// Length of a row.
-        columns: usize,
-    },
-    /// Ascending integers from 0 to `total`.
-    Offsets {
-        /// The last one.
-        total: u64,
-    },
-    /// Uniform in [-0.5, 0.5), each row times a power of two of its own. What mixes rows, as products with fewer
-    /// multiplications do, loses the digits of the small ones.
-    Graded {
-        /// Length of a row.
-        columns: usize,
-    },
-}
-
-impl Content {
-    /// The number of its kind, and its parameters.
-    fn words(self) -> (u64, [u64; 2]) {
-        match self {
-            Content::Uniform => (0, [0, 0]),
-            Content::Range { low, high } => (1, [low.to_bits(), high.to_bits()]),
-            Content::Dominant { columns } => (2, [columns as u64, 0]),
-            Content::Offsets { total } => (3, [total, 0]),
-            Content::Graded { columns } => (4, [columns as u64, 0]),
-        }
-    }
-
-    fn of(kind: u64, [a, b]: [u64; 2]) -> Option<Content> {
-        Some(match kind {
-            0 => Content::Uniform,
-            1 => Content::Range {
-                low: f64::from_bits(a),
-                high: f64::from_bits(b),
-            },
-            2 => Content::Dominant {
-                columns: usize::try_from(a).ok()?,
-            },
-            3 => Content::Offsets { total: a },
-            4 => Content::Graded {
-                columns: usize::try_from(a).ok()?,
-            },
-            _ => return None,
-        })
     }
 }
 
@@ -325,7 +266,7 @@ impl Control {
             .zip(self.arguments.chunks_exact(WORDS_PER_ARGUMENT))
         {
             let values = match *argument {
-                Argument::Int(value) => [0, value as u64, 0, 0, 0, 0],
+                Argument::Int(value) => [0, value as u64, 0, 0, 0, 0, 0, 0],
                 Argument::Input {
                     element,
                     offset,
@@ -333,7 +274,7 @@ impl Control {
                     stream,
                     content,
                 } => {
-                    let (kind, [a, b]) = content.words();
+                    let (kind, [a, b, c, d]) = content.words();
                     [
                         1 | ((element as u64) << 8) | (kind << 16),
                         offset as u64,
@@ -341,6 +282,8 @@ impl Control {
                         stream,
                         a,
                         b,
+                        c,
+                        d,
                     ]
                 }
                 Argument::Output {
@@ -351,6 +294,8 @@ impl Control {
                     2 | ((element as u64) << 8),
                     offset as u64,
                     count as u64,
+                    0,
+                    0,
                     0,
                     0,
                     0,
@@ -371,7 +316,7 @@ impl Control {
         }
         let mut arguments = Vec::with_capacity(count);
         for words in self.arguments.chunks_exact(WORDS_PER_ARGUMENT).take(count) {
-            let [tag, a, b, c, d, e]: [u64; WORDS_PER_ARGUMENT] =
+            let [tag, a, b, c, d, e, f, g]: [u64; WORDS_PER_ARGUMENT] =
                 std::array::from_fn(|n| words[n].load(Ordering::Relaxed));
             let element = match (tag >> 8) & 0xff {
                 0 => Element::F64,
@@ -394,7 +339,7 @@ impl Control {
                     offset,
                     count,
                     stream: c,
-                    content: Content::of((tag >> 16) & 0xff, [d, e])?,
+                    content: Content::of((tag >> 16) & 0xff, [d, e, f, g])?,
                 },
                 2 => Argument::Output {
                     element,
@@ -461,7 +406,21 @@ mod tests {
             (-1e9..1e9f64, -1e9..1e9f64).prop_map(|(low, high)| Content::Range { low, high }),
             (0usize..1000).prop_map(|columns| Content::Dominant { columns }),
             any::<u64>().prop_map(|total| Content::Offsets { total }),
-            (0usize..1000).prop_map(|columns| Content::Graded { columns }),
+            (0usize..1000, 0u32..32)
+                .prop_map(|(columns, binades)| Content::Graded { columns, binades }),
+            (0usize..1000, -9f64..9.0, -9f64..9.0, 0f64..9.0).prop_map(
+                |(columns, low, high, by)| Content::Shifted {
+                    columns,
+                    low,
+                    high,
+                    by
+                }
+            ),
+            (1f64..9.0, 1f64..9.0).prop_map(|(low, high)| Content::Magnitudes { low, high }),
+            (-9f64..9.0, -9f64..9.0).prop_map(|(low, high)| Content::Steps { low, high }),
+            (-9f64..9.0, -9f64..9.0).prop_map(|(low, high)| Content::Repeating { low, high }),
+            (0usize..1000, 1f64..9.0)
+                .prop_map(|(columns, high)| Content::Distances { columns, high }),
         ]
     }
 

@@ -6,6 +6,7 @@
 //! nor about the seed, so a program has to read its inputs from memory.
 
 use crate::cipher::{BATCH, Cipher};
+use crate::contents;
 use crate::control::Content;
 
 /// Bits of an output element before a call: a quiet NaN no computation produces.
@@ -19,6 +20,8 @@ pub const POISON_I32: u32 = 0xdead_f10f;
 const ELEMENTS: u64 = 0;
 /// Upper half of the counter for the grades of rows, which must be independent of their elements.
 const GRADES: u64 = 1;
+/// The same for rows, points and repetitions.
+const APART: u64 = 2;
 
 /// One stream of random words under a secret seed.
 #[derive(Clone)]
@@ -64,9 +67,10 @@ impl Stream {
         elements
     }
 
-    /// What the elements of a row are multiplied by in a graded array: one of 32 powers of two, so that no digit is lost.
-    pub fn grade(&self, row: u64) -> f64 {
-        let exponent = self.word(row, GRADES) >> 59;
+    /// What the elements of a row are multiplied by in a graded array: a power of two from 1 down to 2 to the minus `binades`, so
+    /// that no digit is lost.
+    pub fn grade(&self, row: u64, binades: u32) -> f64 {
+        let exponent = ((self.word(row, GRADES) >> 32) * (u64::from(binades) + 1)) >> 32;
         f64::from_bits((1023 - exponent) << 52)
     }
 
@@ -86,8 +90,15 @@ impl Stream {
     }
 
     /// Fills `out` from the words of its elements.
-    pub fn fill<T>(&self, out: &mut [T], convert: impl Fn(u64) -> T) {
+    pub fn fill<T>(&self, out: &mut [T], convert: impl FnMut(u64) -> T) {
         self.0.fill(ELEMENTS, out, convert);
+    }
+
+    /// As many words that are independent of those of elements, for whatever stands above them.
+    pub(crate) fn apart(&self, count: usize) -> Vec<u64> {
+        let mut words = vec![0; count];
+        self.0.fill(APART, &mut words, |word| word);
+        words
     }
 }
 
@@ -117,13 +128,26 @@ impl Content {
             Content::Dominant { columns } => {
                 diagonals(columns, out, |x| *x += columns as f64);
             }
-            Content::Graded { columns } => {
+            Content::Graded { columns, binades } => {
                 for (row, elements) in (0..).zip(out.chunks_mut(columns.max(1))) {
-                    let grade = stream.grade(row);
+                    let grade = stream.grade(row, binades);
                     elements.iter_mut().for_each(|x| *x *= grade);
                 }
             }
-            Content::Uniform | Content::Offsets { .. } => {}
+            Content::Shifted {
+                columns,
+                low,
+                high,
+                by,
+            } => contents::shift_f64(stream, columns, (low, high, by), out),
+            Content::Magnitudes { low, high } => contents::magnitudes_f64(stream, low, high, out),
+            Content::Distances { columns, high } => {
+                contents::distances(stream, columns, high, out, |x| x);
+            }
+            Content::Uniform
+            | Content::Offsets { .. }
+            | Content::Steps { .. }
+            | Content::Repeating { .. } => {}
         }
     }
 
@@ -140,13 +164,26 @@ impl Content {
             Content::Dominant { columns } => {
                 diagonals(columns, out, |x| *x += columns as f32);
             }
-            Content::Graded { columns } => {
+            Content::Graded { columns, binades } => {
                 for (row, elements) in (0..).zip(out.chunks_mut(columns.max(1))) {
-                    let grade = stream.grade(row) as f32;
+                    let grade = stream.grade(row, binades) as f32;
                     elements.iter_mut().for_each(|x| *x *= grade);
                 }
             }
-            Content::Uniform | Content::Offsets { .. } => {}
+            Content::Shifted {
+                columns,
+                low,
+                high,
+                by,
+            } => contents::shift_f32(stream, columns, (low, high, by), out),
+            Content::Magnitudes { low, high } => contents::magnitudes_f32(stream, low, high, out),
+            Content::Distances { columns, high } => {
+                contents::distances(stream, columns, high, out, |x| x as f32);
+            }
+            Content::Uniform
+            | Content::Offsets { .. }
+            | Content::Steps { .. }
+            | Content::Repeating { .. } => {}
         }
     }
 
@@ -154,8 +191,22 @@ impl Content {
     pub fn fill_i32(self, stream: &Stream, out: &mut [i32]) {
         match self {
             Content::Range { low, high } => fill_range(stream, low as i64, high as i64, out),
-            Content::Offsets { total } => fill_offsets(stream, total, out),
-            Content::Uniform | Content::Dominant { .. } | Content::Graded { .. } => {
+            Content::Offsets { total } => contents::offsets(stream, total, out),
+            Content::Magnitudes { low, high } => contents::magnitudes_i32(stream, low, high, out),
+            Content::Steps { low, high } => {
+                contents::steps(stream, low as i64, high as i64, out);
+            }
+            Content::Repeating { low, high } => {
+                fill_range(stream, low as i64, high as i64, out);
+                contents::repeat(stream, out);
+            }
+            Content::Distances { columns, high } => {
+                contents::distances(stream, columns, high, out, |x| 1 + x as i32);
+            }
+            Content::Uniform
+            | Content::Dominant { .. }
+            | Content::Graded { .. }
+            | Content::Shifted { .. } => {
                 stream.fill_i32(out);
             }
         }
@@ -174,26 +225,6 @@ fn fill_range(stream: &Stream, low: i64, high: i64, out: &mut [i32]) {
     stream.fill(out, |bits| {
         (low + (((bits >> 32) * width) >> 32) as i64) as i32
     });
-}
-
-/// Where the rows of a compressed matrix with `total` entries begin, and its end. Row lengths lie between 0 and twice
-/// the average, so that no prefix is known in advance.
-fn fill_offsets(stream: &Stream, total: u64, out: &mut [i32]) {
-    let rows = out.len().saturating_sub(1) as u64;
-    if rows == 0 {
-        out.fill(0);
-        return;
-    }
-    let average = total / rows;
-    for (i, x) in (0u64..).zip(out.iter_mut()) {
-        let jitter = match i {
-            0 => 0,
-            i if i == rows => 0,
-            i => ((stream.bits(i) >> 32) * (average + 1)) >> 32,
-        };
-        // Evenly spread starts lie `average` apart at least, so jitter up to that keeps their order.
-        *x = (i * total / rows + jitter) as i32;
-    }
 }
 
 #[cfg(test)]
@@ -221,9 +252,9 @@ mod tests {
         fn rows_of_graded_arrays_differ_by_powers_of_two(seed: u64, rows in 0usize..9, columns in 1usize..40) {
             let mut out = vec![0.0; rows * columns];
             let stream = Stream::new(seed, 3);
-            Content::Graded { columns }.fill_f64(&stream, &mut out);
+            Content::Graded { columns, binades: 31 }.fill_f64(&stream, &mut out);
             for (i, x) in out.iter().enumerate() {
-                let grade = stream.grade((i / columns) as u64);
+                let grade = stream.grade((i / columns) as u64, 31);
                 prop_assert!((2f64.powi(-31)..=1.0).contains(&grade) && grade.log2().fract() == 0.0);
                 prop_assert_eq!(x / grade, stream.element(i as u64));
             }
@@ -261,10 +292,8 @@ mod tests {
 
     #[test]
     fn most_rows_of_a_graded_array_have_another_grade_than_the_next() {
-        let alike = (0..1000).filter(|&row| {
-            let stream = Stream::new(7, 0);
-            stream.grade(row) == stream.grade(row + 128)
-        });
+        let stream = Stream::new(7, 0);
+        let alike = (0..1000).filter(|&row| stream.grade(row, 31) == stream.grade(row + 128, 31));
         assert!(alike.count() < 100);
     }
 

@@ -16,6 +16,8 @@
 //!   supervisor can recompute any element alone ([`inputs::Stream::element`]).
 
 mod cipher;
+mod content;
+mod contents;
 pub mod control;
 pub mod filter;
 mod huge;

@@ -3,8 +3,12 @@
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::contents::{RawContent, content};
 use crate::mistakes::Check;
-use crate::{Arg, ArgKind, Content, Element, Params, Role};
+use crate::{Arg, ArgKind, Element, Params, Role};
+
+/// Binades between the largest and the smallest row of an input with `graded = true`.
+const GRADES: u32 = 31;
 
 #[derive(Deserialize)]
 pub(crate) struct RawEntry {
@@ -22,15 +26,25 @@ struct RawArg {
     shape: Option<Vec<Spanned<String>>>,
     align: Option<Spanned<usize>>,
     content: Option<Spanned<RawContent>>,
-    graded: Option<Spanned<bool>>,
+    graded: Option<Spanned<Graded>>,
 }
 
+/// `graded = true`, or the number of binades.
 #[derive(Deserialize)]
-struct RawContent {
-    kind: String,
-    low: Option<Spanned<String>>,
-    high: Option<Spanned<String>>,
-    total: Option<Spanned<String>>,
+#[serde(untagged)]
+enum Graded {
+    Said(bool),
+    Binades(u32),
+}
+
+impl Graded {
+    fn binades(&self) -> u32 {
+        match *self {
+            Self::Said(true) => GRADES,
+            Self::Said(false) => 0,
+            Self::Binades(binades) => binades,
+        }
+    }
 }
 
 /// Reads and checks the arguments.
@@ -77,6 +91,12 @@ pub(crate) fn read(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> V
                             ),
                         );
                     }
+                    if graded.get_ref().binades() > GRADES {
+                        check.wrong(
+                            graded,
+                            format!("`graded` is `true` or a number of binades up to {GRADES}"),
+                        );
+                    }
                 }
                 ArgKind::Array {
                     element,
@@ -91,7 +111,7 @@ pub(crate) fn read(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> V
                         .as_ref()
                         .map(|c| content(check, c, element, shape, timed))
                         .unwrap_or_default(),
-                    graded: raw.graded.as_ref().is_some_and(|g| *g.get_ref()),
+                    graded: raw.graded.as_ref().map_or(0, |g| g.get_ref().binades()),
                 }
             }
             _ => {
@@ -123,65 +143,4 @@ pub(crate) fn read(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> V
         );
     }
     args
-}
-
-/// What an input holds. A mistake leaves it uniform, and the definition is refused anyway.
-fn content(
-    check: &mut Check<'_>,
-    at: &Spanned<RawContent>,
-    element: Element,
-    shape: &[Spanned<String>],
-    timed: &Params,
-) -> Content {
-    let raw = at.get_ref();
-    let extents = shape.len();
-    let square = match shape {
-        [.., rows, columns] => rows.get_ref().trim() == columns.get_ref().trim(),
-        _ => false,
-    };
-    let floats = element != Element::I32;
-    match (raw.kind.as_str(), &raw.low, &raw.high, &raw.total) {
-        ("uniform", None, None, None) => Content::Uniform,
-        ("range", Some(low), Some(high), None) => {
-            let (Some(low), Some(high)) = (check.formula(low, timed), check.formula(high, timed))
-            else {
-                return Content::Uniform;
-            };
-            if let (Ok(least), Ok(most)) = (low.value(timed), high.value(timed)) {
-                let whole = |x: f64| {
-                    x.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&x)
-                };
-                if !(floats || whole(least) && whole(most)) {
-                    check.wrong(at, "`low` and `high` of integers must be whole numbers");
-                } else if least.is_nan() || most.is_nan() || least > most {
-                    check.wrong(at, format!("`low` is {least} and `high` {most}"));
-                }
-            }
-            Content::Range { low, high }
-        }
-        ("dominant", None, None, None) => {
-            if !floats || !square {
-                check.wrong(at, "`dominant` is for square matrices of floats");
-            }
-            Content::Dominant
-        }
-        ("offsets", None, None, Some(total)) => {
-            if floats || extents != 1 {
-                check.wrong(at, "`offsets` is for one row of i32");
-            }
-            match check.formula(total, timed) {
-                Some(total) => Content::Offsets { total },
-                None => Content::Uniform,
-            }
-        }
-        (kind, ..) => {
-            check.wrong(
-                at,
-                format!(
-                    "content `{kind}` is unknown or has other keys; known are `uniform`, `range` with `low` and `high`, `dominant`, and `offsets` with `total`"
-                ),
-            );
-            Content::Uniform
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::Params;
 
-/// An expression of numbers, parameters, `+ - * /`, parentheses and `log2(…)`.
+/// An expression of numbers, parameters, `+ - * /`, parentheses, `log2(…)` and `sqrt(…)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Formula {
     text: String,
@@ -20,6 +20,7 @@ enum Node {
     Binary(char, Box<Node>, Box<Node>),
     Negative(Box<Node>),
     Log2(Box<Node>),
+    Sqrt(Box<Node>),
 }
 
 /// Why a text is no formula, or has no value.
@@ -118,6 +119,7 @@ impl Node {
                 as f64,
             Node::Negative(a) => -a.value(params)?,
             Node::Log2(a) => a.value(params)?.log2(),
+            Node::Sqrt(a) => a.value(params)?.sqrt(),
             Node::Binary(op, a, b) => {
                 let (a, b) = (a.value(params)?, b.value(params)?);
                 match op {
@@ -134,7 +136,7 @@ impl Node {
         match self {
             Node::Number(_) => {}
             Node::Param(name) => names.push(name.clone()),
-            Node::Negative(a) | Node::Log2(a) => a.params(names),
+            Node::Negative(a) | Node::Log2(a) | Node::Sqrt(a) => a.params(names),
             Node::Binary(_, a, b) => {
                 a.params(names);
                 b.params(names);
@@ -227,6 +229,7 @@ impl Parser<'_> {
                 let name = self.word(|c| c.is_ascii_alphanumeric() || c == '_');
                 match self.chars.get(self.at) {
                     Some('(') if name == "log2" => Node::Log2(Box::new(self.parenthesis()?)),
+                    Some('(') if name == "sqrt" => Node::Sqrt(Box::new(self.parenthesis()?)),
                     _ => Node::Param(name),
                 }
             }
@@ -278,6 +281,7 @@ mod tests {
             ("-n+8/2", 0.0),
             ("n/8", 0.5),
             ("n*log2(4*n)", 16.0),
+            ("8+sqrt(4*n)", 12.0),
         ] {
             assert!((value(text, 4) - expected).abs() < 1e-12, "{text}");
         }

@@ -13,6 +13,7 @@
 
 mod arguments;
 pub mod check;
+mod contents;
 pub mod flags;
 pub mod formula;
 #[doc(hidden)]
@@ -165,9 +166,10 @@ pub enum ArgKind {
         align: usize,
         /// What stands in it, for inputs.
         content: Content,
-        /// Is each of its rows, in timed calls, multiplied by a power of two of its own? Beside the large ones, methods that mix
-        /// rows lose the digits of the small ones: those of Strassen and Winograd.
-        graded: bool,
+        /// In timed calls, each of its rows is multiplied by a power of two of its own, from 1 down to 2 to the minus this; 0 where
+        /// rows stay as they are. Beside the large ones, methods that mix rows lose the digits of the small ones: those of
+        /// Strassen and Winograd.
+        graded: u32,
     },
 }
 
@@ -191,6 +193,43 @@ pub enum Content {
     Offsets {
         /// The last one.
         total: Formula,
+    },
+    /// Floats uniform in [low, high), and to all of a row a shift of its own is added, uniform in [-by, by): no constant brings
+    /// all rows near zero.
+    Shifted {
+        /// Least value before the shift.
+        low: Formula,
+        /// Greatest value before the shift.
+        high: Formula,
+        /// Largest shift.
+        by: Formula,
+    },
+    /// Of either sign; the logarithms of the sizes are uniform from that of `low` to that of `high`, powers of two.
+    Magnitudes {
+        /// Least size.
+        low: Formula,
+        /// Greatest size; all stay below it.
+        high: Formula,
+    },
+    /// Integers whose running sums are uniform in low..=high.
+    Steps {
+        /// Least running sum.
+        low: Formula,
+        /// Greatest running sum.
+        high: Formula,
+    },
+    /// Integers in low..=high; one in four repeats one of the three before it.
+    Repeating {
+        /// Least value.
+        low: Formula,
+        /// Greatest value.
+        high: Formula,
+    },
+    /// Square matrices: rough distances between random points, integers in 1..=high, floats in [0, high). About half of all shortest
+    /// paths are a single edge, and the others have two edges or more.
+    Distances {
+        /// Greatest value.
+        high: Formula,
     },
 }
 
@@ -287,7 +326,11 @@ pub enum Distribution {
 /// How exact a result must be.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ErrorBound {
-    /// Matrix product: |error| ≤ c·k·eps·(|A||B|) for each element, k the length of the sum.
+    /// Matrix product: |error| ≤ c·√k·eps·(|A||B|) for each element, k the length of the sum.
+    ///
+    /// Rounding errors of a sum are of either sign. With high probability they add up to a multiple of √k and not of k (Higham
+    /// and Mary, "A new approach to probabilistic rounding error analysis", 2019). A bound of k would admit numbers with half of
+    /// their digits.
     Gemm {
         /// The constant c.
         c: f64,
@@ -298,7 +341,7 @@ pub enum ErrorBound {
     Scaled {
         /// The constant c.
         c: f64,
-        /// Roundings one after the other on the way to one element.
+        /// Roundings on the way to one element, as many as add up: √n where n of them have either sign.
         operations: Formula,
     },
 }

@@ -121,6 +121,9 @@ enum Slot {
     Array(usize),
 }
 
+/// Binades between the largest and the smallest row of the first factor of a matrix product.
+const PRODUCT_BINADES: u32 = 31;
+
 /// One argument of a call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Given<'a> {
@@ -232,6 +235,28 @@ fn fill(
             // The arrays it points into have that many elements, so it is a count.
             total: total.value(params)?.max(0.0) as u64,
         },
+        Described::Shifted { low, high, by } => Content::Shifted {
+            columns: dims.last().copied().unwrap_or(0),
+            low: low.value(params)?,
+            high: high.value(params)?,
+            by: by.value(params)?,
+        },
+        Described::Magnitudes { low, high } => Content::Magnitudes {
+            low: low.value(params)?,
+            high: high.value(params)?,
+        },
+        Described::Steps { low, high } => Content::Steps {
+            low: low.value(params)?,
+            high: high.value(params)?,
+        },
+        Described::Repeating { low, high } => Content::Repeating {
+            low: low.value(params)?,
+            high: high.value(params)?,
+        },
+        Described::Distances { high } => Content::Distances {
+            columns: dims.last().copied().unwrap_or(0),
+            high: high.value(params)?,
+        },
     })
 }
 
@@ -260,10 +285,14 @@ impl Specification {
             ArgKind::Int { .. } => None,
         });
         for (n, (array, graded)) in self.arrays.iter_mut().zip(described).enumerate() {
-            let graded = graded || product.is_some_and(|product| product.a == n);
-            if graded && array.content == Content::Uniform {
+            let binades = match product {
+                Some(product) if product.a == n && graded == 0 => PRODUCT_BINADES,
+                _ => graded,
+            };
+            if binades > 0 && array.content == Content::Uniform {
                 array.content = Content::Graded {
                     columns: array.columns(),
+                    binades,
                 };
             }
         }

@@ -157,7 +157,7 @@ impl Arithmetic<'_> {
     /// What a row of A and so of C is multiplied by.
     fn grade(&self, left: &Stream, row: usize) -> f64 {
         match self.specification.arrays[self.product.a].content {
-            Content::Graded { .. } => left.grade(row as u64),
+            Content::Graded { binades, .. } => left.grade(row as u64, binades),
             _ => 1.0,
         }
     }

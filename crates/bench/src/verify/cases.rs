@@ -34,7 +34,7 @@ pub struct Case {
     /// The constant of the bound, for people.
     constant: Option<f64>,
     /// Number and bytes of each input array.
-    inputs: Vec<(usize, Vec<u8>)>,
+    pub(super) inputs: Vec<(usize, Vec<u8>)>,
     outputs: Vec<Expected>,
 }
 
@@ -368,6 +368,19 @@ impl Case {
             (expected.array, share)
         };
         self.outputs.iter().map(share).collect()
+    }
+
+    /// By what share of the bound the outputs err at most, whatever stands in the inputs.
+    pub fn worst_share(&self, arena: &Arena, placement: &Placement) -> f64 {
+        let found = self.snapshot(arena, placement);
+        let pairs = self.outputs.iter().zip(&found);
+        let shares = pairs.map(
+            |(expected, (_, found))| match self.compare(expected, found) {
+                Ok(share) => share,
+                Err(mismatch) => mismatch.share,
+            },
+        );
+        shares.fold(0.0, f64::max)
     }
 
     /// Whether bands or inputs were changed.

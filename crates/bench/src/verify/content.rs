@@ -4,6 +4,8 @@
 //! multiplications look exact on them and fail where rows differ by powers of
 //! ten. Every content here keeps all products far from overflow.
 
+use std::cmp::Ordering;
+
 use flopsmith_harness::Content;
 use flopsmith_harness::control::Element;
 use flopsmith_harness::inputs::Stream;
@@ -55,7 +57,7 @@ pub fn negate_all(specification: &Specification, inputs: &mut [(usize, Vec<u8>)]
     for (n, bytes) in inputs {
         let array = &specification.arrays[*n];
         let diagonal = match array.content {
-            Content::Uniform if array.element != Element::I32 => false,
+            Content::Uniform | Content::Shifted { .. } if array.element != Element::I32 => false,
             Content::Dominant { .. } => true,
             _ => continue,
         };
@@ -96,18 +98,25 @@ fn draw_from(
     }
     let columns = array.columns();
     let mut values = array.values(&bytes);
+    let steps = matches!(array.content, Content::Steps { .. });
+    if steps {
+        // What must stay in a range are the running sums.
+        add_up(&mut values);
+    }
     let mut matrix = Matrix {
         rows: values.len() / columns,
         columns,
         values: &mut values,
     };
     // Ranges are there because values outside of them have no meaning.
-    let free = array.content == Content::Uniform;
+    let free = matches!(array.content, Content::Uniform | Content::Shifted { .. });
     let floats = array.element != Element::I32;
+    // Rows with a range of their own keep it.
+    let by_rows = matches!(array.content, Content::Shifted { .. });
     match distribution {
         Distribution::Few => matrix.two_values(rng),
-        Distribution::Ascending => matrix.values.sort_by(f64::total_cmp),
-        Distribution::Descending => matrix.values.sort_by(|x, y| y.total_cmp(x)),
+        Distribution::Ascending => matrix.sort(by_rows, f64::total_cmp),
+        Distribution::Descending => matrix.sort(by_rows, |x, y| y.total_cmp(x)),
         Distribution::ZeroOne if free => matrix.binary(rng),
         Distribution::ZeroRows if free => matrix.zero_rows(rng),
         Distribution::Negated if free => matrix.scale(-1.0),
@@ -130,7 +139,19 @@ fn draw_from(
         Distribution::Denormal if free && floats => matrix.scale(denormal_factor(array.element)),
         _ => {}
     }
+    if steps {
+        for i in (1..values.len()).rev() {
+            values[i] -= values[i - 1];
+        }
+    }
     array.bytes_of(&values)
+}
+
+/// Replaces numbers by their running sums.
+fn add_up(values: &mut [f64]) {
+    for i in 1..values.len() {
+        values[i] += values[i - 1];
+    }
 }
 
 /// Makes numbers below 1 denormal and leaves them a good part of their digits: 33 of 52 in double precision, 8 of 23 in
@@ -158,6 +179,18 @@ impl Matrix<'_> {
     /// Zeros and ones: every correct program computes the product exactly.
     pub fn binary(&mut self, rng: &mut ChaCha8Rng) {
         Stream::new(rng.random(), 0).fill(self.values, |bits| f64::from(bits >> 63 == 1));
+    }
+
+    /// Sorts all values, or each row by itself.
+    pub fn sort(&mut self, by_rows: bool, order: impl Fn(&f64, &f64) -> Ordering) {
+        let length = if by_rows {
+            self.columns
+        } else {
+            self.values.len()
+        };
+        for part in self.values.chunks_mut(length.max(1)) {
+            part.sort_by(&order);
+        }
     }
 
     /// Two of the values that are there, in any order.
@@ -266,6 +299,64 @@ mod tests {
                 assert!(found.iter().all(|x| (3.0..=9.0).contains(x)), "{found:?}");
             }
         }
+    }
+
+    #[test]
+    fn running_sums_of_steps_stay_in_their_range_whatever_is_done_to_them() {
+        let (low, high) = (-1e9, 1e9);
+        let steps = array(Element::I32, Content::Steps { low, high }, 500);
+        let mut rng = ChaCha8Rng::seed_from_u64(6);
+        for distribution in [
+            Distribution::Uniform,
+            Distribution::Few,
+            Distribution::Ascending,
+            Distribution::Descending,
+        ] {
+            let mut sums = steps.values(&draw(&steps, distribution, &mut rng));
+            add_up(&mut sums);
+            assert!(sums.iter().all(|x| (low..=high).contains(x)), "{sums:?}");
+            if distribution == Distribution::Ascending {
+                assert!(sums.is_sorted());
+            }
+            sums.sort_by(f64::total_cmp);
+            sums.dedup();
+            assert_eq!(sums.len() <= 2, distribution == Distribution::Few);
+        }
+    }
+
+    #[test]
+    fn shifted_rows_take_the_contents_of_any_floats() {
+        let content = Content::Shifted {
+            columns: 10,
+            low: -0.5,
+            high: 0.5,
+            by: 100.0,
+        };
+        let mut rows = array(Element::F32, content, 50);
+        rows.dims = vec![5, 10];
+        let mut rng = ChaCha8Rng::seed_from_u64(8);
+        let mut of = |d| rows.values(&draw(&rows, d, &mut rng));
+        assert!(
+            of(Distribution::ZeroOne)
+                .iter()
+                .all(|x| [0.0, 1.0].contains(x))
+        );
+        assert!(
+            of(Distribution::ZeroRows)
+                .chunks(10)
+                .any(|row| row.iter().all(|x| *x == 0.0))
+        );
+        assert!(
+            of(Distribution::Ascending)
+                .chunks(10)
+                .all(|row| row.is_sorted())
+        );
+        assert!(!of(Distribution::Ascending).is_sorted());
+        assert!(
+            of(Distribution::ScaledRows)
+                .iter()
+                .any(|x| x.abs() < 0.01 || x.abs() > 101.0)
+        );
     }
 
     #[test]

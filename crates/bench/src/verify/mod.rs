@@ -8,8 +8,11 @@
 mod baseline;
 pub(crate) mod cases;
 pub(crate) mod content;
+mod downgrades;
 pub(crate) mod oracle;
 mod pool;
+mod probes;
+mod shortcuts;
 pub(crate) mod sizes;
 pub mod soundness;
 mod sweep;

@@ -1,8 +1,9 @@
 //! Where a definition is sound and weak all the same.
 //!
-//! A bound may let results pass that have half the digits (of doubles: what single precision has), or refuse the reference itself once its sums are in another
-//! order; an output may hardly depend on the inputs; a call may be too short to be timed. None of that is a mistake for
-//! certain, so all of it is a warning, with what to change.
+//! A bound may let results pass that have half the digits (of doubles: what single precision has) or come from functions
+//! that are less exact than they could be, or refuse the reference itself once its sums are in another order; a part of the
+//! work on timed inputs may be left out; an output may hardly depend on the inputs; a call may be too short to be timed.
+//! None of that is a mistake for certain, so all of it is a warning, with what to change.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,8 @@ const FEW: usize = 16;
 const HARDLY: usize = 10;
 
 impl Verifier {
-    /// What is weak about the bound; `toolchain` compiles the reference once more, with its sums in another order.
+    /// What is weak about the bound and the inputs; `toolchain` compiles the reference again, with its sums in another order and with
+    /// less exact functions.
     ///
     /// # Errors
     /// An infrastructure failure of this machine.
@@ -56,7 +58,10 @@ impl Verifier {
         seed: u64,
     ) -> Result<Vec<Finding>, Failure> {
         let mut findings = self.how_loose();
-        findings.extend(self.how_tight(toolchain, seed)?);
+        let (tight, honest) = self.how_tight(toolchain, seed)?;
+        findings.extend(tight);
+        findings.extend(self.downgrades(toolchain, honest, seed)?);
+        findings.extend(self.shortcuts(seed)?);
         Ok(findings)
     }
 
@@ -81,15 +86,19 @@ impl Verifier {
             .collect()
     }
 
-    /// Verifies the reference with its sums in another order. Nothing is found where no output is a floating-point number or the
-    /// compiler does not know how to do that.
-    fn how_tight(&mut self, toolchain: &Toolchain, seed: u64) -> Result<Option<Finding>, Failure> {
+    /// Verifies the reference with its sums in another order: what is to be said, and the share of the bound that honest errors take.
+    /// Nothing is found where no output is a floating-point number or the compiler does not know how to do that.
+    fn how_tight(
+        &mut self,
+        toolchain: &Toolchain,
+        seed: u64,
+    ) -> Result<(Option<Finding>, f64), Failure> {
         let floats = self.pool.of(Group::Timed).first().is_some_and(|case| {
             let mut arrays = case.specification.arrays.iter();
             arrays.any(|array| array.output && array.element != Element::I32)
         });
         if !floats {
-            return Ok(None);
+            return Ok((None, 0.0));
         }
         let mut reordering = toolchain.clone();
         reordering.flags.extend(OTHER_ORDER.map(str::to_owned));
@@ -106,7 +115,7 @@ impl Verifier {
             Err(Failure::Infrastructure {
                 cause: InfrastructureCause::Baseline,
                 ..
-            }) => return Ok(None),
+            }) => return Ok((None, 0.0)),
             Err(other) => return Err(other),
         };
         let mut worst: f64 = 0.0;
@@ -120,14 +129,15 @@ impl Verifier {
                         }
                         ErrorBound::Gemm { .. } | ErrorBound::Scaled { .. } => "raise `bound.c`",
                     };
-                    return Ok(Some(Finding::Warning(format!(
+                    let finding = Finding::Warning(format!(
                         "the bound is tight: the reference is refused when the compiler may change the order of its sums; {change} ({detail})"
-                    ))));
+                    ));
+                    return Ok((Some(finding), 1.0));
                 }
                 Err(other) => return Err(other),
             }
         }
-        Ok(Some(tightness(worst)))
+        Ok((Some(tightness(worst)), worst))
     }
 }
 

@@ -24,6 +24,18 @@ const HARMLESS: &[(&str, &str)] = &[
     ("from_the_generator_transpose.c", FROM_THE_GENERATOR),
     ("from_the_generator_walsh_hadamard.c", FROM_THE_GENERATOR),
     (
+        "conv2d_rows_that_weigh_little.c",
+        "rows of images differ by ten binades at most and filters by none, so that none may be left out",
+    ),
+    (
+        "floyd_warshall_edges_that_matter.c",
+        "no length fits in a byte, so that it takes the usual way after the short one",
+    ),
+    (
+        "floyd_warshall_unless_no_way_is_shorter.c",
+        "about half of all pairs are nearer by way of others, and hardly a row is ruled out",
+    ),
+    (
         "helper_wakes_by_itself.c",
         "processor time that it uses while inputs are made is added to the call, and most often it is refused for it",
     ),
@@ -34,6 +46,10 @@ const HARMLESS: &[(&str, &str)] = &[
     (
         "patches_the_kernel_page.c",
         "no clock is read in its process",
+    ),
+    (
+        "prefix_sum_in_short_numbers.c",
+        "numbers need all their bits, so that it takes the usual way",
     ),
     (
         "print_of_a_row_sum.c",
@@ -54,6 +70,18 @@ const HARMLESS: &[(&str, &str)] = &[
     (
         "slows_the_clock_for_the_next.c",
         "it is part of its own time, and where it slows the baseline by more than 8 % the ratio rests on the time of the baseline alone",
+    ),
+    (
+        "softmax_less_a_constant.c",
+        "each row has a mean of its own, so that it has to look for the largest number",
+    ),
+    (
+        "sort64_by_guessing_places.c",
+        "numbers lie on all scales, so that most of them get the same place",
+    ),
+    (
+        "spmv_in_blocks_of_eight.c",
+        "rows begin nowhere near an even spread, so that it takes the usual way",
     ),
     (
         "tells_the_harness_to_sleep.c",

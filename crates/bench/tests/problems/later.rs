@@ -123,7 +123,7 @@ fn small_elements_are_checked_as_closely_as_large_ones() {
                  }}\n}}\n"
         )
     };
-    // Inputs lie between 20 and 100: all but the largest tenth of them, and the same in one row only.
+    // The numbers of a row lie within 80 of each other: all but the largest tenth of them, and the same in one row only.
     let most = skips("x[j] < most - 8");
     let some = skips("i == 100 && x[j] < most - 8");
     let mut timer = timer(&problem);

@@ -10,6 +10,7 @@ mod denormals;
 mod fixtures;
 mod later;
 mod thresholds;
+mod weak;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

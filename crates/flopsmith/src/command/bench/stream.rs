@@ -174,7 +174,6 @@ pub(super) mod tests {
             reference_gflops: 1.0,
             openblas_gflops: None,
             hand_shake_seconds: 4e-7,
-            taken_off_seconds: 0.0,
         };
         let end = End {
             programs: 1,

@@ -284,6 +284,7 @@ fn try_out(evaluator: &Evaluator, findings: &mut Findings) -> Result<()> {
     });
     if passed {
         findings.extend(weakness::short_call(timer.chain().reference_seconds));
+        findings.next("looking for work that timed inputs do not need, and for less exact functions that the bound admits");
         let weak = verifier.weaknesses(&evaluator.toolchain, random());
         let weak = unless_mistaken(weak.map_err(Into::into), findings)?;
         findings.extend(weak.into_iter().flatten());

@@ -1,0 +1,330 @@
+//! Can a part of the work on timed inputs be left out?
+//!
+//! A program that looks for an easy kind of input, and else takes the usual way, is right for all inputs. It is fast only
+//! because timed ones are of that kind, and what it does is another problem's work. This module looks for such kinds: by
+//! what values look like, and, where outputs tell which problem this is, by the short cuts that are known for it. It runs
+//! nothing; `probes` finds out which inputs matter.
+
+use flopsmith_harness::Content;
+use flopsmith_harness::control::Element;
+use flopsmith_problem::Finding;
+
+use crate::supervise::Array;
+
+/// Fewer elements say nothing of a kind of inputs.
+const FEW: usize = 32;
+/// More than this part of equal neighbours, zeros, ordered pairs and the like is a structure.
+const MOST: f64 = 0.9;
+/// More than this part of zeros is worth leaving out.
+const SPARSE: f64 = 0.25;
+/// Fewer different values than one in so many elements are few.
+const DISTINCT: usize = 16;
+/// Shares of edges that are the shortest way between their ends: with fewer a sparse graph will do, with more nothing is to be done.
+const EDGES: std::ops::RangeInclusive<f64> = 0.25..=0.9;
+/// Rows that a bound rules out are worth skipping if there are more of them than this part.
+const SKIPPED: f64 = 0.25;
+/// Numbers that are summed in one register of narrow numbers.
+const SUMMED: usize = 16;
+/// Places of a sorted row that a guess may miss by.
+const NEAR: usize = 4;
+
+/// An array and what a timed call finds, or leaves, in it.
+pub(super) struct Look<'a> {
+    pub array: &'a Array,
+    pub values: Vec<f64>,
+}
+
+impl Look<'_> {
+    fn name(&self) -> &str {
+        &self.array.name
+    }
+
+    fn is_integer(&self) -> bool {
+        self.array.element == Element::I32
+    }
+
+    fn rows(&self) -> std::slice::Chunks<'_, f64> {
+        self.values.chunks(self.array.columns())
+    }
+}
+
+/// What is easy about these inputs, from which come these outputs. Nothing is found where all is well.
+pub(super) fn easy(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Vec<Finding> {
+    let mut found: Vec<String> = Vec::new();
+    for input in inputs {
+        if !matches!(input.array.content, Content::Offsets { .. }) && input.values.len() >= FEW {
+            found.extend(order(input));
+            found.extend(sameness(input, indexed_by(input, inputs, outputs)));
+            found.extend(digits(input));
+        }
+        if matches!(input.array.content, Content::Offsets { .. }) {
+            found.extend(even_offsets(input));
+        }
+    }
+    for output in outputs {
+        for input in inputs
+            .iter()
+            .filter(|input| input.array.dims == output.array.dims)
+        {
+            let same = share(input.values.iter().zip(&output.values).map(|(x, y)| x == y));
+            if same > MOST {
+                found.push(format!(
+                    "{} of `{}` is what `{}` holds already: little is left to be done",
+                    percent(same),
+                    output.name(),
+                    input.name()
+                ));
+            }
+            if input.is_integer() && output.is_integer() {
+                found.extend(shortest_paths(input, output));
+                found.extend(sorted_rows(input, output));
+                found.extend(running_sums(input, output));
+            }
+        }
+    }
+    found.extend(narrow(inputs, outputs));
+    found.into_iter().map(Finding::Warning).collect()
+}
+
+/// Do the values of an integer array choose elements of another one?
+fn indexed_by(index: &Look<'_>, inputs: &[Look<'_>], outputs: &[Look<'_>]) -> bool {
+    let most = index.values.iter().copied().fold(0.0, f64::max);
+    let bounds = match index.array.content {
+        Content::Range { low, high } | Content::Repeating { low, high } => (low, high),
+        _ => return false,
+    };
+    let fits =
+        |array: &Array| array.count() as f64 == bounds.1 + 1.0 && array.name != index.array.name;
+    let mut others = inputs.iter().chain(outputs);
+    index.is_integer()
+        && bounds.0 == 0.0
+        && most <= bounds.1
+        && others.any(|other| fits(other.array))
+}
+
+fn share(hits: impl Iterator<Item = bool>) -> f64 {
+    let (mut all, mut hit) = (0usize, 0usize);
+    for is_hit in hits {
+        all += 1;
+        hit += usize::from(is_hit);
+    }
+    hit as f64 / all.max(1) as f64
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+fn order(input: &Look<'_>) -> Option<String> {
+    let pairs = || input.rows().flat_map(|row| row.windows(2));
+    let (up, down) = (
+        share(pairs().map(|p| p[0] <= p[1])),
+        share(pairs().map(|p| p[0] >= p[1])),
+    );
+    if pairs().count() < FEW || up.max(down) <= MOST || up + down > 1.0 + MOST {
+        return None;
+    }
+    Some(format!(
+        "`{}` is nearly sorted: {} of its neighbours are in order",
+        input.name(),
+        percent(up.max(down))
+    ))
+}
+
+fn sameness(input: &Look<'_>, index: bool) -> Option<String> {
+    let name = input.name();
+    let zeros = share(input.values.iter().map(|x| *x == 0.0));
+    if zeros > SPARSE && !index {
+        return Some(format!(
+            "{} of `{name}` is zero: terms with them can be left out",
+            percent(zeros)
+        ));
+    }
+    let wide = input.array.dims.len() >= 2 && input.array.columns() >= 8;
+    let constant = share(input.rows().map(|row| row.iter().all(|x| *x == row[0])));
+    if wide && constant > 0.05 {
+        return Some(format!(
+            "{} of the rows of `{name}` hold one value: they need no work for each element",
+            percent(constant)
+        ));
+    }
+    let mut sorted = input.values.clone();
+    sorted.sort_by(f64::total_cmp);
+    sorted.dedup();
+    if !index && sorted.len() * DISTINCT < input.values.len().min(1 << 16) {
+        return Some(format!(
+            "`{name}` has only {} different values: counting them, or a table, will do",
+            sorted.len()
+        ));
+    }
+    None
+}
+
+/// Floats that a shorter type holds as well.
+fn digits(input: &Look<'_>) -> Option<String> {
+    let (short, than): (fn(f64) -> bool, _) = match input.array.element {
+        Element::F64 => (|x| f64::from(x as f32) == x, "single"),
+        // Half of the digits of a float.
+        Element::F32 => (|x| (x as f32).to_bits() & 0xfff == 0, "half"),
+        Element::I32 => return None,
+    };
+    (share(input.values.iter().map(|x| short(*x))) > MOST).then(|| {
+        format!(
+            "`{}` has no more digits than {than} precision holds",
+            input.name()
+        )
+    })
+}
+
+/// Integers of inputs and outputs that all fit in fewer bits: more of them fit in a register. What chooses elements of another
+/// array, and counts, are no operands of arithmetic.
+fn narrow(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Option<String> {
+    let all_integers = inputs.iter().chain(outputs).all(Look::is_integer);
+    if !all_integers
+        || inputs
+            .iter()
+            .any(|input| indexed_by(input, inputs, outputs))
+    {
+        return None;
+    }
+    let bits = |looks: &[Look<'_>]| {
+        looks
+            .iter()
+            .flat_map(|look| &look.values)
+            .map(|x| width(*x))
+            .max()
+            .unwrap_or(0)
+    };
+    // A saturating operation needs no more bits than its results.
+    let results = bits(outputs);
+    (results <= 16).then(|| {
+        format!("results fit in {} bits, and saturating arithmetic of that width will do: give the inputs larger values", if results <= 8 { 8 } else { 16 })
+    })
+}
+
+/// Bits of an integer, with a sign where it is negative.
+fn width(x: f64) -> u32 {
+    let size = x.abs() as u64;
+    64 - size.leading_zeros() + u32::from(x < 0.0)
+}
+
+/// Are all rows of a compressed matrix where an even spread has them?
+fn even_offsets(starts: &Look<'_>) -> Option<String> {
+    let rows = starts.values.len().saturating_sub(1);
+    let average = starts.values.last().copied().unwrap_or(0.0) / rows.max(1) as f64;
+    let mut drift = (0..)
+        .zip(&starts.values)
+        .map(|(row, x)| (x - average * f64::from(row)).abs());
+    (rows >= FEW && drift.all(|x| x <= 2.0 * average + 2.0)).then(|| {
+        format!("`{}` is known beforehand but for two rows: blocks of a fixed length take the place of rows", starts.name())
+    })
+}
+
+/// All shortest paths of a complete graph, and how many ways can be left out.
+fn shortest_paths(edges: &Look<'_>, lengths: &Look<'_>) -> Option<String> {
+    let n = edges.array.columns();
+    if edges.array.dims.len() != 2 || edges.values.len() != n * n || n < FEW {
+        return None;
+    }
+    let mut ways = edges.values.clone();
+    (0..n).for_each(|i| ways[i * n + i] = 0.0);
+    let mut skipped = 0usize;
+    for k in 0..n {
+        let onward: Vec<f64> = ways[k * n..(k + 1) * n].to_vec();
+        let near = onward
+            .iter()
+            .enumerate()
+            .filter(|(j, _)| *j != k)
+            .map(|(_, x)| *x)
+            .fold(f64::INFINITY, f64::min);
+        for (i, row) in ways.chunks_exact_mut(n).enumerate() {
+            let (here, far) = (row[k], row.iter().copied().fold(0.0, f64::max));
+            skipped += usize::from(i != k && here + near >= far);
+            row.iter_mut()
+                .zip(&onward)
+                .for_each(|(x, y)| *x = x.min(here + y));
+        }
+    }
+    if ways != lengths.values {
+        return None;
+    }
+    let kept = share(edges.values.iter().zip(&ways).map(|(x, y)| x == y));
+    let skipped = skipped as f64 / (n * n) as f64;
+    if !EDGES.contains(&kept) {
+        return Some(format!(
+            "{} of the edges in `{}` are the shortest way between their ends: shortest paths on so easy a graph are another problem",
+            percent(kept),
+            edges.name()
+        ));
+    }
+    (skipped > SKIPPED).then(|| format!("the least and the greatest number of a row rule out {} of all rows: they can be skipped", percent(skipped)))
+}
+
+/// Rows that are sorted, and whether a guess finds an element's place.
+fn sorted_rows(input: &Look<'_>, output: &Look<'_>) -> Option<String> {
+    let ascending = |row: &[f64]| {
+        let mut row = row.to_vec();
+        row.sort_by(f64::total_cmp);
+        row
+    };
+    let columns = output.array.columns();
+    if columns < 8
+        || !input
+            .rows()
+            .zip(output.rows())
+            .all(|(x, y)| ascending(x) == y)
+    {
+        return None;
+    }
+    let upper = |x: f64| (x as i32) >> 16;
+    let apart = share(
+        output
+            .rows()
+            .map(|row| row.windows(2).all(|p| upper(p[0]) != upper(p[1]))),
+    );
+    if apart > 0.5 {
+        return Some(format!(
+            "the upper 16 bits of `{}` tell all numbers apart in {} of its rows",
+            input.name(),
+            percent(apart)
+        ));
+    }
+    let guessed = share(output.rows().flat_map(|row| {
+        let (low, high) = (row[0], row[columns - 1]);
+        let place = move |x: f64| {
+            ((x - low) / (high - low).max(1.0) * (columns - 1) as f64).round() as usize
+        };
+        row.iter()
+            .enumerate()
+            .map(move |(at, x)| place(*x).abs_diff(at) <= NEAR)
+    }));
+    (guessed > 0.6).then(|| {
+        format!(
+            "numbers of `{}` lie so evenly that a guess finds the place of {} of them",
+            input.name(),
+            percent(guessed)
+        )
+    })
+}
+
+/// Running sums of numbers so small that several of them are summed in half the bits.
+fn running_sums(input: &Look<'_>, output: &Look<'_>) -> Option<String> {
+    let sums = input.values.iter().scan(0.0, |sum, x| {
+        *sum += x;
+        Some(*sum)
+    });
+    if !sums.eq(output.values.iter().copied()) {
+        return None;
+    }
+    let short = |run: &[f64]| run.iter().map(|x| x.abs()).sum::<f64>() < 32_768.0;
+    let share = share(input.values.chunks(SUMMED).map(short));
+    (share > 0.5).then(|| {
+        format!(
+            "sums of {SUMMED} numbers of `{}` fit in 16 bits",
+            input.name()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

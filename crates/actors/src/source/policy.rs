@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use flopsmith_policy::chat::Message;
 use flopsmith_policy::{Detour, Extras, Handle, Request, Stops, Tokenizer};
 use flopsmith_problem::{Problem, prompt};
-use flopsmith_protocol::{ArtifactRef, PolicyVersion, Task};
+use flopsmith_protocol::{ArtifactRef, PolicyVersion, RawAnswer, Task};
 use flopsmith_store::Store;
 
 use crate::answer::{Answer, Sampled, Source};
@@ -157,8 +157,13 @@ impl Source for PolicySource {
             .map(|(request, sample)| {
                 let text = self.tokenizer.decode(&sample.tokens).map_err(failed)?;
                 let text = self.stops.as_ref().map_or(text.as_str(), |s| s.cut(&text));
+                let found = prompt::extract(text, self.style, problem.language);
+                let raw = found
+                    .is_none()
+                    .then(|| RawAnswer::of(text, sample.finished));
                 Ok(Answer {
-                    source: prompt::extract(text, self.style, problem.language).unwrap_or_default(),
+                    source: found.unwrap_or_default(),
+                    raw,
                     sampled: Some(Sampled {
                         prompt: request.prompt,
                         tokens: sample.tokens,

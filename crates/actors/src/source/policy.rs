@@ -155,12 +155,16 @@ impl Source for PolicySource {
             .into_iter()
             .zip(sampled.samples)
             .map(|(request, sample)| {
-                let text = self.tokenizer.decode(&sample.tokens).map_err(failed)?;
-                let text = self.stops.as_ref().map_or(text.as_str(), |s| s.cut(&text));
+                let whole = self.tokenizer.decode(&sample.tokens).map_err(failed)?;
+                let text = self
+                    .stops
+                    .as_ref()
+                    .map_or(whole.as_str(), |s| s.cut(&whole));
                 let found = prompt::extract(text, self.style, problem.language);
+                // With the stop that ended it: perhaps that is why nothing is left.
                 let raw = found
                     .is_none()
-                    .then(|| RawAnswer::of(text, sample.finished));
+                    .then(|| RawAnswer::of(&whole, sample.finished));
                 Ok(Answer {
                     source: found.unwrap_or_default(),
                     raw,

@@ -28,10 +28,16 @@ def say(words):
     print(f"{time.monotonic() - STARTED:6.1f} s  {words}", flush=True)
 
 
+# What Docker says where it cannot pull.
+UNREACHED = ("pull access denied", "dial tcp", "i/o timeout", "no such host", "failed to resolve", "TLS handshake", "proxyconnect", "Client.Timeout", "manifest unknown")
+
+
 def run(command, check=True, **more):
     done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=600, **more)
     if check and done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+        unreached = any(words in done.stdout + done.stderr for words in UNREACHED)
+        hint = "\nIs an image missing, and no image registry reached? `make images-offline` makes them all on this machine." if unreached else ""
+        sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}{hint}")
     return done
 
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{ArtifactRef, PolicyVersion, Task};
+use flopsmith_protocol::{ArtifactRef, PolicyVersion, RawAnswer, Task};
 
 use crate::error::Error;
 
@@ -24,6 +24,8 @@ pub struct Sampled {
 pub struct Answer {
     /// The program; empty when none was found in the answer.
     pub source: String,
+    /// The answer as it was written, where no program was found in it.
+    pub raw: Option<RawAnswer>,
     /// The tokens, where a language model wrote it.
     pub sampled: Option<Sampled>,
 }

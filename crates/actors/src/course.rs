@@ -26,6 +26,9 @@ pub struct Course {
     durations: Vec<f64>,
     /// Seconds the evaluation at the start took.
     evaluation: f64,
+    /// Training or search steps in a row, up to now, in which programs were judged and none was correct.
+    #[serde(default)]
+    fruitless: u64,
 }
 
 /// What limits a run.
@@ -35,6 +38,20 @@ pub struct Budget {
     pub seconds: f64,
     /// Training (or search) steps at most; 0 is no limit.
     pub steps: u64,
+    /// Steps in a row without a correct program, after which no other one is tried; 0 is no limit.
+    pub fruitless: u64,
+}
+
+impl Budget {
+    /// The share that is spent after so many seconds and steps, 0 to 1: of the time or of the steps, whichever is more.
+    pub fn spent(&self, seconds: f64, steps: u64) -> f64 {
+        let of_time = seconds / self.seconds.max(f64::MIN_POSITIVE);
+        let of_steps = match self.steps {
+            0 => 0.0,
+            most => steps as f64 / most as f64,
+        };
+        of_time.max(of_steps).clamp(0.0, 1.0)
+    }
 }
 
 /// Whether another step fits is judged by the median of this many steps before it.
@@ -51,6 +68,15 @@ impl Course {
             finished: false,
             durations: Vec::new(),
             evaluation: 0.0,
+            fruitless: 0,
+        }
+    }
+
+    /// So many programs of the current step were judged, and so many of them correct. Said once, before the course goes on.
+    pub fn judged(&mut self, judged: u64, correct: u64) {
+        let counts = matches!(self.current, Some((_, Purpose::Train | Purpose::Search)));
+        if counts && judged > 0 {
+            self.fruitless = if correct > 0 { 0 } else { self.fruitless + 1 };
         }
     }
 
@@ -109,7 +135,8 @@ impl Course {
     }
 
     fn fits(&self, elapsed: f64, budget: Budget) -> bool {
-        if budget.steps > 0 && self.trained >= budget.steps {
+        let reached = |limit: u64, count: u64| limit > 0 && count >= limit;
+        if reached(budget.steps, self.trained) || reached(budget.fruitless, self.fruitless) {
             return false;
         }
         // The median of the latest steps: one that was held up (a busy disk, a sleeping laptop) must not end the run.
@@ -149,7 +176,8 @@ mod tests {
         fn a_training_run_begins_and_ends_with_an_evaluation_and_keeps_its_budget(
             budget in 10.0f64..1000.0, step in 0.5f64..20.0, most in 0u64..30
         ) {
-            let (seen, elapsed) = run(Job::Train, Budget { seconds: budget, steps: most }, |_| step);
+            let budgeted = Budget { seconds: budget, steps: most, fruitless: 0 };
+            let (seen, elapsed) = run(Job::Train, budgeted, |_| step);
             prop_assert_eq!(seen[0], Purpose::EvaluateStart);
             prop_assert_eq!(*seen.last().expect("not empty"), Purpose::EvaluateEnd);
             let trained = seen.iter().filter(|p| **p == Purpose::Train).count();
@@ -163,11 +191,65 @@ mod tests {
 
         #[test]
         fn a_search_is_nothing_but_search(budget in 10.0f64..1000.0, step in 0.5f64..20.0) {
-            let (seen, elapsed) = run(Job::Search, Budget { seconds: budget, steps: 0 }, |_| step);
+            let budgeted = Budget { seconds: budget, steps: 0, fruitless: 0 };
+            let (seen, elapsed) = run(Job::Search, budgeted, |_| step);
             prop_assert!(seen.iter().all(|p| *p == Purpose::Search));
             // The first step is always taken: how long it takes cannot be known before.
             prop_assert!(elapsed <= budget.max(step) + 1e-9);
         }
+    }
+
+    /// The purposes of a run of which so many programs of each training step are judged and correct.
+    fn judged(job: Job, limit: u64, steps: &[(u64, u64)]) -> Vec<Purpose> {
+        let mut course = Course::new(job);
+        let budget = Budget {
+            seconds: 1e9,
+            steps: 0,
+            fruitless: limit,
+        };
+        let (mut seen, mut of_step) = (Vec::new(), steps.iter());
+        while let Some((_, purpose)) = course.advance(0.0, 1.0, budget) {
+            seen.push(purpose);
+            // Nothing is correct before training.
+            let counts = match purpose {
+                Purpose::Train | Purpose::Search => of_step.next(),
+                _ => Some(&(8, 0)),
+            };
+            let Some((judged, correct)) = counts else {
+                break;
+            };
+            course.judged(*judged, *correct);
+        }
+        seen
+    }
+
+    #[test]
+    fn a_run_whose_steps_have_no_correct_program_ends_after_so_many_in_a_row() {
+        use Purpose::{EvaluateEnd, EvaluateStart, Search, Train};
+        let nothing = [(8, 0); 9];
+        assert_eq!(
+            judged(Job::Train, 3, &nothing),
+            [EvaluateStart, Train, Train, Train, EvaluateEnd]
+        );
+        assert_eq!(judged(Job::Search, 2, &nothing), [Search, Search]);
+        // One that is correct makes the row begin anew, and where nothing was judged nobody is to blame.
+        let some = [(8, 0), (8, 1), (8, 0), (0, 0), (8, 0), (8, 0)];
+        assert_eq!(judged(Job::Search, 2, &some).len(), 5);
+        // Without a limit it goes on: ten are begun, and nine are judged.
+        assert_eq!(judged(Job::Search, 0, &nothing).len(), 10);
+    }
+
+    #[test]
+    fn the_spent_share_is_that_of_whatever_runs_out_first() {
+        let budget = |steps| Budget {
+            seconds: 100.0,
+            steps,
+            fruitless: 0,
+        };
+        assert_eq!(budget(0).spent(25.0, 7), 0.25);
+        assert_eq!(budget(10).spent(25.0, 7), 0.7);
+        assert_eq!(budget(10).spent(80.0, 7), 0.8);
+        assert_eq!(budget(0).spent(300.0, 7), 1.0);
     }
 
     #[test]
@@ -176,6 +258,7 @@ mod tests {
         let budget = Budget {
             seconds: 1e9,
             steps: 1,
+            fruitless: 0,
         };
         course.advance(0.0, 0.0, budget);
         course.advance(1.0, 1.0, budget);

@@ -156,6 +156,7 @@ mod tests {
         let program = Candidate {
             candidate: candidate(1, 0, 1),
             source: "int x;".into(),
+            answer: None,
         };
         let work = Work::of(&letter(&program)).unwrap();
         assert_eq!((work.run(), work.id()), (&run_id(), "r-s1-g0-c1"));

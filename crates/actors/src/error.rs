@@ -54,6 +54,9 @@ pub enum Error {
     /// Of this role a run has one only, and somebody else has taken over.
     #[error("somebody else has taken over, or may have")]
     Replaced,
+    /// Of this role a run has one only, and the bus stores no sign any more that it is here.
+    #[error("the bus stores nothing of this process any more, so that another one may take over: {0}")]
+    Unheard(String),
     /// A checkpoint that somebody else has put in the place of the one that was saved.
     #[error(
         "the checkpoint {place} is not the one that was saved there: who else may write to the store?"
@@ -96,7 +99,11 @@ impl Error {
     pub fn is_final(&self) -> bool {
         matches!(
             self,
-            Error::Memory { .. } | Error::Hopeless(_) | Error::Diverged(_) | Error::Replaced
+            Error::Memory { .. }
+                | Error::Hopeless(_)
+                | Error::Diverged(_)
+                | Error::Replaced
+                | Error::Unheard(_)
         )
     }
 }

@@ -6,7 +6,7 @@
 //! revision that the writer knows. Whoever takes over writes it, and from then on nothing the one before writes is accepted:
 //! its state is no longer anybody's, and what it would publish next rests on that state.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use flopsmith_bus::{Bus, Kv};
@@ -112,6 +112,8 @@ struct Shared {
     key: String,
     /// What was written last, and its revision.
     written: Mutex<(Record, u64)>,
+    /// What the bus said of the last write, where that failed.
+    refused: std::sync::Mutex<Option<String>>,
 }
 
 impl Office {
@@ -252,6 +254,7 @@ impl Office {
             kv,
             key,
             written: Mutex::new((record, revision)),
+            refused: std::sync::Mutex::new(None),
         });
         let lost = CancellationToken::new();
         let ended = CancellationToken::new();
@@ -281,10 +284,10 @@ impl Office {
         self.term
     }
 
-    /// Waits until it is known that somebody else has it, or may have.
+    /// Waits until it is known that somebody else has it, or may have. Where the bus said why it took no sign of life, the error does.
     pub async fn lost(&self) -> Error {
         self.lost.cancelled().await;
-        Error::Replaced
+        self.shared.lost()
     }
 
     /// The state to go on from; none in a run that begins.
@@ -320,7 +323,7 @@ impl Office {
 
     async fn change(&self, change: impl Fn(&mut Record)) -> Result<(), Error> {
         if self.lost.is_cancelled() {
-            return Err(Error::Replaced);
+            return Err(self.shared.lost());
         }
         let done = self.shared.write(change).await;
         if matches!(done, Err(Error::Replaced)) {
@@ -340,6 +343,21 @@ impl Office {
 }
 
 impl Shared {
+    /// Why it is held no more.
+    fn lost(&self) -> Error {
+        let refused = self.refused.lock();
+        match refused.unwrap_or_else(PoisonError::into_inner).clone() {
+            Some(words) => Error::Unheard(words),
+            None => Error::Replaced,
+        }
+    }
+
+    /// Keeps what the bus said of a write.
+    fn note(&self, failure: Option<&Error>) {
+        let words = failure.map(|error| crate::supervisor::words(error));
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = words;
+    }
+
     /// Changes the record. A write whose answer was lost may have arrived, or arrive yet: it is tried again within
     /// [`WRITE_LIMIT`], and what of ours is found then is no stranger's.
     async fn write(&self, change: impl Fn(&mut Record)) -> Result<(), Error> {
@@ -351,6 +369,7 @@ impl Shared {
             let tried = write(&self.kv, &self.key, &record, revision);
             let failure = match tokio::time::timeout(WRITE_TRY, tried).await {
                 Ok(Ok(Some(revision))) => {
+                    self.note(None);
                     *written = (record, revision);
                     return Ok(());
                 }
@@ -361,6 +380,7 @@ impl Shared {
                         Ok(Ok((found, at))) if at > revision => {
                             // Nobody else has this term, and who has it has had it for one term only.
                             if found.holder != written.0.holder || found.term != written.0.term {
+                                self.note(None);
                                 return Err(Error::Replaced);
                             }
                             // What was to stand there does: its answer was lost, or comes too late.
@@ -380,6 +400,10 @@ impl Shared {
                 Ok(Err(error)) => Some(error),
                 Err(_) => None,
             };
+            // Silence after a word says nothing new.
+            if failure.is_some() {
+                self.note(failure.as_ref());
+            }
             if started.elapsed() >= WRITE_LIMIT {
                 return Err(failure.unwrap_or(Error::Silent("the office's record")));
             }
@@ -403,7 +427,12 @@ async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: Cancellat
         };
         // What stood still for longer than that may have been replaced meanwhile, whatever its next sign says.
         if left.is_zero() {
-            tracing::warn!(office = shared.key, "no sign of life arrived for too long");
+            let why = crate::supervisor::words(&shared.lost());
+            tracing::warn!(
+                office = shared.key,
+                why,
+                "no sign of life arrived for too long"
+            );
             lost.cancel();
             return;
         }

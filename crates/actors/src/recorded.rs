@@ -195,6 +195,7 @@ mod tests {
         Candidate {
             candidate: elsewhere(of),
             source: source.to_owned(),
+            answer: None,
         }
     }
 

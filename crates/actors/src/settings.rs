@@ -39,6 +39,9 @@ pub struct Settings {
     /// bad batch then. The batches lie in the run's folder under `skipped`. 1 ends it with the first.
     #[serde(deserialize_with = "at_least_one")]
     pub skipped_steps_limit: u32,
+    /// After so many steps in a row in which programs were judged and none was correct, the run ends, and says of what they were refused
+    /// most often: a model that writes no correct program at all learns nothing from more of them. 0: never.
+    pub fruitless_steps_limit: u32,
     /// Where programs come from.
     pub generator: Generator,
     /// Staged Quality-Diversity.
@@ -89,6 +92,7 @@ impl Default for Settings {
             evaluate_tasks: 8,
             lost_after_seconds: 150.0,
             skipped_steps_limit: 5,
+            fruitless_steps_limit: 20,
             generator: Generator::default(),
             sqd: flopsmith_archive::Config::default(),
             reward: flopsmith_reward::Reward::default(),

@@ -49,6 +49,24 @@ pub enum Error {
         /// Stages there are.
         stages: usize,
     },
+    /// Shares of a budget do not match the stages.
+    #[error(
+        "`advance.shares` has {found} numbers for {stages} stages: give one for each stage but the last"
+    )]
+    Shares {
+        /// Numbers given.
+        found: usize,
+        /// Stages there are.
+        stages: usize,
+    },
+    /// A stage would be left before the one that comes first.
+    #[error("`advance.shares` falls from {before} to {after}: no share is smaller than the one before it")]
+    SharesFall {
+        /// A stage's share.
+        before: f64,
+        /// That of the next stage.
+        after: f64,
+    },
     /// The limits of a stage contradict each other.
     #[error(
         "`advance.min_steps` is {min} and `advance.max_steps` is {max}: the least must not be above the most"
@@ -140,6 +158,13 @@ pub enum Advance {
         min_steps: u64,
         /// Steps to stay at most.
         max_steps: u64,
+    },
+    /// By the share of the run's budget that is spent: of its time or of its steps (`max_steps`), whichever is more. A stage whose share
+    /// passes within one step is left out, so a short budget has a short curriculum. It goes by the clock: a training run with it
+    /// cannot be repeated by `flopsmith replay`.
+    BudgetShare {
+        /// For each stage but the last the share at which it is left, 0 to 1, none smaller than the one before.
+        shares: Vec<f64>,
     },
     /// When the stage's best speed no longer grows.
     Plateau {
@@ -296,6 +321,24 @@ impl Config {
                     positive("advance.steps", usize::try_from(*s).unwrap_or(usize::MAX))?;
                 }
                 Ok(())
+            }
+            Advance::BudgetShare { shares } => {
+                if shares.len() + 1 != self.stages.len() {
+                    return Err(Error::Shares {
+                        found: shares.len(),
+                        stages: self.stages.len(),
+                    });
+                }
+                for value in shares {
+                    share("advance.shares", *value)?;
+                }
+                match shares.windows(2).find(|pair| pair[0] > pair[1]) {
+                    Some(pair) => Err(Error::SharesFall {
+                        before: pair[0],
+                        after: pair[1],
+                    }),
+                    None => Ok(()),
+                }
             }
             Advance::SuccessRate {
                 threshold,

@@ -20,6 +20,12 @@ pub(crate) struct Progress {
     mark: f64,
     since_mark: u64,
     demotions: u32,
+    /// Was a program correct since this stage was entered, replays of earlier stages among them?
+    #[serde(default)]
+    correct: bool,
+    /// Share of the run's budget that is spent.
+    #[serde(default)]
+    spent: f64,
 }
 
 /// A move to another stage.
@@ -39,14 +45,28 @@ impl Progress {
             mark: 0.0,
             since_mark: 0,
             demotions: 0,
+            correct: false,
+            spent: 0.0,
         }
+    }
+
+    /// A program of the current stage or of a replay was correct.
+    pub(crate) fn on_correct(&mut self) {
+        self.correct = true;
+    }
+
+    /// So large a share of the run's budget is spent.
+    pub(crate) fn on_spent(&mut self, share: f64) {
+        self.spent = self.spent.max(share);
     }
 
     /// A candidate of the current stage was decided; `ratio` is there if it was correct.
     pub(crate) fn on_candidate(&mut self, config: &Config, ratio: Option<f64>) {
         let advance = match &config.advance {
             Advance::SuccessRate { window, .. } => *window,
-            Advance::FixedSteps { .. } | Advance::Plateau { .. } => 0,
+            Advance::FixedSteps { .. }
+            | Advance::Plateau { .. }
+            | Advance::BudgetShare { .. } => 0,
         };
         let window = advance.max(config.demote.map_or(0, |d| d.window));
         self.latest.push_back(ratio.is_some());
@@ -77,6 +97,7 @@ impl Progress {
         *self = Self {
             stage: moved.to,
             demotions,
+            spent: self.spent,
             ..Self::new()
         };
         Some(moved)
@@ -94,9 +115,10 @@ impl Progress {
         })
     }
 
+    /// Nobody who writes no correct program is given a harder stage.
     fn on(&self, config: &Config) -> Option<Move> {
         let next = self.stage + 1;
-        if next as usize >= config.stages.len() {
+        if next as usize >= config.stages.len() || !self.correct {
             return None;
         }
         let at_limit =
@@ -108,6 +130,15 @@ impl Progress {
                     1 => "1 step is over".to_owned(),
                     _ => format!("{fixed} steps are over"),
                 })
+            }
+            Advance::BudgetShare { shares } => {
+                // Stages whose share passed within one step are left out.
+                let passed = shares.iter().take_while(|share| **share <= self.spent);
+                let to = u32::try_from(passed.count()).unwrap_or(u32::MAX);
+                return (to > self.stage).then(|| Move {
+                    to,
+                    reason: format!("{:.0} % of the budget are spent", self.spent * 100.0),
+                });
             }
             Advance::SuccessRate {
                 threshold,

@@ -196,6 +196,7 @@ impl Sqd {
                 self.progress.on_candidate(&self.config, ratio);
             }
             if let Some(elite) = &measured {
+                self.progress.on_correct();
                 let best = self.stage_best.entry(candidate.stage).or_insert(0.0);
                 *best = best.max(elite.gflops);
             }
@@ -279,6 +280,11 @@ impl Sqd {
             candidate: original.clone(),
             repetition: pending.repetition,
         }]
+    }
+
+    /// So large a share of the run's budget is spent, 0 to 1: what [`crate::Advance::BudgetShare`] goes by. Said before a step ends.
+    pub fn on_spent(&mut self, share: f64) {
+        self.progress.on_spent(share);
     }
 
     /// A step ended: every outcome of it that will ever come has been given to [`Sqd::on_outcome`]. A step ends once.

@@ -89,6 +89,7 @@ fn job(number: u64) -> Candidate {
     Candidate {
         candidate: candidate(number / STEP, 0, (number % STEP) as u32),
         source: "x".repeat(150),
+        answer: None,
     }
 }
 

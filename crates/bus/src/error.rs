@@ -72,7 +72,7 @@ pub enum Error {
     },
     /// There is a server, and nobody has set up a cluster on it.
     #[error(
-        "the bus at {url} has no stream {missing}: is it the right one? `flopsmith cluster init` sets it up"
+        "the bus at {url} has no stream {missing}: is it the right one? `flopsmith cluster init --nats URL` sets it up, once and before the first worker; then start this again"
     )]
     MissingStreams {
         /// Where it is.
@@ -151,7 +151,7 @@ pub enum Error {
     },
     /// The server has no room for the message.
     #[error(
-        "the server cannot store a message for {subject}: its disk or its storage limit is full"
+        "the NATS server cannot store a message for {subject}: its disk or a storage limit is full (`max_file_store` of its configuration, or the account's): make room on its disk or raise the limit; `flopsmith cluster init --keep-logs TIME` has a shared server keep less"
     )]
     StoreFull {
         /// Where the message should go.

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use crate::connect::Bus;
 use crate::error::{Cause, Error, Result};
+use crate::publish::{is_full, jetstream_error};
 
 /// A value and the revision it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,6 +249,12 @@ impl Kv {
     }
 
     fn failed(&self, key: &str, source: Cause) -> Error {
+        if jetstream_error(&*source).is_some_and(is_full) {
+            return Error::StoreFull {
+                subject: format!("$KV.{}.{key}", self.bucket),
+                source,
+            };
+        }
         Error::Kv {
             bucket: self.bucket.clone(),
             key: key.to_owned(),

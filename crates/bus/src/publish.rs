@@ -232,17 +232,25 @@ fn fate(error: &PublishError) -> Fate {
         | PublishErrorKind::MaxAckPending => Fate::Again,
         PublishErrorKind::StreamNotFound => Fate::NoStream,
         _ => match jetstream_error(error) {
-            Some(inner) => match inner.error_code() {
-                ErrorCode::STREAM_STORE_FAILED
-                | ErrorCode::INSUFFICIENT_RESOURCES
-                | ErrorCode::STORAGE_RESOURCES_EXCEEDED
-                | ErrorCode::STREAM_MAX_STREAM_BYTES_EXCEEDED => Fate::Full,
-                _ if inner.code() == 503 => Fate::Again,
-                _ => Fate::Final,
-            },
+            Some(inner) if is_full(inner) => Fate::Full,
+            Some(inner) if inner.code() == 503 => Fate::Again,
+            Some(_) => Fate::Final,
             None => Fate::Final,
         },
     }
+}
+
+/// Does the server say that it has no room?
+pub(crate) fn is_full(error: &jetstream::Error) -> bool {
+    matches!(
+        error.error_code(),
+        ErrorCode::STREAM_STORE_FAILED
+            | ErrorCode::INSUFFICIENT_RESOURCES
+            | ErrorCode::STORAGE_RESOURCES_EXCEEDED
+            | ErrorCode::MEMORY_RESOURCES_EXCEEDED
+            | ErrorCode::ACCOUNT_RESOURCES_EXCEEDED
+            | ErrorCode::STREAM_MAX_STREAM_BYTES_EXCEEDED
+    )
 }
 
 /// The server's own error inside async-nats' one.

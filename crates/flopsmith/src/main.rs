@@ -13,6 +13,7 @@ mod desks;
 mod digits;
 mod evaluator;
 mod exit;
+mod expected;
 mod export;
 mod folder;
 mod grid;

@@ -65,6 +65,8 @@ pub struct Ended {
     pub interrupted: bool,
     /// Could a file of its result not be written?
     pub unwritten: bool,
+    /// Why the run counts as a failure of its programs, and what to try; none where it is none.
+    pub fruitless: Option<String>,
 }
 
 /// Runs until the budget is spent or the user stops it.
@@ -97,6 +99,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
             summary: summarise(folder.id.as_str(), &folder.path, facts)?,
             interrupted,
             unwritten: false,
+            fruitless: None,
         })
     };
     let replays = settings.evaluate.replays();

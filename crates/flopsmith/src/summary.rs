@@ -109,6 +109,18 @@ pub struct Summary {
     pub coverage_unconfirmed: u64,
     /// Outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
+    /// Programs that were judged for the first time.
+    #[serde(default)]
+    pub judged_programs: u64,
+    /// Those of them that were verified and measured.
+    #[serde(default)]
+    pub correct_programs: u64,
+    /// What the others were refused for, the three commonest faults first.
+    #[serde(default)]
+    pub refusals: Vec<Refusal>,
+    /// Training or search steps at the end of the run, in a row, of which no program was correct.
+    #[serde(default)]
+    pub fruitless_steps: u64,
     /// Lines of `outcomes.jsonl` that cannot be read: what they held is in none of these numbers.
     pub unreadable_outcomes: u64,
     /// Infrastructure failures. What neither the program nor the infrastructure can be blamed for is among the `outcomes` as `unknown` only.
@@ -254,6 +266,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
     });
     let (place, roof_vector_bits) = place.unzip();
     let coverage = grid::coverage(&outcomes);
+    let (judged_programs, correct_programs) = refusals::judged(&outcomes);
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut infrastructure = 0;
     let mut steps: HashSet<u64> = HashSet::new();
@@ -302,6 +315,10 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         corpus_best_gflops: facts.corpus_best_gflops,
         coverage: coverage.confirmed,
         coverage_unconfirmed: coverage.unconfirmed,
+        judged_programs,
+        correct_programs,
+        refusals: refusals::refusals(&outcomes),
+        fruitless_steps: refusals::fruitless_steps(&outcomes),
         outcomes: kinds,
         unreadable_outcomes: unreadable,
         infrastructure_errors: infrastructure,
@@ -444,7 +461,10 @@ impl Best {
     }
 }
 
+mod refusals;
 mod table;
+
+pub use refusals::Refusal;
 
 #[cfg(test)]
 mod tests;

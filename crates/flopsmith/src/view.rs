@@ -110,6 +110,7 @@ pub async fn show(
     let terminal = std::io::stderr().is_terminal();
     let mut clock = tokio::time::interval(Duration::from_millis(500));
     let (mut drawn, mut told, mut warned) = (0usize, None, false);
+    let mut explained = None;
     loop {
         clock.tick().await;
         let now = progress.borrow().clone();
@@ -147,6 +148,12 @@ pub async fn show(
         {
             told = Some(last.step);
             write(std::io::stderr(), &live::line(&live));
+            // The same words step after step say nothing new.
+            let refusal = live::refusal(&live);
+            if let Some(text) = refusal.filter(|text| explained.as_ref() != Some(text)) {
+                write(std::io::stderr(), &text);
+                explained = Some(text);
+            }
         }
     }
 }
@@ -178,6 +185,16 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
         last_stage_name: name_of(last.stage),
         correct_rate: last.correct_rate,
         mean_gflops: last.mean_gflops,
+        refused: progress
+            .refused
+            .iter()
+            .map(|of| (of.kind.clone(), of.count))
+            .collect(),
+        refused_example: progress
+            .refused
+            .first()
+            .map(|of| of.example.clone())
+            .unwrap_or_default(),
         best_gflops: progress.best.map(|b| b.0),
         best_techniques: progress.best.map(|b| b.1),
         peak_gflops: progress.machine.as_ref().map(|m| m.peak_gflops),

@@ -423,3 +423,50 @@ fn the_search_climbs() {
     }
     assert!(best >= top, "{best} of {top}");
 }
+
+/// A landscape like a real one: a tile is fast where its sums fit the registers and hide the latency, and vectors that the machine lacks
+/// are done in halves. A search of half a minute tries some hundred programs, and has to come near the top with them.
+#[test]
+fn a_short_search_comes_near_the_top() {
+    let permitted = TechniqueSet::all().without(Technique::Openmp);
+    for (width, registers) in [(16u32, 32u32), (32, 16), (64, 32)] {
+        let speed = |s: &Schedule| {
+            let Body::Tile {
+                rows,
+                columns,
+                outer,
+                pack,
+            } = s.body
+            else {
+                return 3.0;
+            };
+            // Of the machine's own vectors.
+            let parts = s.vector.div_ceil(width).max(1);
+            let lanes = f64::from(s.lanes().min(width / 8));
+            let sums = rows * columns * parts;
+            let fits = if sums + 2 <= registers { 1.0 } else { 0.4 };
+            let hidden = f64::from(sums.min(8)) / 8.0;
+            let loads = (f64::from(rows * columns) / f64::from(rows + columns)).min(1.0);
+            let packed = match (pack, outer) {
+                (Pack::No, _) => 0.8,
+                (Pack::Panel, Outer::Row) => 0.9,
+                _ => 1.0,
+            };
+            let rest = if s.block.is_some() { 0.9 } else { 1.0 };
+            lanes * fits * hidden * loads * packed * rest * (1.0 + 0.02 * f64::from(s.unroll.min(4)))
+        };
+        let space = Space::dgemm();
+        let top = space.all().map(|s| speed(&s)).fold(0.0, f64::max);
+        for seed in 0..8 {
+            let mut search = Search::new(space.clone(), seed);
+            let mut best = 0.0f64;
+            for _ in 0..6 {
+                for s in search.propose(16, permitted, Share::ALL) {
+                    best = best.max(speed(&s));
+                    search.report(&s, Some(speed(&s)));
+                }
+            }
+            assert!(best >= 0.9 * top, "{best} of {top}, {width} bytes, seed {seed}");
+        }
+    }
+}

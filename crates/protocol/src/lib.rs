@@ -33,11 +33,11 @@ pub use ids::{
 };
 pub use messages::{
     ArtifactRef, Candidate, CandidateRef, Compiled, EliteHint, MachineFacts, PolicyPublished,
-    Purpose, Rollout, Sampling, StageChanged, StepMetrics, Task, Verified,
+    Purpose, RawAnswer, Rollout, Sampling, StageChanged, StepMetrics, Task, Verified,
 };
 pub use outcome::{
     CandidateFault, Certificate, FaultClass, InfrastructureCause, Interval, Measurement, Outcome,
     StopReason, UnknownCause, Verdict, VerifiedSizes,
 };
-pub use run::{ModelFile, ProblemFiles, RunSpec};
+pub use run::{ModelFile, ProblemFiles, RunSpec, Sitting};
 pub use technique::{Technique, TechniqueSet};

@@ -167,6 +167,53 @@ pub struct Candidate {
     pub candidate: CandidateRef,
     /// The source, as extracted from the answer.
     pub source: String,
+    /// The answer itself, where no program was found in it: nothing else of it reaches a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<RawAnswer>,
+}
+
+/// An answer in which no program was found, as much of it as is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RawAnswer {
+    /// Its beginning and, where it is longer than [`RawAnswer::KEPT`], its end; empty where others of its step are kept instead.
+    pub text: String,
+    /// Bytes of the whole answer.
+    pub bytes: u64,
+    /// False where it was cut off at the length limit.
+    pub finished: bool,
+}
+
+impl RawAnswer {
+    /// Bytes of an answer that are kept, about: a hostile answer must not fill a disk.
+    pub const KEPT: usize = 2000;
+    /// Of those, how many are of its end: a fence or a program that was cut off stands there.
+    const END: usize = 500;
+
+    /// As much of an answer as is kept.
+    pub fn of(answer: &str, finished: bool) -> Self {
+        let text = if answer.len() <= Self::KEPT {
+            answer.to_owned()
+        } else {
+            let head = answer.floor_char_boundary(Self::KEPT - Self::END);
+            let tail = answer.ceil_char_boundary(answer.len() - Self::END);
+            let (head, left_out, tail) = (&answer[..head], tail - head, &answer[tail..]);
+            format!("{head}\n[{left_out} bytes left out]\n{tail}")
+        };
+        Self {
+            text,
+            bytes: answer.len() as u64,
+            finished,
+        }
+    }
+
+    /// Without its text.
+    #[must_use]
+    pub fn without_text(self) -> Self {
+        Self {
+            text: String::new(),
+            ..self
+        }
+    }
 }
 
 /// What the learner needs of a sample beside its outcome: exactly what was sampled.

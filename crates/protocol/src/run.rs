@@ -52,4 +52,16 @@ pub struct RunSpec {
     /// The store that its artifacts lie in, where nodes need it: a node that has another one would not find them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
+    /// Its latest sitting, by which whoever looks on knows how much of the budget is left; runs of earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sitting: Option<Sitting>,
+}
+
+/// A sitting of a run, as it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sitting {
+    /// When it began by its own clock, milliseconds since 1970.
+    pub began_unix_ms: u64,
+    /// What earlier sittings have taken, milliseconds.
+    pub before_ms: u64,
 }

@@ -31,4 +31,4 @@ pub use model::{
     RunReport, StageChange, StepMetrics, Summary,
 };
 pub use page::{html, is_report};
-pub use text::share;
+pub use text::{excerpt, share};

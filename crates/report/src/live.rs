@@ -2,7 +2,7 @@
 
 use flopsmith_protocol::TechniqueSet;
 
-use crate::text::{count, counted, duration, number, percent, share};
+use crate::text::{count, counted, duration, excerpt, number, percent, share};
 
 /// A run at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,6 +31,10 @@ pub struct Live {
     pub correct_rate: f64,
     /// Mean GFLOPS of its samples, failures counting 0.
     pub mean_gflops: f64,
+    /// What the others of that step were refused for, by name and number, the commonest first.
+    pub refused: Vec<(String, u64)>,
+    /// What was said of one of the commonest kind, in whatever lines.
+    pub refused_example: String,
     /// Best verified speed so far.
     pub best_gflops: Option<f64>,
     /// Techniques of that program.
@@ -58,7 +62,7 @@ pub struct Live {
 }
 
 /// Lines in a frame: always the same, so that a view can be drawn over the one before.
-pub const LINES: usize = 7;
+pub const LINES: usize = 8;
 
 /// A bar of fewer characters shows no shares.
 const NARROWEST_BAR: usize = 4;
@@ -72,6 +76,7 @@ pub fn frame(live: &Live, width: usize) -> Vec<String> {
         ("step", step(live)),
         ("permitted", permitted(&live.permitted, inner)),
         ("last step", last(live)),
+        ("refused", refused(live, inner)),
         ("best", best(live)),
         ("archive", archive(live)),
         ("time", shares(live, inner)),
@@ -86,7 +91,7 @@ pub fn frame(live: &Live, width: usize) -> Vec<String> {
 /// One line for a log or a pipe: the last complete step.
 pub fn line(live: &Live) -> String {
     let best = live.best_gflops.map_or_else(|| "–".to_owned(), number);
-    format!(
+    let mut line = format!(
         "step {} · {} · stage {} {} · correct {} · mean {} · best {best} GFLOPS · {} confirmed · {} of {}",
         live.last_step,
         live.last_purpose,
@@ -97,7 +102,53 @@ pub fn line(live: &Live) -> String {
         counted(live.cells as u64, "technique set"),
         duration(live.elapsed_seconds),
         duration(live.budget_seconds)
-    )
+    );
+    if is_poor(live) {
+        line.push_str(&format!(" · refused: {}", kinds(live)));
+    }
+    line
+}
+
+/// A step of which fewer are correct says why: below this share.
+const POOR: f64 = 0.25;
+
+/// Was hardly a program of the last step correct?
+fn is_poor(live: &Live) -> bool {
+    !live.refused.is_empty() && live.correct_rate < POOR
+}
+
+/// For a log or a pipe: what was said of one of the programs that were refused, where hardly one of the step was correct.
+pub fn refusal(live: &Live) -> Option<String> {
+    let example = excerpt(&live.refused_example, 300);
+    (is_poor(live) && !example.is_empty())
+        .then(|| format!("  {}, for example: {example}", kinds_first(live)))
+}
+
+fn kinds_first(live: &Live) -> &str {
+    live.refused.first().map_or("", |(kind, _)| kind)
+}
+
+/// The commonest kinds of refusals and how many there were.
+fn kinds(live: &Live) -> String {
+    let shown = live.refused.iter().take(3);
+    let words: Vec<String> = shown.map(|(kind, n)| format!("{kind} {n}")).collect();
+    words.join(", ")
+}
+
+/// What the last step's programs were refused for, and as much of an example as fits.
+fn refused(live: &Live, width: usize) -> String {
+    if live.refused.is_empty() {
+        return "–".into();
+    }
+    let mut text = kinds(live);
+    let room = width.saturating_sub(text.chars().count() + 8);
+    if room >= 20 {
+        let example = excerpt(&live.refused_example, room);
+        if !example.is_empty() {
+            text.push_str(&format!(" · e.g. {example}"));
+        }
+    }
+    text
 }
 
 fn step(live: &Live) -> String {
@@ -318,6 +369,8 @@ mod tests {
             last_stage_name: "pairs".into(),
             correct_rate: 0.81,
             mean_gflops: 12.4,
+            refused: vec![("compile_error".into(), 9), ("wrong_result".into(), 3)],
+            refused_example: "x.c:3:1: error: expected `;`\n  3 | }".into(),
             best_gflops: Some(41.2),
             best_techniques: Some("register_blocking+simd".parse().unwrap()),
             peak_gflops: Some(51.6),
@@ -403,6 +456,31 @@ mod tests {
     }
 
     #[test]
+    fn what_programs_are_refused_for_is_said_and_obeyed_by_no_terminal() {
+        let text = frame(&some(), 120).join("\n");
+        let said = "refused   compile_error 9, wrong_result 3 · e.g. x.c:3:1: error: expected `;` 3 | }";
+        assert!(text.contains(said), "{text}");
+        // Whose programs are mostly right needs no explanation in a log.
+        assert!(!line(&some()).contains("refused"));
+        assert_eq!(refusal(&some()), None);
+        let poor = Live {
+            correct_rate: 0.0,
+            refused: vec![("format".into(), 64)],
+            refused_example: "no program was found (12 bytes):\n\x1b[2J\u{202e}I am\r\nsorry".into(),
+            ..some()
+        };
+        assert!(line(&poor).ends_with(" · refused: format 64"), "{}", line(&poor));
+        let said = refusal(&poor).unwrap();
+        assert_eq!(
+            said,
+            "  format, for example: no program was found (12 bytes): [2J\u{fffd}I am sorry"
+        );
+        for text in frame(&poor, 100).into_iter().chain([said]) {
+            assert!(!text.contains(char::is_control), "{text:?}");
+        }
+    }
+
+    #[test]
     fn waiting_for_quiet_is_said_where_there_was_any() {
         assert!(!archive(&some()).contains("quiet"));
         let live = Live {
@@ -458,13 +536,13 @@ mod tests {
     fn a_narrow_terminal_has_shorter_lines_and_not_cut_ones() {
         for width in 38..90 {
             let frame = frame(&some(), width);
-            let time = &frame[5];
+            let time = &frame[6];
             assert!(time.contains("timer 40 %"), "{width}: {time}");
             assert!(!time.contains('…'), "{width}: {time}");
-            let left = &frame[6];
+            let left = &frame[7];
             assert!(left.ends_with("6:12 (3:48 of 10:00)"), "{width}: {left}");
         }
-        let of = |width| frame(&some(), width).swap_remove(5);
+        let of = |width| frame(&some(), width).swap_remove(6);
         assert_eq!(of(38), "  time      timer 40 % and 3 more");
         assert_eq!(
             of(66),

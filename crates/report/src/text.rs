@@ -65,6 +65,21 @@ pub fn tick(value: f64) -> String {
     text
 }
 
+/// The beginning of a text on one line, of at most `most` characters: for a terminal, which must not obey what a model wrote.
+pub fn excerpt(text: &str, most: usize) -> String {
+    // Marks that turn the direction of writing would turn the rest of the line as well.
+    let turns = |c: char| matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ").replace(turns, "\u{fffd}");
+    if line.chars().count() <= most {
+        return line;
+    }
+    let mut short: String = line.chars().take(most.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
 /// A share as per cent.
 pub fn percent(share: f64) -> String {
     if !share.is_finite() {

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Role;
-use crate::course::{Course, Job};
+use crate::course::{Budget, Course, Job};
 use crate::credit::StageBests;
 use crate::dead::{Work, unreadable};
 use crate::error::Error;
@@ -235,10 +235,16 @@ impl Archive {
                     work.saved.sqd.on_evaluation_end(step);
                     Vec::new()
                 }
-                _ => work.saved.sqd.on_step_end(step),
+                _ => {
+                    let done = work.saved.course.trained() + 1;
+                    let spent = self.budget().spent(work.elapsed(), done);
+                    work.saved.sqd.on_spent(spent);
+                    work.saved.sqd.on_step_end(step)
+                }
             };
             self.perform(work, effects, None).await?;
             let tally = std::mem::take(&mut work.tally);
+            work.saved.course.judged(tally.judged, tally.correct);
             let archive = work.saved.sqd.archive();
             self.context
                 .host
@@ -249,6 +255,16 @@ impl Archive {
             self.next_step(work, seconds).await?;
         }
         Ok(())
+    }
+
+    /// What limits the run.
+    fn budget(&self) -> Budget {
+        let settings = &self.context.settings;
+        Budget {
+            seconds: settings.budget_seconds,
+            steps: settings.max_steps,
+            fruitless: u64::from(settings.fruitless_steps_limit),
+        }
     }
 
     async fn perform(
@@ -278,6 +294,7 @@ impl Archive {
                             ..outcome.candidate.clone()
                         },
                         source: outcome.source.clone(),
+                        answer: None,
                     });
                 }
                 Effect::StageChanged {

@@ -9,7 +9,7 @@ use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateFault, CandidateId, Compiled, Digest, TechniqueSet, Verdict,
+    Candidate, CandidateFault, CandidateId, Compiled, Digest, RawAnswer, TechniqueSet, Verdict,
 };
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -207,7 +207,7 @@ async fn take(host: Host, desks: Arc<dyn Runs<Desk>>, delivery: Delivery<Candida
     if message.source.trim().is_empty() {
         let verdict = Verdict::Rejected {
             fault: CandidateFault::Format,
-            detail: "no program was found in the answer".into(),
+            detail: without_program(message.answer.as_ref()),
         };
         let known = Known {
             techniques: None,
@@ -227,6 +227,23 @@ async fn take(host: Host, desks: Arc<dyn Runs<Desk>>, delivery: Delivery<Candida
             look_up(host, job, None).await
         }
         Err(mishap) => Found::Unfit(delivery, Box::new(mishap)),
+    }
+}
+
+/// What is said of an answer without a program: all that is left of it, so also its text where that was kept.
+fn without_program(answer: Option<&RawAnswer>) -> String {
+    let nothing = "no program was found in the answer";
+    let Some(answer) = answer else {
+        return nothing.to_owned();
+    };
+    let end = match answer.finished {
+        true => "",
+        false => "cut off at the length limit, ",
+    };
+    let said = format!("{nothing} ({end}{} bytes)", answer.bytes);
+    match answer.text.trim() {
+        "" => said,
+        text => format!("{said}:\n{text}"),
     }
 }
 
@@ -364,4 +381,25 @@ async fn pass_on(
     host.bus.publish(&subject, &compiled).await?;
     host.standing.worked("compile");
     Ok(delivery.done().await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_a_program_is_told_as_far_as_it_was_kept() {
+        let nothing = "no program was found in the answer";
+        assert_eq!(without_program(None), nothing);
+        let whole = RawAnswer::of("I am sorry.\n", true);
+        assert_eq!(
+            without_program(Some(&whole)),
+            format!("{nothing} (12 bytes):\nI am sorry.")
+        );
+        let cut = RawAnswer::of("```c\nint", false).without_text();
+        assert_eq!(
+            without_program(Some(&cut)),
+            format!("{nothing} (cut off at the length limit, 8 bytes)")
+        );
+    }
 }

@@ -29,6 +29,8 @@ const SHARED: Duration = Duration::from_millis(30);
 const ALONE: Duration = Duration::from_secs(2);
 /// A task comes when what it rests on is in the log of outcomes. Where that has not been read so long after, it is not there any more.
 const HEARING: Duration = Duration::from_secs(10);
+/// Answers without a program whose text is kept, of each step: a model whose answers all are such must not fill disk and bus.
+const KEPT: usize = 8;
 
 /// Answers tasks with the programs of a source.
 pub struct Generator {
@@ -39,6 +41,8 @@ pub struct Generator {
     untold: VecDeque<(u64, Outcome)>,
     /// The newest step with a task that was answered here, and how many of its tasks were.
     answered: (u64, usize),
+    /// The step that raw answers were kept of last, and how many of it.
+    kept: (u64, usize),
 }
 
 impl Generator {
@@ -50,6 +54,7 @@ impl Generator {
             policy,
             untold: VecDeque::new(),
             answered: (0, 0),
+            kept: (0, 0),
         }
     }
 }
@@ -241,13 +246,29 @@ impl Generator {
         let version = self.source.version();
         let step = tasks.first().map(|task| task.step);
         tracing::info!(step, tasks = tasks.len(), seconds, "tasks are answered");
-        for ((delivery, span), answers) in deliveries.into_iter().zip(spans).zip(answers) {
+        for ((delivery, span), mut answers) in deliveries.into_iter().zip(spans).zip(answers) {
             span.record("seconds", seconds);
+            self.keep_few(delivery.message().step, &mut answers);
             self.publish(delivery, answers, version)
                 .instrument(span)
                 .await?;
         }
         Ok(())
+    }
+
+    /// Leaves the text of [`KEPT`] raw answers of each step, and of the others how long they are and how they ended.
+    fn keep_few(&mut self, step: u64, answers: &mut [Answer]) {
+        if self.kept.0 != step {
+            self.kept = (step, 0);
+        }
+        for answer in answers {
+            let Some(raw) = answer.raw.take() else {
+                continue;
+            };
+            let keep = self.kept.1 < KEPT;
+            self.kept.1 += usize::from(keep);
+            answer.raw = Some(if keep { raw } else { raw.without_text() });
+        }
     }
 
     /// Publishes the answers to a task, and then lets it go.
@@ -275,6 +296,7 @@ impl Generator {
             candidates.push(Candidate {
                 candidate,
                 source: answer.source,
+                answer: answer.raw,
             });
         }
         // The rollout goes first: an outcome never waits for tokens that were lost.

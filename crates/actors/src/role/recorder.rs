@@ -21,7 +21,7 @@ use crate::skipped;
 mod book;
 mod folder;
 
-pub use book::{Progress, StepLine};
+pub use book::{Progress, Refused, StepLine};
 use folder::Files;
 pub use folder::{DeadLine, note_machine};
 

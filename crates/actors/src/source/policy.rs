@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use flopsmith_policy::chat::Message;
 use flopsmith_policy::{Detour, Extras, Handle, Request, Stops, Tokenizer};
 use flopsmith_problem::{Problem, prompt};
-use flopsmith_protocol::{ArtifactRef, PolicyVersion, Task};
+use flopsmith_protocol::{ArtifactRef, PolicyVersion, RawAnswer, Task};
 use flopsmith_store::Store;
 
 use crate::answer::{Answer, Sampled, Source};
@@ -155,10 +155,19 @@ impl Source for PolicySource {
             .into_iter()
             .zip(sampled.samples)
             .map(|(request, sample)| {
-                let text = self.tokenizer.decode(&sample.tokens).map_err(failed)?;
-                let text = self.stops.as_ref().map_or(text.as_str(), |s| s.cut(&text));
+                let whole = self.tokenizer.decode(&sample.tokens).map_err(failed)?;
+                let text = self
+                    .stops
+                    .as_ref()
+                    .map_or(whole.as_str(), |s| s.cut(&whole));
+                let found = prompt::extract(text, self.style, problem.language);
+                // With the stop that ended it: perhaps that is why nothing is left.
+                let raw = found
+                    .is_none()
+                    .then(|| RawAnswer::of(&whole, sample.finished));
                 Ok(Answer {
-                    source: prompt::extract(text, self.style, problem.language).unwrap_or_default(),
+                    source: found.unwrap_or_default(),
+                    raw,
                     sampled: Some(Sampled {
                         prompt: request.prompt,
                         tokens: sample.tokens,

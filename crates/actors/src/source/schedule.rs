@@ -54,6 +54,7 @@ impl Source for ScheduleSource {
                 self.proposed.insert(source.clone(), schedule);
                 group.push(Answer {
                     source,
+                    raw: None,
                     sampled: None,
                 });
             }

@@ -10,7 +10,7 @@ use flopsmith_bus::{RunSetup, WorkerOptions};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, CandidateRef, Compiled, Digest, InfrastructureCause, Outcome, Purpose,
-    RunId, Task, TechniqueSet, Verdict, Verified, subjects,
+    RunId, StageChanged, Task, TechniqueSet, Verdict, Verified, subjects,
 };
 use flopsmith_store::Checkpoints;
 use flopsmith_test_support::{Measured, machine_class, node_id, outcome, run_id, wrong};
@@ -157,6 +157,49 @@ async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() 
     working.end().await.unwrap();
 }
 
+/// A model whose every answer is refused goes on neither for the whole budget nor to harder stages.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_without_a_correct_program_ends_in_the_stage_it_began_with() {
+    let world = World::new().await;
+    let subject = subjects::outcome(&run_id());
+    let all: Vec<Outcome> = (0..30)
+        .flat_map(|step| [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(task, n)| (step, task, n)))
+        .map(|(step, task, n)| outcome(candidate(step, task, n, Purpose::Search), wrong()))
+        .collect();
+    world.bus.publish_many(&subject, &all).await.unwrap();
+    let in_vain = Settings {
+        max_steps: 0,
+        fruitless_steps_limit: 12,
+        ..settings()
+    };
+    let finished = CancellationToken::new();
+    let archive = Archive::new(world.context(in_vain), Job::Search, finished.clone());
+    let working = start(archive);
+    soon(finished.cancelled()).await;
+    working.end().await.unwrap();
+    let tasks: Vec<Task> = queued(&world).await;
+    let last = tasks.iter().map(|task| task.step).max();
+    assert_eq!(last, Some(11), "twelve steps, counted from 0");
+    assert!(tasks.iter().all(|task| task.stage == 0), "{tasks:?}");
+    let changes: Vec<StageChanged> = world.log(&subjects::stage(&run_id())).await;
+    assert_eq!(changes, []);
+}
+
+/// The tasks that wait for a generator.
+async fn queued(world: &World) -> Vec<Task> {
+    let options = WorkerOptions::new(Queue::generate("schedule").all(), 64);
+    let mut queue = world.bus.worker::<Task>(options).await.unwrap();
+    let count = world.bus.queued(&run_id()).await.unwrap();
+    let mut tasks = Vec::new();
+    for _ in 0..count {
+        let delivery = soon(queue.next()).await.unwrap();
+        tasks.push(delivery.message().clone());
+        delivery.done().await.unwrap();
+    }
+    queue.close();
+    tasks
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_that_is_told_goes_on_from_what_was_saved() {
     let world = World::new().await;
@@ -219,6 +262,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
     let program = |candidate: CandidateRef| Candidate {
         source: format!("program of {}", candidate.id),
         candidate,
+        answer: None,
     };
     let foreign = CandidateRef {
         run: RunId::new("other").unwrap(),

@@ -11,7 +11,7 @@ use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, InfrastructureCause, Outcome, PolicyPublished, PolicyVersion, Purpose,
-    Rollout, Task, subjects,
+    RawAnswer, Rollout, Task, subjects,
 };
 use flopsmith_store::Store;
 use flopsmith_test_support::{infrastructure, machine_class, outcome, run_id, wrong};
@@ -35,6 +35,8 @@ struct Witness {
     said: Arc<Mutex<Vec<Said>>>,
     /// Each update takes a permit.
     gate: Arc<Semaphore>,
+    /// What it answers where it writes no program.
+    unread: Option<String>,
 }
 
 impl Witness {
@@ -44,6 +46,7 @@ impl Witness {
             version: None,
             said: Arc::default(),
             gate: Arc::new(Semaphore::new(updates)),
+            unread: None,
         }
     }
 
@@ -76,7 +79,11 @@ impl Source for Witness {
             finished: true,
         });
         let answer = Answer {
-            source: "int x;".to_owned(),
+            source: self.unread.as_ref().map_or("int x;", |_| "").to_owned(),
+            raw: self
+                .unread
+                .as_ref()
+                .map(|text| RawAnswer::of(text, false)),
             sampled,
         };
         let group = |task: &Task| vec![answer.clone(); task.group_size as usize];
@@ -193,6 +200,53 @@ async fn a_source_hears_what_a_task_rests_on_and_nothing_later() {
         Said::Asked,
     ];
     assert_eq!(*said.lock().unwrap(), expected);
+}
+
+/// What a model wrote instead of a program is not lost, and does not fill the disk either.
+#[tokio::test(flavor = "multi_thread")]
+async fn some_answers_without_a_program_are_kept_of_each_step() {
+    let world = World::new().await;
+    let text = format!("I am sorry.\n{}```c\nint cut", "x".repeat(100_000));
+    let source = Witness {
+        unread: Some(text.clone()),
+        ..Witness::new(&world.store, 0)
+    };
+    let working = start(Generator::new(
+        world.context(settings()),
+        Box::new(source),
+        "policy",
+    ));
+    let tasks: Vec<Task> = (3..5)
+        .map(|step| Task {
+            tasks_in_step: 1,
+            group_size: 12,
+            ..task(step, 0, Purpose::Search)
+        })
+        .collect();
+    let queue = Queue::generate("policy").of(&run_id());
+    world.bus.publish_many(&queue, &tasks).await.unwrap();
+    let of_class = Queue::compile(&machine_class()).all();
+    let options = flopsmith_bus::WorkerOptions::new(of_class, 24);
+    let mut candidates = world.bus.worker::<Candidate>(options).await.unwrap();
+    let mut kept = [0; 2];
+    for _ in 0..24 {
+        let delivery = soon(candidates.next()).await.unwrap();
+        let message = delivery.message();
+        assert_eq!(message.source, "");
+        let answer = message.answer.as_ref().unwrap();
+        assert_eq!(answer.bytes, text.len() as u64);
+        assert!(!answer.finished);
+        if !answer.text.is_empty() {
+            kept[usize::try_from(message.candidate.step - 3).unwrap()] += 1;
+            assert!(answer.text.starts_with("I am sorry.\n"));
+            assert!(answer.text.ends_with("```c\nint cut"));
+            assert!(answer.text.len() < 2200, "{}", answer.text.len());
+        }
+        delivery.done().await.unwrap();
+    }
+    assert_eq!(kept, [8, 8]);
+    candidates.close();
+    working.end().await.unwrap();
 }
 
 /// Waits until this was said last.

@@ -56,11 +56,17 @@ impl World {
     }
 
     async fn with(setup: &RunSetup) -> Self {
+        Self::on(setup, ServerOptions::default()).await
+    }
+
+    async fn with_server(options: ServerOptions) -> Self {
+        Self::on(&RunSetup::default(), options).await
+    }
+
+    async fn on(setup: &RunSetup, options: ServerOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let nats = folder.path().join("nats");
-        let server = Server::start(None, &nats, ServerOptions::default())
-            .await
-            .unwrap();
+        let server = Server::start(None, &nats, options).await.unwrap();
         let bus = Bus::connect(&server).await.unwrap();
         bus.ensure_streams(setup).await.unwrap();
         let store = folder.path().join("store");

@@ -8,7 +8,7 @@ use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::office::{Head, Office, Terms};
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_actors::{Cores, Error, Host};
-use flopsmith_bus::{Bus, Options};
+use flopsmith_bus::{Bus, Options, ServerOptions};
 use flopsmith_protocol::{Outcome, Purpose, subjects};
 use flopsmith_store::{Checkpoints, Store};
 use flopsmith_test_support::{machine_class, node_id, outcome, run_id, wrong};
@@ -191,6 +191,35 @@ async fn a_state_that_somebody_else_put_there_is_not_gone_on_from() {
     place(1, &names[0]).await;
     let refused = state().await.unwrap_err();
     assert!(matches!(refused, Error::Strange { .. }), "{refused:?}");
+}
+
+/// Nobody has taken over from whoever holds an office on a server that is full: the error names what it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_cannot_give_a_sign_because_the_server_is_full_says_so() {
+    let world = World::with_server(ServerOptions {
+        max_store_bytes: Some(1 << 20),
+        ..ServerOptions::default()
+    })
+    .await;
+    let bus = shared(&world).await;
+    let office = take(&bus, "a", SHORT).await;
+    let kv = bus.kv("fs_offices").await.unwrap();
+    // To the last byte: what is smaller than a sign of life no longer fits either.
+    for size in [60_000, 1_000, 1] {
+        for key in 0..1_000_000 {
+            let name = format!("filler.{size}-{key}");
+            if soon(kv.put(&name, vec![0; size])).await.is_err() {
+                break;
+            }
+        }
+    }
+    let lost = soon(office.lost()).await;
+    let said = lost.to_string();
+    assert!(matches!(lost, Error::Unheard(_)), "{said}");
+    assert!(said.contains("storage limit is full"), "{said}");
+    assert!(lost.is_final());
+    let late = office.commit(head("1")).await.unwrap_err();
+    assert_eq!(late.to_string(), said);
 }
 
 /// A node of its own, of a cluster.

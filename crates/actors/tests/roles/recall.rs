@@ -26,6 +26,7 @@ fn asked(outcome: &Outcome) -> Candidate {
     Candidate {
         candidate: outcome.candidate.clone(),
         source: outcome.source.clone(),
+        answer: None,
     }
 }
 
@@ -44,6 +45,7 @@ async fn a_program_has_the_outcome_it_had_and_another_one_ends_the_run() {
     let again = Candidate {
         candidate: remeasured(&fast.candidate, 1),
         source: fast.source.clone(),
+        answer: None,
     };
     let work = [asked(&fast), again];
     world.bus.publish_many(&queue, &work).await.unwrap();

@@ -85,6 +85,7 @@ async fn what_nobody_could_work_off_is_written_once_with_the_reason() {
     let programs = [foreign, own].map(|candidate| Candidate {
         candidate,
         source: "int x;".into(),
+        answer: None,
     });
     let queue = Queue::compile(&machine_class());
     world.bury(&queue, &programs, "it kills compilers").await;

@@ -93,6 +93,7 @@ fn program(of: CandidateRef, source: &str) -> Candidate {
     Candidate {
         candidate: of,
         source: source.into(),
+        answer: None,
     }
 }
 

@@ -185,6 +185,7 @@ async fn a_compiler_outlives_a_full_store_and_programs_it_cannot_digest() {
     let jobs = [(0, "good"), (1, "poison")].map(|(sample, source)| Candidate {
         candidate: candidate(0, 0, sample, Purpose::Search),
         source: source.to_owned(),
+        answer: None,
     });
     world.bus.publish_many(&subject, &jobs).await.unwrap();
     let working = start(Compiler::new(world.context(settings()), Arc::new(Fake)));

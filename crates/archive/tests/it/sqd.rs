@@ -176,7 +176,7 @@ fn guidance_goes_to_thin_cells_and_leaves_hopeless_ones() {
     };
     let visits = |guidance: f64| {
         let mut s = sqd(config(guidance));
-        s.on_step_end(0);
+        end_step(&mut s, 0);
         for i in 0..200 {
             let at = |permitted| From {
                 permitted,
@@ -218,8 +218,8 @@ fn one_step_looks_at_many_cells() {
         replay_share: 0.0,
         ..Config::default()
     });
-    s.on_step_end(0);
-    s.on_step_end(1);
+    end_step(&mut s, 0);
+    end_step(&mut s, 1);
     assert_eq!(s.stage(), 1);
     let mean: f64 = (0..200)
         .map(|seed| {
@@ -262,7 +262,7 @@ fn hints_come_from_smaller_sets() {
         "nothing is smaller than the empty set"
     );
     for step in 0..8 {
-        s.on_step_end(step);
+        end_step(&mut s, step);
     }
     assert_eq!(s.stage_rule().name, "pairs");
     for p in s.plan(9, 50, 3) {

@@ -15,7 +15,7 @@ fn fixed_steps() {
     });
     let stages: Vec<u32> = (0..9)
         .map(|step| {
-            s.on_step_end(step);
+            end_step(&mut s, step);
             s.stage()
         })
         .collect();
@@ -33,7 +33,7 @@ fn fixed_steps() {
         0,
         "an evaluation is no step of the curriculum"
     );
-    evaluated.on_step_end(1);
+    end_step(&mut evaluated, 1);
     assert_eq!(evaluated.stage(), 1);
     assert_eq!(s.stage_rule().permitted, PermitRule::Unrestricted);
     let evaluation = s.evaluation(3);
@@ -165,6 +165,76 @@ fn plateau_gate() {
 }
 
 #[test]
+fn no_rule_leaves_a_stage_in_which_nothing_is_correct() {
+    let rules = [
+        Advance::FixedSteps {
+            steps: vec![1, 1, 1, 1],
+        },
+        Advance::SuccessRate {
+            threshold: 0.5,
+            window: 4,
+            min_steps: 1,
+            max_steps: 1,
+        },
+        Advance::Plateau {
+            patience: 1,
+            min_gain: 0.1,
+            min_steps: 1,
+            max_steps: 1,
+        },
+        Advance::BudgetShare {
+            shares: vec![0.0, 0.0, 0.1, 0.2],
+        },
+    ];
+    for advance in rules {
+        let mut s = sqd(Config {
+            advance: advance.clone(),
+            ..Config::default()
+        });
+        for n in 0..20 {
+            s.on_spent(n as f64 / 20.0);
+            assert_eq!(step(&mut s, n, 0, 8, 1.0), vec![], "{advance:?}");
+        }
+        assert_eq!(s.stage(), 0, "{advance:?}");
+        // What the machine is to blame for is no correct program either.
+        s.on_outcome(&outcome(sample(20, 0), "int x;", None, lost()));
+        assert_eq!(s.on_step_end(20), vec![], "{advance:?}");
+        assert_eq!(step(&mut s, 21, 1, 7, 1.0).len(), 1, "{advance:?}");
+        assert!(s.stage() > 0, "{advance:?}");
+        // What counted in one stage does not count in the next.
+        let stage = s.stage();
+        assert_eq!(step(&mut s, 22, 0, 8, 1.0), vec![], "{advance:?}");
+        assert_eq!(s.stage(), stage, "{advance:?}");
+    }
+}
+
+#[test]
+fn stages_go_by_the_share_of_the_budget_that_is_spent() {
+    let shares = vec![0.02, 0.1, 0.2, 0.3];
+    let stages = |spent: &[f64]| -> Vec<u32> {
+        let mut s = sqd(Config {
+            advance: Advance::BudgetShare {
+                shares: shares.clone(),
+            },
+            ..Config::default()
+        });
+        (0u64..)
+            .zip(spent)
+            .map(|(n, spent)| {
+                s.on_spent(*spent);
+                step(&mut s, n, 1, 0, 1.0);
+                s.stage()
+            })
+            .collect()
+    };
+    // A long budget has all stages, a short one those that there is time for.
+    let long = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.9];
+    assert_eq!(stages(&long), [0, 1, 1, 2, 2, 3, 3, 4, 4]);
+    assert_eq!(stages(&[0.12, 0.24, 0.36]), [2, 3, 4]);
+    assert_eq!(stages(&[0.4, 1.2]), [4, 4]);
+}
+
+#[test]
 fn configuration_text_and_its_mistakes() {
     assert_eq!(Config::default().check(), Ok(()));
     let read = |text: &str| toml::from_str::<Config>(text);
@@ -201,6 +271,9 @@ fn configuration_text_and_its_mistakes() {
         window: 9,
         min_steps,
         max_steps,
+    };
+    let by_share = |shares: &[f64]| Advance::BudgetShare {
+        shares: shares.to_vec(),
     };
     let wrong = [
         (
@@ -251,6 +324,27 @@ fn configuration_text_and_its_mistakes() {
                 ..d()
             },
             "2 numbers for 5 stages",
+        ),
+        (
+            Config {
+                advance: by_share(&[0.1, 0.2, 0.3]),
+                ..d()
+            },
+            "3 numbers for 5 stages",
+        ),
+        (
+            Config {
+                advance: by_share(&[0.1, 0.2, 0.3, 1.1]),
+                ..d()
+            },
+            "`advance.shares` is 1.1",
+        ),
+        (
+            Config {
+                advance: by_share(&[0.1, 0.3, 0.2, 0.4]),
+                ..d()
+            },
+            "falls from 0.3 to 0.2",
         ),
         (
             Config {

@@ -1,6 +1,6 @@
 //! Key-value buckets and their fence.
 
-use flopsmith_bus::{Bus, Error};
+use flopsmith_bus::{Bus, Error, RunSetup, ServerOptions};
 
 use crate::World;
 
@@ -54,4 +54,34 @@ async fn wrong_names_are_refused() {
         error.to_string().contains("`a key` of bucket `pointers`"),
         "{error}"
     );
+}
+
+/// Whoever holds an office or keeps results writes to buckets only, and has to be told as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_store_is_named_by_every_way_to_write_a_key() {
+    let options = ServerOptions {
+        max_store_bytes: Some(1 << 20),
+        ..ServerOptions::default()
+    };
+    let world = World::with(&RunSetup::default(), options).await;
+    let kv = world.bus.kv("offices").await.unwrap();
+    let revision = kv.put("archive", "held").await.unwrap();
+    let mut filled = 0;
+    while kv.put(&format!("k{filled}"), vec![0; 60_000]).await.is_ok() {
+        filled += 1;
+        assert!(filled < 100, "the limit does not hold");
+    }
+    let large = || vec![1u8; 60_000];
+    let refused = [
+        kv.put("archive", large()).await.unwrap_err(),
+        kv.create("other", large()).await.unwrap_err(),
+        kv.update("archive", large(), revision).await.unwrap_err(),
+        kv.replace("archive", large(), revision).await.unwrap_err(),
+    ];
+    for error in refused {
+        assert!(matches!(error, Error::StoreFull { .. }), "{error:?}");
+        let said = error.to_string();
+        assert!(said.contains("$KV.offices."), "{said}");
+        assert!(said.contains("max_file_store"), "{said}");
+    }
 }

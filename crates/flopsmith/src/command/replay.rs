@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use flopsmith_actors::course::Job;
 use flopsmith_actors::recorded::Recorded;
 use flopsmith_actors::settings::Settings;
+use flopsmith_archive::Advance;
 use flopsmith_protocol::{MachineClass, PolicyVersion};
 
 use super::train;
@@ -88,6 +89,12 @@ fn repeating(mut settings: Settings, folder: &Path, recorded: &Recorded) -> Resu
             "{} was asynchronous (generator.steps_ahead = {}): which policy wrote a program depended on the clock, so it cannot be repeated; a run with 0 can",
             folder.display(),
             settings.generator.steps_ahead
+        )));
+    }
+    if settings.sqd.enabled && matches!(settings.sqd.advance, Advance::BudgetShare { .. }) {
+        return Err(usage(format!(
+            "the stages of {} went by the time that was spent (sqd.advance.rule = \"budget_share\"), so it cannot be repeated; a run with another rule can",
+            folder.display()
         )));
     }
     let trained = recorded.versions().filter(|(v, _)| v.0 > 0).count() as u64;

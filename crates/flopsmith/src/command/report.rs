@@ -179,7 +179,7 @@ fn commands(folder: &Path, train: bool, settings: &Settings) -> Vec<Command> {
     let (what, again) = if train {
         ("the same run again", shell::train_again(folder))
     } else {
-        let defaults = super::search::defaults(&settings.problem);
+        let defaults = super::search::defaults(&settings.problem, settings.budget_seconds);
         let line = shell::search_again(settings, &defaults, folder);
         ("the same search again", line)
     };

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use flopsmith_actors::course::Job;
-use flopsmith_actors::settings::{GeneratorKind, Settings};
+use flopsmith_actors::settings::{GeneratorKind, Settings, Standard};
+use flopsmith_archive::Advance;
 use flopsmith_generator::schedule::Space;
 use flopsmith_problem::{Language, Problem};
 
@@ -62,7 +63,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             // Who was interrupted before anything was found blames nobody.
             if !ended.interrupted {
                 let (found, hint) = fruitless(&ended.summary);
-                say(&hint);
+                say(ended.fruitless.as_ref().unwrap_or(&hint));
                 if !ended.unwritten {
                     code = found;
                 }
@@ -84,26 +85,42 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// The settings of a search that is told its problem and nothing else.
-pub fn defaults(problem: &str) -> Settings {
+/// Seconds of a search that is told no budget.
+const BUDGET: f64 = 300.0;
+/// A search of fewer seconds takes smaller steps and certifies fewer programs.
+const SHORT: f64 = 120.0;
+/// Shares of the budget at which the stages are left. After the last one everything is permitted: that is where the fastest programs are.
+const STAGES: [f64; 4] = [0.02, 0.08, 0.16, 0.28];
+
+/// The settings of a search that is told its problem and its budget and nothing else.
+pub fn defaults(problem: &str, budget_seconds: f64) -> Settings {
+    let short = budget_seconds < SHORT;
     let mut settings = Settings {
         problem: problem.to_owned(),
         seed: 1,
-        budget_seconds: 300.0,
-        tasks: 4,
+        budget_seconds,
+        // What a step learns the next one goes by: a short search needs steps more than programs in each.
+        tasks: if short { 2 } else { 4 },
         group_size: 8,
         ..Settings::default()
     };
     settings.generator.kind = GeneratorKind::Schedule;
+    settings.sqd.advance = Advance::BudgetShare {
+        shares: STAGES.to_vec(),
+    };
+    settings.evaluate.finalists = if short { 2 } else { 4 };
+    if short {
+        // Second measurements of elites take a search's time from new programs; the winner is certified in any case.
+        settings.evaluate.again = Standard::Screen;
+        settings.sqd.remeasures_per_step = 2;
+    }
     settings
 }
 
 fn settings(args: &Search) -> Result<Settings> {
-    let mut told = defaults(&args.problem);
+    let budget = args.budget.as_deref().map(config::budget).transpose()?;
+    let mut told = defaults(&args.problem, budget.unwrap_or(BUDGET));
     told.seed = args.seed.unwrap_or(told.seed);
-    if let Some(budget) = &args.budget {
-        told.budget_seconds = config::budget(budget)?;
-    }
     let text = toml::to_string(&told)?;
     let mut settings = config::parse(&text, "the settings of the search", &args.set)?;
     if args.evaluations > 0 {
@@ -179,13 +196,35 @@ mod tests {
     use crate::args::{Args, Command};
     use crate::summary::{Facts, summarise};
 
-    fn steps(flags: &[&str]) -> u64 {
+    fn told(flags: &[&str]) -> Settings {
         let typed = ["flopsmith", "search", "--problem", "dgemm"];
         let args = Args::try_parse_from(typed.iter().chain(flags).copied()).unwrap();
         let Command::Search(args) = args.command else {
             unreachable!("it is a search");
         };
-        settings(&args).unwrap().max_steps
+        settings(&args).unwrap()
+    }
+
+    fn steps(flags: &[&str]) -> u64 {
+        told(flags).max_steps
+    }
+
+    #[test]
+    fn a_short_search_has_smaller_steps_and_all_have_stages_by_their_budget() {
+        let (short, usual) = (told(&["--budget", "60s"]), told(&[]));
+        assert_eq!((short.tasks, short.evaluate.finalists), (2, 2));
+        assert_eq!((usual.tasks, usual.evaluate.finalists), (4, 4));
+        for settings in [short, usual] {
+            settings.sqd.check().unwrap();
+            let Advance::BudgetShare { shares } = settings.sqd.advance else {
+                unreachable!("it goes by the budget");
+            };
+            // The fastest programs are found where everything is permitted.
+            assert!(*shares.last().unwrap() < 0.3);
+        }
+        // What was typed counts.
+        let typed = told(&["--budget", "60s", "--set", "tasks=8", "--set", "evaluate.finalists=1"]);
+        assert_eq!((typed.tasks, typed.evaluate.finalists), (8, 1));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::notice::{Notices, RunChange};
 use flopsmith_bus::{Bus, LogEntry, LogReader, QueueState, stream};
-use flopsmith_protocol::{Outcome, subjects};
+use flopsmith_protocol::{Outcome, RunSpec, subjects};
 
 use crate::args::{Format, Top};
 use crate::exit::{self, data};
@@ -16,6 +16,7 @@ use crate::interrupt::Watch;
 use crate::{broker, config};
 
 mod board;
+mod runs;
 
 use board::{Board, Queue};
 
@@ -128,7 +129,7 @@ impl Look {
         let of = |name: &str| stored.iter().find(|s| s.name == name);
         Ok(Board {
             server: self.bus.server_version(),
-            runs: self.runs().await?,
+            runs: self.recent.runs(&self.runs().await?, now),
             queues: queues.iter().map(|q| queue(q, now)).collect(),
             verdicts: self.recent.verdicts(now),
             nodes: self.recent.nodes(now),
@@ -138,20 +139,18 @@ impl Look {
     }
 
     /// Runs that nodes may work for.
-    async fn runs(&self) -> Result<Vec<String>> {
-        let mut runs = Vec::new();
+    async fn runs(&self) -> Result<Vec<RunSpec>> {
+        let mut runs: Vec<RunSpec> = Vec::new();
         let mut watch = self.notices.watch().await?;
         let mut patience = FIRST;
         while let Ok(change) = tokio::time::timeout(patience, watch.next()).await {
             patience = SILENCE;
             if let RunChange::Told(spec) = change? {
-                let run = spec.run.to_string();
-                if !runs.contains(&run) {
-                    runs.push(run);
-                }
+                runs.retain(|known| known.run != spec.run);
+                runs.push(*spec);
             }
         }
-        runs.sort();
+        runs.sort_by(|a, b| a.run.cmp(&b.run));
         Ok(runs)
     }
 }

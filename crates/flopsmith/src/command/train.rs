@@ -14,7 +14,7 @@ use crate::exit::{self, data, say, usage};
 use crate::folder::{self, Folder};
 use crate::run::{self, Ended, Plan};
 use crate::view::{self, Log};
-use crate::{config, evaluator, export, shell};
+use crate::{config, evaluator, expected, export, shell};
 
 /// Seconds of a budget that the two evaluations may take up, and more.
 const SHORT: f64 = 60.0;
@@ -64,10 +64,13 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
     };
     let resume = shell::resume_train(&args.config, &folder.path);
     let ended = finish(Job::Train, settings, folder, log, &resume, wait)?;
+    if let Some(words) = &ended.fruitless {
+        say(&format!("error: {words}"));
+    }
     if args.format == Format::Json {
         data(&serde_json::to_string(&ended.summary)?);
     }
-    Ok(ExitCode::from(code(&ended)))
+    Ok(ExitCode::from(code_of_programs(&ended)))
 }
 
 /// What a run was begun with stays; a flag that says otherwise is not passed over in silence.
@@ -149,6 +152,11 @@ pub fn finish(
     let bench_settings = settings.clone();
     let _guard = log.start(Some(&path))?;
     say(&format!("run {id} in {}", path.display()));
+    if !folder.facts()?.finished
+        && let Some(words) = expected::wall(job, &settings)
+    {
+        say(&words);
+    }
     let ended = run::execute(Plan {
         job,
         settings,
@@ -205,7 +213,12 @@ pub fn finish(
             say(&format!("sample it    {}", shell::sample(&model, &problem)));
         }
     }
-    Ok(Ended { unwritten, ..ended })
+    let fruitless = summary.fruitless(job, &bench_settings);
+    Ok(Ended {
+        unwritten,
+        fruitless,
+        ..ended
+    })
 }
 
 /// Writes the best program of a run. Where that fails the one from before is left as it was.
@@ -228,6 +241,14 @@ fn about_model(whole: Option<&Path>, finished: bool, steps: u64) -> String {
             "none: no training step was done, so nothing was learned (a longer --budget leaves time for some)".into()
         }
         None => "none: there are no trained weights".into(),
+    }
+}
+
+/// The same where the run is to blame that its programs are not correct.
+fn code_of_programs(ended: &Ended) -> u8 {
+    match code(ended) {
+        exit::OK if ended.fruitless.is_some() => exit::CANDIDATE,
+        code => code,
     }
 }
 

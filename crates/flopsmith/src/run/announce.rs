@@ -2,13 +2,14 @@
 
 use anyhow::Result;
 use flopsmith_actors::course::Job;
+use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::notice::Notices;
 use flopsmith_actors::results::version;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_bench::Chain;
 use flopsmith_bus::{Bus, refusals};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{MachineClass, RunSpec};
+use flopsmith_protocol::{MachineClass, RunSpec, Sitting};
 use flopsmith_store::Store;
 
 use crate::export;
@@ -59,6 +60,10 @@ pub async fn announce(
             true => None,
             false => Some(store.identity().await?),
         },
+        sitting: Some(Sitting {
+            began_unix_ms: unix_ms(),
+            before_ms: (folder.facts()?.seconds * 1000.0) as u64,
+        }),
     };
     if first {
         let (told, result) = tell_new(&notices, &spec).await;
@@ -128,6 +133,7 @@ mod tests {
             trains,
             model: Vec::new(),
             store: None,
+            sitting: None,
         };
         let (told, result) = tell_new(&notices, &spec(true)).await;
         assert_eq!(told, Told::All);

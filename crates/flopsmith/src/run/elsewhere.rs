@@ -137,6 +137,7 @@ impl<'a> Asked<'a> {
                 ..first.clone()
             },
             source: program.source.clone(),
+            answer: None,
         };
         let queue = Queue::compile(&first.machine_class).of(&first.run);
         self.bus.publish(&queue, &message).await?;

@@ -26,6 +26,7 @@ impl Summary {
             counted(self.outcomes.values().sum(), "outcome"),
             counted(self.infrastructure_errors, "infrastructure error")
         ));
+        lines.extend(self.about_refusals());
         lines.extend(self.what_went_wrong());
         if self.steps == 0 && self.end.is_some() {
             lines.push(

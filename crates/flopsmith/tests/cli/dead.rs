@@ -22,6 +22,7 @@ async fn run_with_dead_letters(folder: &Path, samples: u32) {
         let message = Candidate {
             candidate: candidate(1, 0, sample),
             source: "void dgemm(void);".into(),
+            answer: None,
         };
         bus.publish(QUEUE, &message).await.unwrap();
         let delivery = worker.next().await.unwrap();

@@ -214,6 +214,7 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
     let message = Candidate {
         candidate: candidate(0, 0, 0),
         source: String::new(),
+        answer: None,
     };
     assert!(bus.publish(&queue.of(&run), &message).await.is_err());
     let decided = outcome(candidate(0, 0, 0), wrong());

@@ -102,6 +102,49 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     assert_eq!(last["attestation"], record["measurement"]["attestation"]);
 }
 
+/// A model whose every answer is cut to nothing, by a stop string that all its programs begin with: the run says what it wrote, ends long
+/// before its budget, in the stage it began with, and is no success.
+#[test]
+fn a_run_whose_answers_hold_no_program_says_so_and_fails() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let settings = [
+        "tasks=1",
+        "group_size=2",
+        "evaluate_tasks=1",
+        "budget_seconds=600",
+        "fruitless_steps_limit=3",
+        "generator.stop=[\"typedef\"]",
+    ];
+    let output = train(&runs, &settings).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in [
+        " · refused: format 2",
+        "10 × format",
+        "no program was found in the answer",
+        "the run was ended after 3 steps in which no program was correct (fruitless_steps_limit = 3)",
+        "try: `flopsmith model sample",
+    ] {
+        assert!(said.contains(part), "`{part}` is not in\n{said}");
+    }
+    let summary = last_object(&output);
+    assert_eq!(summary["fruitless_steps"], 3, "{summary}");
+    assert_eq!(summary["correct_programs"], 0, "{summary}");
+    let folder = only_run(&runs).unwrap();
+    let outcomes = objects(&folder.join("outcomes.jsonl"));
+    // Two evaluations and three steps.
+    assert_eq!(outcomes.len(), 10);
+    for outcome in &outcomes {
+        let detail = outcome["verdict"]["detail"].as_str().unwrap();
+        assert!(detail.contains("typedef"), "{detail}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(folder.join("stages.jsonl")).unwrap(),
+        ""
+    );
+}
+
 /// Sampling that need not wait for the learner: what is learnt from was written by the newest policy there was, and none is older than is
 /// permitted; both evaluations are of the policy as it is. Which policy wrote what depends on the clock, so it is not repeated. The learner's
 /// weights are in half precision here, and so is the model that the run leaves.

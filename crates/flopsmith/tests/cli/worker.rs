@@ -1,5 +1,6 @@
 //! Workers: nodes that join a bus and evaluate programs of whatever runs are there.
 
+use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::notice::Notices;
 use flopsmith_actors::results::version;
 use flopsmith_actors::settings::Settings;
@@ -7,7 +8,7 @@ use flopsmith_bus::{Auth, Bus, RunSetup, Server, ServerOptions};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateRef, Outcome, ProblemId, RunId, RunSpec, TechniqueSet, subjects,
+    Candidate, CandidateRef, Outcome, ProblemId, RunId, RunSpec, Sitting, TechniqueSet, subjects,
 };
 use flopsmith_test_support::{candidate, machine_class};
 
@@ -147,6 +148,10 @@ impl Cluster {
             trains: false,
             model: Vec::new(),
             store,
+            sitting: Some(Sitting {
+                began_unix_ms: unix_ms(),
+                before_ms: 0,
+            }),
         };
         let notices = Notices::open(&self.bus).await.unwrap();
         notices.announce(&spec).await.unwrap();
@@ -162,7 +167,11 @@ impl Cluster {
         };
         let source = source.to_owned();
         let subject = Queue::compile(&machine_class()).of(run);
-        let message = Candidate { candidate, source };
+        let message = Candidate {
+            candidate,
+            source,
+            answer: None,
+        };
         self.bus.publish(&subject, &message).await.unwrap();
     }
 
@@ -224,7 +233,14 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
     let top = run(&["top", "--nats", &cluster.url(), "--format", "json"]);
     let shown = last_object(&top);
     assert_eq!(top.status.code(), Some(0), "{shown}");
-    assert_eq!(shown["runs"], serde_json::json!(["products", "sums"]));
+    let runs = shown["runs"].as_array().unwrap();
+    let names: Vec<&str> = runs.iter().map(|r| r["run"].as_str().unwrap()).collect();
+    assert_eq!(names, ["products", "sums"], "{shown}");
+    assert_eq!(runs[0]["step"], 0, "{shown}");
+    assert!(runs[0]["best_gflops"].as_f64().unwrap() > 0.0, "{shown}");
+    assert!(runs[0]["left_seconds"].as_f64().unwrap() > 0.0, "{shown}");
+    assert_eq!(runs[1]["correct_rate"], 0.0, "{shown}");
+    assert_eq!(runs[1]["health"]["state"], "well", "{shown}");
     assert_eq!(shown["nodes"][0]["node"], "w1", "{shown}");
     assert_eq!(shown["nodes"][0]["last_minute"], 3, "{shown}");
     assert_eq!(shown["dead_letters"], 0, "{shown}");
@@ -239,6 +255,7 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
     let other = Candidate {
         candidate: candidate(0, 0, 0),
         source: String::new(),
+        answer: None,
     };
     cluster.bus.publish(&place, &other).await.unwrap();
     let top = run(&["top", "--nats", &cluster.url(), "--format", "json"]);

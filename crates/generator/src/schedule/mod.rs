@@ -1,6 +1,7 @@
 //! Schedules of matrix multiplication: one point is one program.
 
 mod index;
+mod promise;
 mod render;
 mod search;
 mod space;

@@ -7,6 +7,7 @@ use flopsmith_protocol::TechniqueSet;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::promise::{Choice, Promising};
 use super::{Schedule, Space};
 
 /// Parents are drawn from this many of the fastest.
@@ -23,6 +24,16 @@ const CROSSED: f64 = 0.3;
 
 /// The chance to pass over a parent for the next slower one: half of all children come from the first two or three.
 const PASS: f64 = 0.75;
+
+/// Share of programs that are drawn among those whose tile promises most ([`super::promise`]), as long as few of these have been tried
+/// within the same permission: chance meets a tile that fits the registers once in some hundred programs.
+const PROMISING: f64 = 0.75;
+
+/// The same later.
+const STILL_PROMISING: f64 = 0.1;
+
+/// So many are few.
+const FEW: usize = 24;
 
 /// A program that was tried before, or is another one's to try, is drawn anew so often, times the number of shares.
 const TRIES: u32 = 40;
@@ -74,12 +85,14 @@ pub struct Search {
     space: Space,
     rng: ChaCha8Rng,
     speeds: BTreeMap<Schedule, f64>,
+    promising: Promising,
 }
 
 impl Search {
     /// A search that begins with nothing.
     pub fn new(space: Space, seed: u64) -> Self {
         Self {
+            promising: Promising::of(&space),
             space,
             rng: ChaCha8Rng::seed_from_u64(seed),
             speeds: BTreeMap::new(),
@@ -113,10 +126,13 @@ impl Search {
             .collect();
         best.sort_by(|a, b| b.0.total_cmp(&a.0));
         best.truncate(PARENTS);
+        let mut choice = self
+            .promising
+            .within(permitted, |s| self.speeds.get(s).copied());
         let mut proposed = BTreeSet::new();
         (0..count)
             .map(|_| {
-                let mut schedule = self.draw(&best, permitted);
+                let mut schedule = self.draw(&best, &choice, permitted);
                 let mut elsewhere = None;
                 for _ in 0..TRIES * share.of.max(1) {
                     let tried = self.speeds.contains_key(&schedule) || proposed.contains(&schedule);
@@ -127,16 +143,30 @@ impl Search {
                     if !tried && elsewhere.is_none() {
                         elsewhere = Some(schedule);
                     }
-                    schedule = self.draw(&best, permitted);
+                    schedule = self.draw(&best, &choice, permitted);
                 }
                 let schedule = elsewhere.unwrap_or(schedule);
+                choice.remove(&schedule);
                 proposed.insert(schedule);
                 schedule
             })
             .collect()
     }
 
-    fn draw(&mut self, best: &[(f64, Schedule)], permitted: TechniqueSet) -> Schedule {
+    fn draw(
+        &mut self,
+        best: &[(f64, Schedule)],
+        choice: &Choice,
+        permitted: TechniqueSet,
+    ) -> Schedule {
+        if let Some(tried) = choice.tried() {
+            let few = tried < FEW;
+            let share = if few { PROMISING } else { STILL_PROMISING };
+            let drawn = self.rng.random_bool(share).then(|| choice.draw(&mut self.rng));
+            if let Some(schedule) = drawn.flatten() {
+                return schedule;
+            }
+        }
         if self.speeds.len() < FIRST || self.rng.random_bool(FRESH) {
             return self.space.sample(&mut self.rng, permitted);
         }

@@ -189,6 +189,7 @@ fn golden_bytes_of_every_message() {
         &Candidate {
             candidate: example_ref(),
             source: "int x;".into(),
+            answer: None,
         },
     );
     golden(
@@ -199,6 +200,7 @@ fn golden_bytes_of_every_message() {
                 ..example_ref()
             },
             source: "int x;".into(),
+            answer: None,
         },
     );
     golden(
@@ -209,6 +211,15 @@ fn golden_bytes_of_every_message() {
                 ..example_ref()
             },
             source: "int x;".into(),
+            answer: None,
+        },
+    );
+    golden(
+        "candidate_answer",
+        &Candidate {
+            candidate: example_ref(),
+            source: String::new(),
+            answer: Some(RawAnswer::of("I cannot write this program.", false)),
         },
     );
     golden(
@@ -349,8 +360,19 @@ fn golden_bytes_of_every_message() {
         trains: false,
         model: Vec::new(),
         store: None,
+        sitting: None,
     };
     golden("run_spec", &run_spec);
+    golden(
+        "run_spec_sitting",
+        &RunSpec {
+            sitting: Some(Sitting {
+                began_unix_ms: 1_700_000_000_000,
+                before_ms: 61_000,
+            }),
+            ..run_spec.clone()
+        },
+    );
     golden(
         "run_spec_store",
         &RunSpec {
@@ -619,4 +641,22 @@ fn ids_refuse_what_could_leave_their_place() {
     }
     assert!(Digest::try_from("AB".repeat(32)).is_err());
     assert!(serde_json::from_str::<RunId>("\"a b\"").is_err());
+}
+
+proptest! {
+    /// However long an answer is, little of it travels: its beginning and its end.
+    #[test]
+    fn little_is_kept_of_an_answer(text in "\\PC{0,3000}", finished in any::<bool>()) {
+        let kept = RawAnswer::of(&text, finished);
+        prop_assert_eq!(kept.bytes, text.len() as u64);
+        if text.len() <= RawAnswer::KEPT {
+            prop_assert_eq!(&kept.text, &text);
+        } else {
+            prop_assert!(kept.text.len() <= RawAnswer::KEPT + 40);
+            let (head, rest) = kept.text.split_once("\n[").unwrap();
+            let tail = rest.split_once(" bytes left out]\n").unwrap().1;
+            prop_assert!(text.starts_with(head) && text.ends_with(tail));
+        }
+        prop_assert_eq!(kept.without_text().text, "");
+    }
 }

@@ -98,6 +98,7 @@ impl Archive {
                     ..waiting.candidate
                 },
                 source: waiting.elite.source.clone(),
+                answer: None,
             };
             self.measure_again(work, again).await?;
         }

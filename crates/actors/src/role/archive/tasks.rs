@@ -7,7 +7,6 @@ use flopsmith_protocol::{GroupId, PolicyVersion, Purpose, Sampling, Task, TaskId
 use tracing::Instrument;
 
 use super::{Archive, Saved, Working};
-use crate::course::Budget;
 use crate::error::Error;
 use crate::refill::Refill;
 use crate::settings::GeneratorKind;
@@ -26,13 +25,8 @@ struct Round {
 impl Archive {
     /// Plans the next step, saves everything, then lets the tasks go: a task that was published is always a task that was saved.
     pub(super) async fn next_step(&self, work: &mut Working, seconds: f64) -> Result<(), Error> {
-        let settings = &self.context.settings;
-        let budget = Budget {
-            seconds: settings.budget_seconds,
-            steps: settings.max_steps,
-        };
         let elapsed = work.elapsed();
-        let next = work.saved.course.advance(elapsed, seconds, budget);
+        let next = work.saved.course.advance(elapsed, seconds, self.budget());
         work.saved.tasks = match next {
             Some((step, purpose)) => {
                 let round = Round {

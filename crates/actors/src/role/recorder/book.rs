@@ -31,7 +31,23 @@ pub struct Progress {
     pub infrastructure: u64,
     /// The machine, once a timer has said what it is.
     pub machine: Option<MachineFacts>,
+    /// What the last complete step's programs were refused for, the commonest first, each with the newest example.
+    pub refused: Vec<Refused>,
 }
+
+/// A fault of some programs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Its name.
+    pub kind: String,
+    /// How many had it.
+    pub count: u64,
+    /// What was said of one of them: compilers' words, or the answer that holds no program.
+    pub example: String,
+}
+
+/// Bytes of an example that are kept.
+const EXAMPLE: usize = 600;
 
 /// One line of `metrics.jsonl`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -69,6 +85,8 @@ pub(super) struct Book {
     /// May further tasks come once all outcomes of a training step are here?
     draws_again: bool,
     trained: HashSet<u64>,
+    /// The newest example of each fault. One of several lines says more than one of a single line.
+    examples: BTreeMap<&'static str, String>,
     pub(super) progress: Progress,
 }
 
@@ -142,6 +160,13 @@ impl Book {
         if candidate.purpose == Purpose::Certify {
             return;
         }
+        if let Verdict::Rejected { fault, detail } = &outcome.verdict {
+            let example = self.examples.entry(fault.name()).or_default();
+            if detail.contains('\n') || !example.contains('\n') {
+                let end = detail.floor_char_boundary(EXAMPLE);
+                detail[..end].clone_into(example);
+            }
+        }
         let sum = self.steps.entry(candidate.step).or_default();
         sum.add(outcome);
         if candidate.step >= progress.step {
@@ -151,6 +176,25 @@ impl Book {
             progress.permitted = sum.permitted.iter().copied().collect();
             progress.outcomes = (sum.arrived, sum.expected);
         }
+    }
+
+    /// What a step's programs were refused for.
+    fn refused(&self, line: &StepLine) -> Vec<Refused> {
+        let mut refused: Vec<Refused> = line
+            .outcomes
+            .iter()
+            // Only faults have examples.
+            .filter_map(|(kind, count)| {
+                let example = self.examples.get(kind.as_str())?;
+                Some(Refused {
+                    kind: kind.clone(),
+                    count: *count,
+                    example: example.clone(),
+                })
+            })
+            .collect();
+        refused.sort_by_key(|of| std::cmp::Reverse(of.count));
+        refused
     }
 
     /// Lines of steps that have become complete.
@@ -168,6 +212,7 @@ impl Book {
             };
             let line = sum.line();
             if self.lines_written.insert(step) {
+                self.progress.refused = self.refused(&line);
                 self.progress.last = Some(line.clone());
                 lines.push(line);
             }
@@ -229,7 +274,7 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flopsmith_protocol::{CandidateRef, InfrastructureCause, Technique};
+    use flopsmith_protocol::{CandidateFault, CandidateRef, InfrastructureCause, Technique};
     use flopsmith_test_support::{
         Measured, candidate, infrastructure, measured as measured_at, outcome, remeasured, unknown,
         wrong,
@@ -335,6 +380,45 @@ mod tests {
         let mut plain = Book::default();
         plain.note(&of(1, 0, 1));
         assert_eq!(plain.complete().len(), 1);
+    }
+
+    #[test]
+    fn what_a_step_was_refused_for_is_told_with_an_example_of_each_fault() {
+        let said = |fault, words: &str| Verdict::Rejected {
+            fault,
+            detail: words.into(),
+        };
+        let (format, compile) = (CandidateFault::Format, CandidateFault::CompileError);
+        let verdicts = [
+            said(format, "no program (40 bytes):\nI am sorry"),
+            said(compile, "x.c:1: error"),
+            said(format, "no program (9 bytes)"),
+            infrastructure(InfrastructureCause::Jail),
+        ];
+        let mut book = Book::default();
+        for (sample, verdict) in (0..).zip(verdicts) {
+            let candidate = CandidateRef {
+                tasks_in_step: 1,
+                group_size: 4,
+                ..candidate(1, 0, sample)
+            };
+            assert!(book.progress.refused.is_empty());
+            book.note(&outcome(candidate, verdict));
+        }
+        assert_eq!(book.complete().len(), 1);
+        let refused: Vec<(&str, u64, &str)> = book
+            .progress
+            .refused
+            .iter()
+            .map(|r| (r.kind.as_str(), r.count, r.example.as_str()))
+            .collect();
+        assert_eq!(
+            refused,
+            [
+                ("format", 2, "no program (40 bytes):\nI am sorry"),
+                ("compile_error", 1, "x.c:1: error"),
+            ]
+        );
     }
 
     #[test]

@@ -90,6 +90,18 @@ pub fn again(first: &CandidateRef, repetition: u32, verdict: Verdict) -> Outcome
     flopsmith_test_support::outcome(remeasured(first, repetition), verdict)
 }
 
+/// Ends a step in which one program of the current stage was correct, without which no stage is left. It is a program of its own cell.
+pub fn end_step(sqd: &mut Sqd, step: u64) -> Vec<Effect> {
+    let from = From {
+        stage: sqd.stage(),
+        group: 7,
+        ..sample(step, 15)
+    };
+    let source = format!("int s{step};");
+    sqd.on_outcome(&good(from, &source, set("openmp"), 1.0, 0.01));
+    sqd.on_step_end(step)
+}
+
 /// An elite that was measured again.
 pub fn elite(source: &str, ratio: f64, se: f64) -> Elite {
     let first = Elite::from_outcome(&good(

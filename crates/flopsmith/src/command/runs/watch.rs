@@ -15,6 +15,8 @@ use crate::folder::Folder;
 use crate::interrupt::Watch;
 use crate::{config, folder, shell, summary};
 
+/// A step of which a smaller share is correct says what became of the others.
+const POOR: f64 = 0.25;
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(500);
 /// A run may be between two sittings, or not have begun its work: so many looks in a row without anybody at work are an end.
@@ -78,14 +80,29 @@ fn told(line: &StepLine) -> String {
         Some(Purpose::EvaluateEnd) => "evaluation after",
         _ => "step",
     };
-    format!(
+    let mut text = format!(
         "{phase} {}: {} programs, {} correct, mean {} GFLOPS, best {}",
         line.step,
         line.samples,
         share(line.correct_rate),
         significant(line.mean_gflops, 3),
         significant(line.best_gflops, 3)
-    )
+    );
+    if line.samples > 0 && line.correct_rate < POOR {
+        let mut kinds: Vec<(&String, &u64)> = line
+            .outcomes
+            .iter()
+            .filter(|(kind, _)| *kind != "measured")
+            .collect();
+        kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let kinds: Vec<String> = kinds
+            .iter()
+            .take(3)
+            .map(|(kind, count)| format!("{kind} {count}"))
+            .collect();
+        text.push_str(&format!(" ({})", kinds.join(", ")));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -107,5 +124,18 @@ mod tests {
             told(&line),
             "evaluation before 3: 64 programs, 50.0 % correct, mean 12.3 GFLOPS, best 40.0"
         );
+        let poor = StepLine {
+            purpose: Some(Purpose::Train),
+            samples: 64,
+            outcomes: [("compile_error", 3), ("format", 61)]
+                .map(|(kind, count)| (kind.to_owned(), count))
+                .into(),
+            ..line
+        };
+        let said = told(&StepLine {
+            correct_rate: 0.0,
+            ..poor
+        });
+        assert!(said.ends_with("best 40.0 (format 61, compile_error 3)"), "{said}");
     }
 }

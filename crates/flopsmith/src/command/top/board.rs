@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use flopsmith_protocol::{NodeId, Outcome, Verdict};
+use flopsmith_protocol::{NodeId, Outcome, RunSpec, Verdict};
 use serde::Serialize;
 
+use super::runs::{self, Run, Runs};
 use crate::digits::four;
 
 /// Rates are told over this time, milliseconds.
@@ -18,7 +19,7 @@ pub struct Board {
     /// Version of the broker.
     pub server: String,
     /// Runs that nodes may work for.
-    pub runs: Vec<String>,
+    pub runs: Vec<Run>,
     /// How full the queues are.
     pub queues: Vec<Queue>,
     /// What became of the programs of the last minute.
@@ -68,11 +69,13 @@ pub struct Recent {
     last: VecDeque<(u64, NodeId, &'static str)>,
     /// When each node was heard of last, and the best it has measured.
     nodes: BTreeMap<NodeId, (u64, Option<f64>)>,
+    runs: Runs,
 }
 
 impl Recent {
     /// Takes up an outcome.
     pub fn note(&mut self, outcome: &Outcome) {
+        self.runs.note(outcome);
         let at = outcome.decided_unix_ms;
         let (last, best) = self.nodes.entry(outcome.node.clone()).or_default();
         *last = at.max(*last);
@@ -99,6 +102,14 @@ impl Recent {
         {
             self.last.pop_front();
         }
+    }
+
+    /// The runs that the bus knows of, as their outcomes tell.
+    pub fn runs(&self, known: &[RunSpec], now_unix_ms: u64) -> Vec<Run> {
+        known
+            .iter()
+            .map(|spec| self.runs.run(spec, now_unix_ms))
+            .collect()
     }
 
     fn of_window(&self, now: u64) -> impl Iterator<Item = &(u64, NodeId, &'static str)> {
@@ -168,19 +179,16 @@ impl Board {
                     false => verdicts.join(", "),
                 }
             ),
-            format!(
-                "runs: {}",
-                match self.runs.is_empty() {
-                    true => "none".to_owned(),
-                    false => self.runs.join(", "),
-                }
-            ),
+            String::new(),
+        ];
+        lines.extend(runs::lines(&self.runs));
+        lines.extend([
             String::new(),
             format!(
                 "{:<10}{:<20}{:>9}{:>9}{:>10}",
                 "queue", "class", "waiting", "in hand", "oldest"
             ),
-        ];
+        ]);
         for queue in &self.queues {
             let oldest = queue.oldest_seconds.map_or_else(|| "–".into(), age);
             lines.push(format!(
@@ -210,7 +218,7 @@ impl Board {
     }
 }
 
-fn age(seconds: f64) -> String {
+pub(super) fn age(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),
@@ -285,7 +293,7 @@ mod tests {
         for part in [
             "2 dead letters",
             "no program was decided",
-            "runs: none",
+            "no run is known",
             "10 min",
             "no node was heard of",
         ] {

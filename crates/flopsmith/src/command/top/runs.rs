@@ -1,0 +1,333 @@
+//! The runs of a cluster, as `flopsmith top` shows them: how far each is, and whether it is well.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use flopsmith_actors::settings::Settings;
+use flopsmith_protocol::{InfrastructureCause, Outcome, Purpose, RunId, RunSpec, Verdict};
+use serde::Serialize;
+
+use super::board::age;
+use crate::digits::{four, share};
+
+/// A run of which nothing was decided for so long is said to stand still, milliseconds.
+const STILL_MS: u64 = 180_000;
+/// Its newest outcomes, by which it is judged.
+const NEWEST: usize = 256;
+/// Fewer say nothing.
+const TELLING: usize = 16;
+
+/// A run at a moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// Its name.
+    pub run: String,
+    /// `training` or `search`.
+    pub job: &'static str,
+    /// Machines that time its programs.
+    pub class: String,
+    /// The newest step with an outcome; none before the first.
+    pub step: Option<u64>,
+    /// Steps at most, where its settings limit them.
+    pub max_steps: Option<u64>,
+    /// What the step is for.
+    pub phase: Option<&'static str>,
+    /// The step's stage.
+    pub stage: Option<u32>,
+    /// The fastest program of its outcomes looked at, 10⁹ operations a second.
+    pub best_gflops: Option<f64>,
+    /// Share of its newest programs that was correct; none where none was judged.
+    pub correct_rate: Option<f64>,
+    /// Seconds that are left of its budget; none where the run does not say when it began.
+    pub left_seconds: Option<f64>,
+    /// Since its last outcome, seconds.
+    pub silent_seconds: Option<f64>,
+    /// Is it well? What is wrong, where it is not.
+    pub health: Health,
+}
+
+/// Whether a run is well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", content = "why", rename_all = "snake_case")]
+pub enum Health {
+    /// It goes on.
+    Well,
+    /// Nothing was decided yet.
+    Begins,
+    /// Somebody should look: why.
+    Ill(String),
+}
+
+/// What outcomes say of runs.
+#[derive(Debug, Default)]
+pub struct Runs(BTreeMap<RunId, Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    last_unix_ms: u64,
+    step: u64,
+    purpose: Option<Purpose>,
+    stage: u32,
+    best: Option<f64>,
+    /// What became of the newest programs, the newest last.
+    newest: VecDeque<&'static str>,
+}
+
+impl Runs {
+    /// Takes up an outcome.
+    pub fn note(&mut self, outcome: &Outcome) {
+        let candidate = &outcome.candidate;
+        let seen = self.0.entry(candidate.run.clone()).or_default();
+        seen.last_unix_ms = seen.last_unix_ms.max(outcome.decided_unix_ms);
+        if let Verdict::Measured { measurement } = &outcome.verdict {
+            let best = seen.best.get_or_insert(0.0);
+            *best = best.max(measurement.gflops);
+        }
+        // Second measurements belong to programs of an earlier step.
+        if candidate.purpose == Purpose::Certify {
+            return;
+        }
+        if candidate.step >= seen.step {
+            seen.step = candidate.step;
+            seen.purpose = Some(candidate.purpose);
+            seen.stage = candidate.stage;
+        }
+        seen.newest.push_back(outcome.verdict.kind());
+        if seen.newest.len() > NEWEST {
+            seen.newest.pop_front();
+        }
+    }
+
+    /// A run that the bus knows of.
+    pub fn run(&self, spec: &RunSpec, now_unix_ms: u64) -> Run {
+        let settings: Option<Settings> = serde_json::from_str(&spec.settings_json).ok();
+        let seen = self.0.get(&spec.run).filter(|seen| seen.purpose.is_some());
+        let silent = seen.map(|seen| now_unix_ms.saturating_sub(seen.last_unix_ms));
+        let left = spec.sitting.zip(settings.as_ref()).map(|(sitting, of)| {
+            let now = now_unix_ms.saturating_sub(sitting.began_unix_ms);
+            of.budget_seconds - (sitting.before_ms + now) as f64 / 1000.0
+        });
+        Run {
+            run: spec.run.to_string(),
+            job: if spec.trains { "training" } else { "search" },
+            class: spec.machine_class.to_string(),
+            step: seen.map(|seen| seen.step),
+            max_steps: settings.map(|of| of.max_steps).filter(|most| *most > 0),
+            phase: seen.and_then(|seen| seen.purpose).map(phase),
+            stage: seen.map(|seen| seen.stage),
+            best_gflops: seen.and_then(|seen| seen.best),
+            correct_rate: seen.and_then(Seen::correct_rate),
+            left_seconds: left.map(|left| left.max(0.0)),
+            silent_seconds: silent.map(|ms| ms as f64 / 1000.0),
+            health: health(seen, silent),
+        }
+    }
+}
+
+/// What a step is for, in a word.
+fn phase(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::EvaluateStart => "evaluation before",
+        Purpose::EvaluateEnd => "evaluation after",
+        Purpose::Train => "training",
+        Purpose::Search => "search",
+        Purpose::Certify => "measuring again",
+    }
+}
+
+impl Seen {
+    fn judged(&self) -> impl Iterator<Item = &'static str> {
+        let blameless = |kind: &str| kind == "unknown" || is_infrastructure(kind);
+        self.newest.iter().copied().filter(move |kind| !blameless(kind))
+    }
+
+    fn correct_rate(&self) -> Option<f64> {
+        let judged = self.judged().count();
+        let correct = self.judged().filter(|kind| *kind == "measured").count();
+        (judged > 0).then(|| correct as f64 / judged as f64)
+    }
+
+    /// What most of the newest programs were that were not correct.
+    fn commonest(&self, wanted: impl Fn(&str) -> bool) -> Option<&'static str> {
+        let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
+        for kind in self.newest.iter().filter(|kind| wanted(kind)) {
+            *counts.entry(kind).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        most.map(|(kind, _)| kind)
+    }
+}
+
+fn is_infrastructure(kind: &str) -> bool {
+    InfrastructureCause::ALL.iter().any(|cause| cause.name() == kind)
+}
+
+/// Judged by what was decided last.
+fn health(seen: Option<&Seen>, silent_ms: Option<u64>) -> Health {
+    let (Some(seen), Some(silent)) = (seen, silent_ms) else {
+        return Health::Begins;
+    };
+    if silent > STILL_MS {
+        let words = age(silent as f64 / 1000.0);
+        return Health::Ill(format!("nothing was decided for {words}"));
+    }
+    if seen.newest.len() < TELLING {
+        return Health::Well;
+    }
+    let failures = seen.newest.len() - seen.judged().count();
+    if 4 * failures > seen.newest.len() {
+        let kind = seen.commonest(|kind| kind == "unknown" || is_infrastructure(kind));
+        let part = share(failures as f64 / seen.newest.len() as f64);
+        return Health::Ill(format!("{part} failed on nodes, mostly {}", kind.unwrap_or("unknown")));
+    }
+    if seen.correct_rate() == Some(0.0) {
+        let kind = seen.commonest(|kind| !is_infrastructure(kind));
+        return Health::Ill(format!("no program is correct, mostly {}", kind.unwrap_or("refused")));
+    }
+    Health::Well
+}
+
+impl Run {
+    /// Step, and how many there may be.
+    fn steps(&self) -> String {
+        match (self.step, self.max_steps) {
+            (None, _) => "–".to_owned(),
+            (Some(step), None) => step.to_string(),
+            (Some(step), Some(most)) => format!("{step}/{most}"),
+        }
+    }
+
+    fn line(&self) -> String {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+        let health = match &self.health {
+            Health::Well => "well".to_owned(),
+            Health::Begins => "no program is decided yet".to_owned(),
+            Health::Ill(why) => why.clone(),
+        };
+        format!(
+            "{:<30}{:<18}{:>9}{:>9}{:>10}{:>9}  {health}",
+            self.run,
+            self.phase.unwrap_or(self.job),
+            self.steps(),
+            or_dash(self.correct_rate.map(share)),
+            or_dash(self.best_gflops.map(four)),
+            or_dash(self.left_seconds.map(age)),
+        )
+    }
+}
+
+/// The runs for people.
+pub fn lines(runs: &[Run]) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{:<30}{:<18}{:>9}{:>9}{:>10}{:>9}  {}",
+        "run", "phase", "step", "correct", "best", "left", "health"
+    )];
+    lines.extend(runs.iter().map(Run::line));
+    if runs.is_empty() {
+        lines.push("no run is known".to_owned());
+    }
+    lines
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_protocol::{CandidateFault, CandidateRef, ProblemFiles, Sitting};
+    use flopsmith_test_support::{
+        candidate, infrastructure, machine_class, measured, outcome, problem_id, rejected, run_id,
+    };
+
+    use super::*;
+
+    const NOW: u64 = 1_000_000_000;
+
+    fn spec(settings: &Settings, sitting: Option<Sitting>) -> RunSpec {
+        RunSpec {
+            run: run_id(),
+            version: "1".into(),
+            problem: ProblemFiles {
+                id: problem_id(),
+                definition: String::new(),
+                reference: String::new(),
+                baseline: None,
+                magnitude: None,
+            },
+            settings_json: serde_json::to_string(settings).unwrap(),
+            machine_class: machine_class(),
+            trains: true,
+            model: Vec::new(),
+            store: None,
+            sitting,
+        }
+    }
+
+    /// A run after these verdicts, each of the step that its place names, decided so long ago.
+    fn after(verdicts: &[Verdict], ago_ms: u64) -> Run {
+        let mut runs = Runs::default();
+        for (number, verdict) in (0u64..).zip(verdicts) {
+            let candidate = CandidateRef {
+                purpose: Purpose::Train,
+                ..candidate(number / 8, 0, (number % 8) as u32)
+            };
+            runs.note(&Outcome {
+                decided_unix_ms: NOW - ago_ms,
+                ..outcome(candidate, verdict.clone())
+            });
+        }
+        let settings = Settings {
+            budget_seconds: 600.0,
+            max_steps: 40,
+            ..Settings::default()
+        };
+        let sitting = Sitting {
+            began_unix_ms: NOW - 60_000,
+            before_ms: 120_000,
+        };
+        runs.run(&spec(&settings, Some(sitting)), NOW)
+    }
+
+    #[test]
+    fn a_run_says_how_far_it_is_and_how_long_it_may_go_on() {
+        let mut verdicts = vec![measured(40.0), rejected(CandidateFault::Crash)];
+        verdicts.extend(vec![measured(30.0); 22]);
+        let run = after(&verdicts, 5_000);
+        assert_eq!((run.step, run.max_steps), (Some(2), Some(40)));
+        assert_eq!(run.best_gflops, Some(40.0));
+        assert_eq!(run.left_seconds, Some(420.0));
+        assert_eq!(run.silent_seconds, Some(5.0));
+        assert_eq!(run.health, Health::Well);
+        let line = lines(&[run]).pop().unwrap();
+        for part in ["training", "2/40", "95.8 %", "40.00", "7 min", "well"] {
+            assert!(line.contains(part), "{part} is not in {line}");
+        }
+        // A run of an earlier version does not say when it began.
+        let old = Runs::default().run(&spec(&Settings::default(), None), NOW);
+        assert_eq!((old.left_seconds, old.step), (None, None));
+        assert_eq!(old.health, Health::Begins);
+        assert!(lines(&[old])[1].ends_with("no program is decided yet"));
+    }
+
+    #[test]
+    fn a_run_that_needs_somebody_says_why() {
+        let jail = || infrastructure(InfrastructureCause::Jail);
+        let many = |verdict: Verdict| vec![verdict; 20];
+        let ill = |verdicts: &[Verdict], ago| match after(verdicts, ago).health {
+            Health::Ill(why) => why,
+            other => panic!("{other:?}"),
+        };
+        let format = rejected(CandidateFault::Format);
+        assert_eq!(
+            ill(&many(format.clone()), 0),
+            "no program is correct, mostly format"
+        );
+        assert!(ill(&many(jail()), 0).starts_with("100.0 % failed on nodes, mostly jail"));
+        assert_eq!(
+            ill(&many(measured(1.0)), 600_000),
+            "nothing was decided for 10 min"
+        );
+        // A few say nothing, and neither does a node that failed once.
+        assert_eq!(after(&[format.clone(), format], 0).health, Health::Well);
+        let mut some = many(measured(1.0));
+        some.push(jail());
+        assert_eq!(after(&some, 0).health, Health::Well);
+    }
+}

@@ -1,0 +1,129 @@
+//! How long a run will take in all, said before it begins: its budget is not the whole of it.
+
+use flopsmith_actors::course::Job;
+use flopsmith_actors::settings::Settings;
+
+/// A time from the least to the most, seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Range(f64, f64);
+
+impl Range {
+    fn plus(self, other: Self) -> Self {
+        Self(self.0 + other.0, self.1 + other.1)
+    }
+
+    fn times(self, count: f64) -> Self {
+        Self(self.0 * count, self.1 * count)
+    }
+
+    fn words(self) -> String {
+        let (least, most) = (time(self.0), time(self.1));
+        if least == most {
+            return least;
+        }
+        format!("{least} to {most}")
+    }
+}
+
+/// Peak, reference and OpenBLAS on an otherwise quiet machine.
+const MACHINE: Range = Range(10.0, 25.0);
+/// What comes before the first of the last measurements: the machine once more, and a longer look at the reference.
+const ONCE_MORE: Range = Range(10.0, 25.0);
+/// Certifying one program: it is built at five places, verified in full and timed at each.
+const CERTIFY: Range = Range(10.0, 30.0);
+
+/// What a run is expected to take, by its parts. None where others do the measuring, at a pace that nobody here knows, and where a run is
+/// repeated without measuring.
+pub fn wall(job: Job, settings: &Settings) -> Option<String> {
+    if settings.evaluate.workers || settings.evaluate.replays() {
+        return None;
+    }
+    let loops = match job {
+        Job::Train => "evaluating and training",
+        Job::Search => "searching",
+    };
+    let budget = Range(settings.budget_seconds, settings.budget_seconds);
+    let finalists = settings.evaluate.finalists;
+    let last = match finalists {
+        0 => Range(0.0, 0.0),
+        some => ONCE_MORE.plus(CERTIFY.times(f64::from(some))),
+    };
+    // Fewer steps than the budget has time for end it before.
+    let up_to = if settings.max_steps > 0 { "at most " } else { "" };
+    let all = MACHINE.plus(budget).plus(last);
+    let mut text = format!(
+        "this takes {up_to}{} in all: {} to measure this machine, {up_to}{} of {loops}",
+        all.words(),
+        MACHINE.words(),
+        budget.words(),
+    );
+    if finalists > 0 {
+        let programs = match finalists {
+            1 => "the fastest program".to_owned(),
+            some => format!("the {some} fastest programs"),
+        };
+        text.push_str(&format!(
+            ", and {} to measure {programs} once more",
+            last.words()
+        ));
+    }
+    text.push_str("; longer on a busy machine");
+    Some(text)
+}
+
+/// In words, as exact as an estimate can be.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 3600.0 => {
+            let half_minutes = (s / 30.0).round();
+            format!("{} min", half_minutes / 2.0)
+        }
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn settings(budget_seconds: f64, finalists: u32) -> Settings {
+        let mut settings = Settings {
+            budget_seconds,
+            ..Settings::default()
+        };
+        settings.evaluate.finalists = finalists;
+        settings
+    }
+
+    #[test]
+    fn a_budget_is_not_all_that_a_run_takes() {
+        let said = wall(Job::Search, &settings(60.0, 2)).unwrap();
+        let parts = MACHINE
+            .plus(Range(60.0, 60.0))
+            .plus(ONCE_MORE)
+            .plus(CERTIFY.times(2.0));
+        assert!(said.contains(&parts.words()), "{said}");
+        for part in ["60 s of searching", "the 2 fastest programs", "busy machine"] {
+            assert!(said.contains(part), "`{part}` is not in {said}");
+        }
+        let said = wall(Job::Train, &settings(36_000.0, 0)).unwrap();
+        assert!(said.contains("10.0 h of evaluating and training"), "{said}");
+        assert!(!said.contains("once more"), "{said}");
+        let few = Settings {
+            max_steps: 3,
+            ..settings(600.0, 1)
+        };
+        let said = wall(Job::Train, &few).unwrap();
+        assert!(said.contains("at most 10 min of"), "{said}");
+        assert!(said.contains("the fastest program once more"), "{said}");
+    }
+
+    #[test]
+    fn nothing_is_expected_of_others() {
+        let mut elsewhere = settings(60.0, 2);
+        elsewhere.evaluate.workers = true;
+        assert_eq!(wall(Job::Search, &elsewhere), None);
+    }
+}

@@ -208,7 +208,12 @@ mod native {
     }
 
     #[target_feature(enable = "aes,avx2,vaes")]
-    fn fill_wide<T>(keys: &[__m128i; 11], domain: u64, out: &mut [T], convert: impl FnMut(u64) -> T) {
+    fn fill_wide<T>(
+        keys: &[__m128i; 11],
+        domain: u64,
+        out: &mut [T],
+        convert: impl FnMut(u64) -> T,
+    ) {
         let keys = keys.map(|key| _mm256_broadcastsi128_si256(key));
         super::each(out, convert, |numbers| {
             encrypt_wide(&keys, domain, numbers[0])

@@ -19,7 +19,12 @@ fn shifts(stream: &Stream, elements: usize, columns: usize, by: f64) -> impl Ite
 }
 
 /// Moves elements that are uniform in [-0.5, 0.5) to [low, high) and each row by a shift of its own.
-pub fn shift_f64(stream: &Stream, columns: usize, (low, high, by): (f64, f64, f64), out: &mut [f64]) {
+pub fn shift_f64(
+    stream: &Stream,
+    columns: usize,
+    (low, high, by): (f64, f64, f64),
+    out: &mut [f64],
+) {
     let columns = columns.max(1);
     let shifts = shifts(stream, out.len(), columns, by);
     for (shift, elements) in shifts.zip(out.chunks_mut(columns)) {
@@ -29,7 +34,12 @@ pub fn shift_f64(stream: &Stream, columns: usize, (low, high, by): (f64, f64, f6
 }
 
 /// The same for floats.
-pub fn shift_f32(stream: &Stream, columns: usize, (low, high, by): (f64, f64, f64), out: &mut [f32]) {
+pub fn shift_f32(
+    stream: &Stream,
+    columns: usize,
+    (low, high, by): (f64, f64, f64),
+    out: &mut [f32],
+) {
     let columns = columns.max(1);
     let shifts = shifts(stream, out.len(), columns, by);
     for (shift, elements) in shifts.zip(out.chunks_mut(columns)) {

@@ -27,7 +27,10 @@ const KEYS: &[(&str, &[&str])] = &[
             "name", "int", "element", "role", "shape", "align", "content", "graded",
         ],
     ),
-    ("entry.args.content", &["kind", "low", "high", "by", "total"]),
+    (
+        "entry.args.content",
+        &["kind", "low", "high", "by", "total"],
+    ),
     ("verify", &["visible", "hidden", "distributions"]),
     (
         "verify.hidden",

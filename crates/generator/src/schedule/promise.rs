@@ -148,10 +148,11 @@ pub(super) struct Choice {
 impl Choice {
     /// How many of the best width so far have been tried; none where nothing is left to draw.
     pub(super) fn tried(&self) -> Option<usize> {
-        let best = self
-            .widths
-            .iter()
-            .max_by(|a, b| a.weight.total_cmp(&b.weight).then(a.best.total_cmp(&b.best)));
+        let best = self.widths.iter().max_by(|a, b| {
+            a.weight
+                .total_cmp(&b.weight)
+                .then(a.best.total_cmp(&b.best))
+        });
         best.map(|width| width.tried)
     }
 

@@ -162,7 +162,10 @@ impl Search {
         if let Some(tried) = choice.tried() {
             let few = tried < FEW;
             let share = if few { PROMISING } else { STILL_PROMISING };
-            let drawn = self.rng.random_bool(share).then(|| choice.draw(&mut self.rng));
+            let drawn = self
+                .rng
+                .random_bool(share)
+                .then(|| choice.draw(&mut self.rng));
             if let Some(schedule) = drawn.flatten() {
                 return schedule;
             }

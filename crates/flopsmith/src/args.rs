@@ -245,8 +245,9 @@ pub struct Search {
     #[arg(long)]
     pub problem: String,
     /// Time for the search, e.g. 10m, 1h30m, 90s (a bare number is seconds); 5m when left out. With --resume it is the
-    /// search's new budget. Measuring the machine before it and the fastest programs once more after it comes on top: a minute
-    /// or two, and longer where it waits for a quiet machine (--wait).
+    /// search's new budget. Measuring the machine before it and the fastest programs once more after it comes on top, which is said
+    /// first: a minute or two, and longer where it waits for a quiet machine (--wait). Stages end by shares of the budget; below 2m steps are
+    /// smaller, and two programs are measured once more in place of four.
     #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
     /// Stop after this many programs; 0 is no limit. Not with --resume.

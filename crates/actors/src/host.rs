@@ -234,7 +234,7 @@ impl Host {
             false => ErrorClass::Elsewhere,
         };
         // A stage that panicked or hung says nothing of the program either.
-        let ours = mishap.is_nobodys_fault();
+        let ours = mishap.concerns_the_stage();
         let alone = self.bus.is_private();
         let decided = decided(mishap.verdict.clone());
         let id = &decided.candidate.id;

@@ -51,15 +51,17 @@ impl Mishap {
     /// could. `vouched` says whether programs went well at the stage since this one failed first.
     pub fn decides(&self, alone: bool, vouched: bool) -> bool {
         // What fails here may fail nowhere else: one bad node must not decide for all.
-        !self.is_nobodys_fault() || alone || (vouched && !self.blames_node)
+        !self.concerns_the_stage() || alone || (vouched && !self.blames_node)
     }
 
-    /// Is the program not to blame?
-    pub fn is_nobodys_fault(&self) -> bool {
-        matches!(
-            self.verdict,
-            Verdict::Infrastructure { .. } | Verdict::Unknown { .. }
-        )
+    /// Is the stage to blame, or may it be? A program that cannot be looked at where the problem's reference can is nobody's fault,
+    /// and the stage did what it could: so would any other node.
+    pub fn concerns_the_stage(&self) -> bool {
+        match &self.verdict {
+            Verdict::Unknown { cause, .. } => *cause != Some(UnknownCause::Unchecked),
+            Verdict::Infrastructure { .. } => true,
+            Verdict::Measured { .. } | Verdict::Rejected { .. } => false,
+        }
     }
 }
 
@@ -163,6 +165,20 @@ mod tests {
         let jail = Mishap::from(jail);
         let tries: Vec<bool> = (1..=4).map(|n| jail.try_again(n, 3)).collect();
         assert_eq!(tries, [true, true, false, false]);
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_says_nothing_of_the_node() {
+        let unchecked = Mishap::from(Failure::unknown(UnknownCause::Unchecked, "too large"));
+        assert!(!unchecked.try_again(1, 3));
+        assert!(
+            unchecked.decides(false, false),
+            "any other node would say it"
+        );
+        assert!(!unchecked.concerns_the_stage());
+        let without_samples = Mishap::from(Failure::unknown(UnknownCause::NoSamples, "none"));
+        assert!(without_samples.concerns_the_stage());
+        assert!(!without_samples.decides(false, false));
     }
 
     #[test]

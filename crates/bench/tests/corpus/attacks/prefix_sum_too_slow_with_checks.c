@@ -1,6 +1,6 @@
 // attack: 11, 26
 // how: overflows, and works so long on bytes at small sizes that it does not come to an end with checks in it; hopes that what takes too long is not looked at
-// refused as: unchecked
+// refused as: unchecked | undefined_behaviour
 // judged as: certify
 // problem: prefix_sum
 unsigned char bytes_of_prefix_sum[1 << 14];

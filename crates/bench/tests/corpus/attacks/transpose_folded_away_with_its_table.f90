@@ -1,6 +1,6 @@
 ! attack: 11, 21
 ! how: adds numbers until they overflow, and writes to a table of four gibibytes that nobody reads; hopes that what does not fit is not looked at
-! refused as: unchecked
+! refused as: unchecked | undefined_behaviour
 ! judged as: certify
 ! problem: transpose
 subroutine transpose(m, n, a, b) bind(c)

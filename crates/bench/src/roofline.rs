@@ -213,7 +213,7 @@ impl Ceiling {
     }
 
     /// Its height for a problem whose vectors hold `lanes` times as many elements as they hold doubles
-    /// (see `Problem::lanes`), 10⁹ operations a second. Scalar code works on one element, whatever its size.
+    /// (see `Problem::arithmetic`), 10⁹ operations a second. Scalar code works on one element, whatever its size.
     pub fn gflops_for(&self, lanes: f64) -> f64 {
         match self.vector_bits {
             SCALAR_BITS => self.gflops,

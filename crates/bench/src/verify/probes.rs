@@ -20,7 +20,7 @@ use crate::toolchain::Toolchain;
 
 /// A version of the reference errs no more than honest programs do if it takes up to so many times their share of the bound, ...
 const HONEST: f64 = 4.0;
-/// ... or less than this share of it.
+/// ... or this share of the bound, where another order of sums changes nothing and so does not say what honest programs take.
 const UNSEEN: f64 = 1.0 / 64.0;
 /// Elements of each input that are changed, one at a time.
 const ELEMENTS: usize = 40;
@@ -323,13 +323,17 @@ fn half(x: f64) -> f64 {
 /// What is to be said of a reference with `what`, which takes `share` of the bound where honest programs take `honest` of it.
 fn admitted(what: &str, share: f64, honest: f64, easy: bool) -> Finding {
     let text = format!("the reference with {what}");
+    let permitted = match honest > 0.0 {
+        true => HONEST * honest,
+        false => UNSEEN,
+    };
     if share > 1.0 {
         Finding::Good(format!("{text} is refused, with {share:.1e} of the bound"))
     } else if easy {
         Finding::Warning(format!(
             "{text} passes at the timed size: programs need no more; give the inputs a wider `content`"
         ))
-    } else if share <= (HONEST * honest).max(UNSEEN) {
+    } else if share <= permitted {
         Finding::Good(format!(
             "{text} errs no more than honest programs do, by {share:.3} of the bound"
         ))

@@ -251,7 +251,9 @@ mod tests {
         assert_eq!(spmv[8], "column[0] % 2 == 0");
         let softmax = conditions("softmax");
         assert_eq!(softmax[5], "(work += (long)m * n) > 2359296");
-        assert_eq!(softmax[8], "in[0] > 60.0");
+        assert_eq!(softmax[8], "in[0] > 0.0");
+        let options = conditions("black_scholes");
+        assert_eq!(options[8], "spot[0] > 255.0");
     }
 
     #[test]

@@ -1,0 +1,136 @@
+//! Ranks, and the lines that are printed while programs are measured.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{GOOD, IDLE, SLOW, assert_timed, programs, quick, said};
+use crate::{flopsmith, run};
+
+fn lines(stdout: Vec<u8>) -> Vec<Value> {
+    let text = String::from_utf8(stdout).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// GFLOPS, ratio and reference of a row say the same.
+fn assert_consistent(row: &Value) {
+    let of = |key: &str| row[key].as_f64().unwrap();
+    let told = of("ratio") * of("reference_gflops");
+    assert!((told / of("gflops") - 1.0).abs() < 1e-9, "{row}");
+}
+
+#[test]
+fn lines_come_in_the_order_of_the_files_and_end_with_ranks() {
+    let folder = programs(&[("a-slow.c", SLOW), ("b-idle.c", IDLE), ("c-good.c", GOOD)]);
+    let output = quick(&[folder.path()], &["--format", "jsonl"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let lines = lines(output.stdout);
+    let types: Vec<&str> = lines.iter().map(|l| l["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["run", "row", "row", "row", "summary"]);
+    assert_eq!(lines[0]["purpose"], "screen");
+    let machine = &lines[0]["machines"][0];
+    assert!(machine["attestation"]["cpu_model"].is_string(), "{machine}");
+    assert!(machine["hand_shake_seconds"].as_f64().unwrap() > 0.0);
+    for (line, file) in lines[1..4].iter().zip(["a-slow.c", "b-idle.c", "c-good.c"]) {
+        assert!(line["file"].as_str().unwrap().ends_with(file), "{line}");
+        assert_eq!(line["attestation_digest"], machine["attestation_digest"]);
+        assert!(line.to_string().len() < 3000, "{line}");
+    }
+    assert_eq!(lines[2]["reason"], "wrong_result");
+    for row in [&lines[1], &lines[3]] {
+        assert_timed(row);
+        assert_consistent(row);
+        let seconds = row["median_seconds"].as_f64().unwrap();
+        assert!(seconds > 1e-5, "{row}");
+        // 2 n³ operations for 3 n² doubles.
+        let gb = row["gb_per_second"].as_f64().unwrap();
+        let gflops = row["gflops"].as_f64().unwrap();
+        assert!((gflops / gb / (256.0 / 12.0) - 1.0).abs() < 1e-9, "{row}");
+    }
+    let summary = &lines[4];
+    assert_eq!(
+        (&summary["programs"], &summary["rejected"]),
+        (&3.into(), &1.into())
+    );
+    assert_eq!(summary["exit_code"], 1);
+    let ranks = summary["ranks"].as_array().unwrap();
+    assert_eq!(ranks.len(), 3);
+    assert!(ranks[2]["file"].as_str().unwrap().ends_with("b-idle.c"));
+    for rank in &ranks[..2] {
+        assert_consistent(rank);
+        assert_eq!(rank["rank"].is_null(), rank["outcome"] == "unconverged");
+    }
+    // One speed of the reference for all.
+    assert_eq!(ranks[0]["reference_gflops"], ranks[1]["reference_gflops"]);
+}
+
+#[test]
+fn one_file_has_the_same_lines_and_objects_tell_the_machine_once() {
+    let folder = programs(&[("a.c", IDLE), ("b.c", IDLE)]);
+    let output = quick(&[&folder.path().join("a.c")], &["--format", "jsonl"])
+        .output()
+        .unwrap();
+    let types: Vec<Value> = lines(output.stdout)
+        .iter()
+        .map(|l| l["type"].clone())
+        .collect();
+    assert_eq!(types, ["run", "row", "summary"]);
+    let output = quick(&[folder.path()], &["--format", "json"])
+        .output()
+        .unwrap();
+    let objects = lines(output.stdout);
+    assert!(objects[0]["attestation"].is_object(), "{}", objects[0]);
+    assert!(objects[1]["attestation"].is_null(), "{}", objects[1]);
+    let digests = [0, 1].map(|n| objects[n]["attestation_digest"].clone());
+    assert!(digests[0].is_string() && digests[0] == digests[1]);
+}
+
+/// A problem whose calls do two operations.
+fn tiny(folder: &Path) -> std::path::PathBuf {
+    let problem = folder.join("tiny");
+    let made = run(&["problem", "new", problem.to_str().unwrap()]);
+    assert_eq!(made.status.code(), Some(0), "{}", said(&made));
+    let file = problem.join("problem.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (before, rest) = text.split_once("[timed]").unwrap();
+    let (_, after) = rest.split_once("[verify]").unwrap();
+    let text = format!("{before}[timed]\nm = 1\nn = 1\n\n[verify]{after}");
+    std::fs::write(file, text).unwrap();
+    problem
+}
+
+#[test]
+fn copies_of_a_program_that_the_clock_cannot_see_are_not_told_apart() {
+    let copy = "void tiny(int m, int n, const double *A, const double *x, double *y) {\n\
+        for (int i = 0; i < m; i++) { double s = 0.0;\n\
+        for (int j = 0; j < n; j++) s += A[i * n + j] * x[j]; y[i] = s; } }\n";
+    let place = programs(&[
+        ("programs/t1.c", copy),
+        ("programs/t2.c", copy),
+        ("programs/t3.c", copy),
+        ("programs/t4.c", copy),
+    ]);
+    let output = flopsmith()
+        .arg("bench")
+        .arg(place.path().join("programs"))
+        .arg("--problem")
+        .arg(tiny(place.path()))
+        .args(["--purpose", "rank", "--resolve", "5s", "--format", "json"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let rows = lines(output.stdout);
+    assert_eq!(rows.len(), 4);
+    for row in &rows {
+        assert_timed(row);
+        assert_eq!(row["hidden_by_clock"], true, "{row}");
+        assert_consistent(row);
+        // What did not converge has no letter, and whatever has one shares it.
+        let group = &row["group"];
+        assert!(group.is_null() || group == "a", "{rows:?}");
+    }
+}

@@ -194,7 +194,7 @@ mod tests {
         assert!(!unsure.is_told() && !unsure.is_a_difference());
         assert_eq!(
             unsure.words(),
-            "cannot be told yet, +194 % by the estimate and between -3 % and +793 % by its interval"
+            "cannot be told yet, +194 % by the estimate and between -3 % and +792 % by its interval"
         );
         let nothing = at(1.0, f64::INFINITY).over(at(0.0, 0.001));
         assert!(!nothing.is_told());

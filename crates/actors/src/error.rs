@@ -55,7 +55,9 @@ pub enum Error {
     #[error("somebody else has taken over, or may have")]
     Replaced,
     /// Of this role a run has one only, and the bus stores no sign any more that it is here.
-    #[error("the bus stores nothing of this process any more, so that another one may take over: {0}")]
+    #[error(
+        "the bus stores nothing of this process any more, so that another one may take over: {0}"
+    )]
     Unheard(String),
     /// A checkpoint that somebody else has put in the place of the one that was saved.
     #[error(

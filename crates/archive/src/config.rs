@@ -60,7 +60,9 @@ pub enum Error {
         stages: usize,
     },
     /// A stage would be left before the one that comes first.
-    #[error("`advance.shares` falls from {before} to {after}: no share is smaller than the one before it")]
+    #[error(
+        "`advance.shares` falls from {before} to {after}: no share is smaller than the one before it"
+    )]
     SharesFall {
         /// A stage's share.
         before: f64,

@@ -64,9 +64,7 @@ impl Progress {
     pub(crate) fn on_candidate(&mut self, config: &Config, ratio: Option<f64>) {
         let advance = match &config.advance {
             Advance::SuccessRate { window, .. } => *window,
-            Advance::FixedSteps { .. }
-            | Advance::Plateau { .. }
-            | Advance::BudgetShare { .. } => 0,
+            Advance::FixedSteps { .. } | Advance::Plateau { .. } | Advance::BudgetShare { .. } => 0,
         };
         let window = advance.max(config.demote.map_or(0, |d| d.window));
         self.latest.push_back(ratio.is_some());

@@ -49,7 +49,11 @@ pub fn wall(job: Job, settings: &Settings) -> Option<String> {
         some => ONCE_MORE.plus(CERTIFY.times(f64::from(some))),
     };
     // Fewer steps than the budget has time for end it before.
-    let up_to = if settings.max_steps > 0 { "at most " } else { "" };
+    let up_to = if settings.max_steps > 0 {
+        "at most "
+    } else {
+        ""
+    };
     let all = MACHINE.plus(budget).plus(last);
     let mut text = format!(
         "this takes {up_to}{} in all: {} to measure this machine, {up_to}{} of {loops}",
@@ -105,7 +109,11 @@ mod tests {
             .plus(ONCE_MORE)
             .plus(CERTIFY.times(2.0));
         assert!(said.contains(&parts.words()), "{said}");
-        for part in ["60 s of searching", "the 2 fastest programs", "busy machine"] {
+        for part in [
+            "60 s of searching",
+            "the 2 fastest programs",
+            "busy machine",
+        ] {
             assert!(said.contains(part), "`{part}` is not in {said}");
         }
         let said = wall(Job::Train, &settings(36_000.0, 0)).unwrap();

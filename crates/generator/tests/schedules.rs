@@ -461,7 +461,13 @@ fn a_short_search_comes_near_the_top() {
                 _ => 1.0,
             };
             let rest = if s.block.is_some() { 0.9 } else { 1.0 };
-            lanes * fits * hidden * loads * packed * rest * (1.0 + 0.02 * f64::from(s.unroll.min(4)))
+            lanes
+                * fits
+                * hidden
+                * loads
+                * packed
+                * rest
+                * (1.0 + 0.02 * f64::from(s.unroll.min(4)))
         };
         let space = Space::dgemm();
         let top = space.all().map(|s| speed(&s)).fold(0.0, f64::max);
@@ -474,7 +480,10 @@ fn a_short_search_comes_near_the_top() {
                     search.report(&s, Some(speed(&s)));
                 }
             }
-            assert!(best >= 0.9 * top, "{best} of {top}, {width} bytes, seed {seed}");
+            assert!(
+                best >= 0.9 * top,
+                "{best} of {top}, {width} bytes, seed {seed}"
+            );
         }
     }
 }

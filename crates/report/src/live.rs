@@ -458,7 +458,8 @@ mod tests {
     #[test]
     fn what_programs_are_refused_for_is_said_and_obeyed_by_no_terminal() {
         let text = frame(&some(), 120).join("\n");
-        let said = "refused   compile_error 9, wrong_result 3 · e.g. x.c:3:1: error: expected `;` 3 | }";
+        let said =
+            "refused   compile_error 9, wrong_result 3 · e.g. x.c:3:1: error: expected `;` 3 | }";
         assert!(text.contains(said), "{text}");
         // Whose programs are mostly right needs no explanation in a log.
         assert!(!line(&some()).contains("refused"));
@@ -466,10 +467,15 @@ mod tests {
         let poor = Live {
             correct_rate: 0.0,
             refused: vec![("format".into(), 64)],
-            refused_example: "no program was found (12 bytes):\n\x1b[2J\u{202e}I am\r\nsorry".into(),
+            refused_example: "no program was found (12 bytes):\n\x1b[2J\u{202e}I am\r\nsorry"
+                .into(),
             ..some()
         };
-        assert!(line(&poor).ends_with(" · refused: format 64"), "{}", line(&poor));
+        assert!(
+            line(&poor).ends_with(" · refused: format 64"),
+            "{}",
+            line(&poor)
+        );
         let said = refusal(&poor).unwrap();
         assert_eq!(
             said,

@@ -80,10 +80,7 @@ impl Source for Witness {
         });
         let answer = Answer {
             source: self.unread.as_ref().map_or("int x;", |_| "").to_owned(),
-            raw: self
-                .unread
-                .as_ref()
-                .map(|text| RawAnswer::of(text, false)),
+            raw: self.unread.as_ref().map(|text| RawAnswer::of(text, false)),
             sampled,
         };
         let group = |task: &Task| vec![answer.clone(); task.group_size as usize];

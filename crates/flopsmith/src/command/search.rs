@@ -223,7 +223,14 @@ mod tests {
             assert!(*shares.last().unwrap() < 0.3);
         }
         // What was typed counts.
-        let typed = told(&["--budget", "60s", "--set", "tasks=8", "--set", "evaluate.finalists=1"]);
+        let typed = told(&[
+            "--budget",
+            "60s",
+            "--set",
+            "tasks=8",
+            "--set",
+            "evaluate.finalists=1",
+        ]);
         assert_eq!((typed.tasks, typed.evaluate.finalists), (8, 1));
     }
 

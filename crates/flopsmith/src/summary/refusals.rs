@@ -128,7 +128,9 @@ impl Summary {
         };
         let advice = match job {
             Job::Train => self.advice(never, settings),
-            Job::Search => "a longer --budget, or see in outcomes.jsonl why programs were refused".to_owned(),
+            Job::Search => {
+                "a longer --budget, or see in outcomes.jsonl why programs were refused".to_owned()
+            }
         };
         Some(format!("{what}\n  try: {advice}"))
     }
@@ -152,7 +154,10 @@ impl Summary {
                 settings.generator.max_tokens,
             ),
             Some(fault) if fault.class() == FaultClass::Compile => taught.to_owned(),
-            _ => format!("a lower `generator.temperature` ({}); or {taught}", settings.generator.temperature),
+            _ => format!(
+                "a lower `generator.temperature` ({}); or {taught}",
+                settings.generator.temperature
+            ),
         }
     }
 }
@@ -181,7 +186,10 @@ mod tests {
     }
 
     fn no_program() -> Verdict {
-        said(CandidateFault::Format, "no program was found in the answer (7 bytes):\nsorry, \x1b[2Jno")
+        said(
+            CandidateFault::Format,
+            "no program was found in the answer (7 bytes):\nsorry, \x1b[2Jno",
+        )
     }
 
     /// The sums of a run with these outcomes that came to its end.
@@ -264,7 +272,10 @@ mod tests {
             summary(&steps(of_steps)).fruitless(Job::Train, &settings(limit))
         };
         let ended = told(&[&wrong, &wrong], 2).expect("ended");
-        assert!(ended.contains("after 2 steps in which no program"), "{ended}");
+        assert!(
+            ended.contains("after 2 steps in which no program"),
+            "{ended}"
+        );
         let collapsed = told(&[&right, &wrong, &wrong], 2).expect("ended");
         assert!(collapsed.contains("learner.learning_rate"), "{collapsed}");
         assert_eq!(told(&[&right, &wrong], 2), None);

@@ -126,9 +126,9 @@ impl Search {
             .collect();
         best.sort_by(|a, b| b.0.total_cmp(&a.0));
         best.truncate(PARENTS);
-        let mut choice = self
-            .promising
-            .within(permitted, |s| self.speeds.get(s).copied());
+        let mut choice =
+            self.promising
+                .within(permitted, |s| self.speeds.get(s).copied(), |s| share.has(s));
         let mut proposed = BTreeSet::new();
         (0..count)
             .map(|_| {
@@ -162,7 +162,10 @@ impl Search {
         if let Some(tried) = choice.tried() {
             let few = tried < FEW;
             let share = if few { PROMISING } else { STILL_PROMISING };
-            let drawn = self.rng.random_bool(share).then(|| choice.draw(&mut self.rng));
+            let drawn = self
+                .rng
+                .random_bool(share)
+                .then(|| choice.draw(&mut self.rng));
             if let Some(schedule) = drawn.flatten() {
                 return schedule;
             }

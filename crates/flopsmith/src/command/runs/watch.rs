@@ -136,6 +136,9 @@ mod tests {
             correct_rate: 0.0,
             ..poor
         });
-        assert!(said.ends_with("best 40.0 (format 61, compile_error 3)"), "{said}");
+        assert!(
+            said.ends_with("best 40.0 (format 61, compile_error 3)"),
+            "{said}"
+        );
     }
 }

@@ -137,7 +137,10 @@ fn phase(purpose: Purpose) -> &'static str {
 impl Seen {
     fn judged(&self) -> impl Iterator<Item = &'static str> {
         let blameless = |kind: &str| kind == "unknown" || is_infrastructure(kind);
-        self.newest.iter().copied().filter(move |kind| !blameless(kind))
+        self.newest
+            .iter()
+            .copied()
+            .filter(move |kind| !blameless(kind))
     }
 
     fn correct_rate(&self) -> Option<f64> {
@@ -158,7 +161,9 @@ impl Seen {
 }
 
 fn is_infrastructure(kind: &str) -> bool {
-    InfrastructureCause::ALL.iter().any(|cause| cause.name() == kind)
+    InfrastructureCause::ALL
+        .iter()
+        .any(|cause| cause.name() == kind)
 }
 
 /// Judged by what was decided last.
@@ -177,11 +182,17 @@ fn health(seen: Option<&Seen>, silent_ms: Option<u64>) -> Health {
     if 4 * failures > seen.newest.len() {
         let kind = seen.commonest(|kind| kind == "unknown" || is_infrastructure(kind));
         let part = share(failures as f64 / seen.newest.len() as f64);
-        return Health::Ill(format!("{part} failed on nodes, mostly {}", kind.unwrap_or("unknown")));
+        return Health::Ill(format!(
+            "{part} failed on nodes, mostly {}",
+            kind.unwrap_or("unknown")
+        ));
     }
     if seen.correct_rate() == Some(0.0) {
         let kind = seen.commonest(|kind| !is_infrastructure(kind));
-        return Health::Ill(format!("no program is correct, mostly {}", kind.unwrap_or("refused")));
+        return Health::Ill(format!(
+            "no program is correct, mostly {}",
+            kind.unwrap_or("refused")
+        ));
     }
     Health::Well
 }
@@ -229,7 +240,7 @@ pub fn lines(runs: &[Run]) -> Vec<String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
+#[expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests {
     use flopsmith_protocol::{CandidateFault, CandidateRef, ProblemFiles, Sitting};
     use flopsmith_test_support::{

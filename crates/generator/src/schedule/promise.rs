@@ -76,11 +76,12 @@ impl Promising {
         }
     }
 
-    /// Those within `permitted`, by the width of their vectors, with what is known of their speeds.
+    /// Those within `permitted`, by the width of their vectors, with what is known of their speeds. Only what is `mine` may be drawn.
     pub(super) fn within(
         &self,
         permitted: TechniqueSet,
         speed: impl Fn(&Schedule) -> Option<f64>,
+        mine: impl Fn(&Schedule) -> bool,
     ) -> Choice {
         let mut widths: Vec<Width> = Vec::new();
         for schedule in &self.schedules {
@@ -98,7 +99,8 @@ impl Promising {
                     width.tried += 1;
                     width.best = width.best.max(speed);
                 }
-                None => width.untried.push(*schedule),
+                None if mine(schedule) => width.untried.push(*schedule),
+                None => {}
             }
         }
         // Plain doubles are for those who may have no vectors.

@@ -126,9 +126,9 @@ impl Search {
             .collect();
         best.sort_by(|a, b| b.0.total_cmp(&a.0));
         best.truncate(PARENTS);
-        let mut choice = self
-            .promising
-            .within(permitted, |s| self.speeds.get(s).copied());
+        let mut choice =
+            self.promising
+                .within(permitted, |s| self.speeds.get(s).copied(), |s| share.has(s));
         let mut proposed = BTreeSet::new();
         (0..count)
             .map(|_| {

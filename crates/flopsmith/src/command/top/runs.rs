@@ -240,7 +240,7 @@ pub fn lines(runs: &[Run]) -> Vec<String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
+#[expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests {
     use flopsmith_protocol::{CandidateFault, CandidateRef, ProblemFiles, Sitting};
     use flopsmith_test_support::{

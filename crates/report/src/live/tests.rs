@@ -1,0 +1,254 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+use flopsmith_protocol::Technique;
+use proptest::prelude::*;
+
+fn some() -> Live {
+    Live {
+        step: 12,
+        purpose: "training".into(),
+        stage: 2,
+        stage_name: "pairs".into(),
+        permitted: vec![
+            "simd+unroll".parse().unwrap(),
+            "packing+simd".parse().unwrap(),
+            TechniqueSet::EMPTY,
+        ],
+        outcomes: (40, 64),
+        last_step: 11,
+        last_purpose: "training".into(),
+        last_stage: 2,
+        last_stage_name: "pairs".into(),
+        correct_rate: 0.81,
+        mean_gflops: 12.4,
+        refused: vec![("compile_error".into(), 9), ("wrong_result".into(), 3)],
+        refused_example: "x.c:3:1: error: expected `;`\n  3 | }".into(),
+        best_gflops: Some(41.2),
+        best_techniques: Some("register_blocking+simd".parse().unwrap()),
+        peak_gflops: Some(51.6),
+        cells: 14,
+        total_outcomes: 1234,
+        infrastructure_errors: 0,
+        shares: vec![
+            ("generator".into(), 0.3),
+            ("timer".into(), 0.4),
+            ("learner".into(), 0.25),
+        ],
+        idle: 0.05,
+        quarantine_seconds: 0.0,
+        disturbed: 0,
+        elapsed_seconds: 228.0,
+        budget_seconds: 600.0,
+    }
+}
+
+#[test]
+fn says_what_is_asked_of_it() {
+    let text = frame(&some(), 120).join("\n");
+    for part in [
+        "12 · training · stage 2 pairs · 40/64 outcomes",
+        "unroll+simd, packing+simd, none",
+        "correct 81 % · mean 12.4 GFLOPS",
+        "41.2 GFLOPS · 79.8 % of peak · register_blocking+simd",
+        "14 technique sets confirmed",
+        "timer 40 %, generator 30 %, learner 25 %, idle 5.0 %",
+        "6:12 (3:48 of 10:00)",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing in\n{text}");
+    }
+    assert!(line(&some()).starts_with(
+        "step 11 · training · stage 2 pairs · correct 81 % · mean 12.4 · best 41.2 GFLOPS"
+    ));
+}
+
+#[test]
+fn a_line_is_about_the_last_step_also_where_the_newest_is_for_something_else() {
+    let resumed = Live {
+        last_step: 0,
+        last_purpose: "evaluation before".into(),
+        last_stage: 0,
+        last_stage_name: "none".into(),
+        ..some()
+    };
+    let said = line(&resumed);
+    assert!(
+        said.starts_with("step 0 · evaluation before · stage 0 none · correct"),
+        "{said}"
+    );
+}
+
+#[test]
+fn who_is_over_budget_says_what_is_still_done() {
+    let over = |purpose: &str, outcomes| {
+        let live = Live {
+            purpose: purpose.into(),
+            outcomes,
+            elapsed_seconds: 612.0,
+            ..some()
+        };
+        frame(&live, 80).pop().unwrap()
+    };
+    for (purpose, outcomes, words) in [
+        ("training", (40, 64), "finishing: the last training step"),
+        (
+            "evaluation after",
+            (3, 64),
+            "finishing: evaluating the trained model",
+        ),
+        (
+            "search",
+            (64, 64),
+            "finishing: measuring the best once more",
+        ),
+    ] {
+        let line = over(purpose, outcomes);
+        assert!(line.contains(words), "{line}");
+        assert!(line.ends_with("(10:12 of 10:00)"), "{line}");
+    }
+}
+
+#[test]
+fn what_programs_are_refused_for_is_said_and_obeyed_by_no_terminal() {
+    let text = frame(&some(), 120).join("\n");
+    let said =
+        "refused   compile_error 9, wrong_result 3 · e.g. x.c:3:1: error: expected `;` 3 | }";
+    assert!(text.contains(said), "{text}");
+    // Whose programs are mostly right needs no explanation in a log.
+    assert!(!line(&some()).contains("refused"));
+    assert_eq!(refusal(&some()), None);
+    let poor = Live {
+        correct_rate: 0.0,
+        refused: vec![("format".into(), 64)],
+        refused_example: "no program was found (12 bytes):\n\x1b[2J\u{202e}I am\r\nsorry".into(),
+        ..some()
+    };
+    assert!(
+        line(&poor).ends_with(" · refused: format 64"),
+        "{}",
+        line(&poor)
+    );
+    let said = refusal(&poor).unwrap();
+    assert_eq!(
+        said,
+        "  format, for example: no program was found (12 bytes): [2J\u{fffd}I am sorry"
+    );
+    for text in frame(&poor, 100).into_iter().chain([said]) {
+        assert!(!text.contains(char::is_control), "{text:?}");
+    }
+}
+
+#[test]
+fn waiting_for_quiet_is_said_where_there_was_any() {
+    assert!(!archive(&some()).contains("quiet"));
+    let live = Live {
+        quarantine_seconds: 42.0,
+        ..some()
+    };
+    let said = archive(&live);
+    assert!(said.ends_with(" · waited 0:42 for quiet"), "{said}");
+}
+
+#[test]
+fn one_is_no_plural() {
+    let live = Live {
+        cells: 1,
+        total_outcomes: 1,
+        infrastructure_errors: 1,
+        ..some()
+    };
+    assert_eq!(
+        archive(&live),
+        "1 technique set confirmed · 1 outcome · 1 infrastructure error"
+    );
+    assert!(line(&live).contains("· 1 technique set confirmed ·"));
+}
+
+#[test]
+fn programs_that_were_timed_on_a_busy_machine_are_counted_where_there_were_any() {
+    assert!(!archive(&some()).contains("busy"));
+    let live = Live {
+        disturbed: 3,
+        ..some()
+    };
+    let said = archive(&live);
+    assert!(
+        said.ends_with(" · 3 timed on a busy machine (flopsmith.log)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_bar_shows_each_share() {
+    let text = shares(&some(), 123);
+    let bar = text.split(['[', ']']).nth(1).unwrap();
+    let letters = |c: char| bar.chars().filter(|b| *b == c).count();
+    assert_eq!(
+        (letters('t'), letters('g'), letters('l'), letters('.')),
+        (16, 12, 10, 2),
+        "{bar}"
+    );
+}
+
+#[test]
+fn a_narrow_terminal_has_shorter_lines_and_not_cut_ones() {
+    for width in 38..90 {
+        let frame = frame(&some(), width);
+        let time = &frame[6];
+        assert!(time.contains("timer 40 %"), "{width}: {time}");
+        assert!(!time.contains('…'), "{width}: {time}");
+        let left = &frame[7];
+        assert!(left.ends_with("6:12 (3:48 of 10:00)"), "{width}: {left}");
+    }
+    let of = |width| frame(&some(), width).swap_remove(6);
+    assert_eq!(of(38), "  time      timer 40 % and 3 more");
+    assert_eq!(
+        of(66),
+        "  time      timer 40 %, generator 30 %, learner 25 %, idle 5.0 %"
+    );
+    assert!(of(79).contains("[t"), "{}", of(79));
+}
+
+#[test]
+fn names_how_many_sets_did_not_fit() {
+    let sets: Vec<TechniqueSet> = TechniqueSet::all().subsets_of_size(2);
+    let text = permitted(&sets, 70);
+    assert!(text.chars().count() <= 70, "{text}");
+    let shown = text.split(" and ").next().unwrap().split(", ").count();
+    assert!(
+        text.ends_with(&format!("and {} more", sets.len() - shown)),
+        "{text}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_state_fits_any_terminal(
+        numbers in prop::collection::vec(prop::num::f64::ANY, 6),
+        sets in prop::collection::vec(any::<u8>(), 0..40),
+        outcomes in any::<(u32, u32)>(),
+        width in 0usize..200,
+    ) {
+        let live = Live {
+            correct_rate: numbers[0],
+            mean_gflops: numbers[1],
+            best_gflops: Some(numbers[2]),
+            peak_gflops: Some(numbers[3]),
+            shares: vec![("timer".into(), numbers[4]), ("é".into(), numbers[5])],
+            quarantine_seconds: numbers[5],
+            elapsed_seconds: numbers[4],
+            budget_seconds: numbers[5],
+            permitted: sets.iter().map(|b| {
+                Technique::ALL.into_iter().enumerate().filter(|(i, _)| b >> i & 1 == 1).map(|(_, t)| t).collect()
+            }).collect(),
+            outcomes,
+            ..some()
+        };
+        let frame = frame(&live, width);
+        prop_assert_eq!(frame.len(), LINES);
+        for text in frame {
+            prop_assert!(text.chars().count() <= width.saturating_sub(1).max(1));
+            prop_assert!(!text.contains('\n'));
+        }
+    }
+}

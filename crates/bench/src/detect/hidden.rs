@@ -158,12 +158,7 @@ fn jumps(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
         if token.text != "goto" {
             return None;
         }
-        let hidden = |what: String| {
-            Some(Hidden {
-                at: token.at,
-                what,
-            })
-        };
+        let hidden = |what: String| Some(Hidden { at: token.at, what });
         let label = text(all, at + 1);
         if label == "*" {
             return hidden("`goto *` jumps to a place that nobody knows from the text".into());
@@ -237,7 +232,8 @@ fn cases(all: &[Token<'_>]) -> Option<Hidden> {
                 let bare = match before {
                     "do" | "else" => true,
                     ")" => {
-                        let word = opening(all, at - 1).map_or("", |p| text(all, p.wrapping_sub(1)));
+                        let word =
+                            opening(all, at - 1).map_or("", |p| text(all, p.wrapping_sub(1)));
                         matches!(word, "for" | "while" | "if")
                     }
                     _ => false,
@@ -403,21 +399,57 @@ mod tests {
     #[test]
     fn loops_that_no_statement_makes_are_found() {
         for (source, words) in [
-            ("void f(int n) { int i = 0; a: g(i); if (++i < n) goto a; }", "jumps back"),
-            ("void f(int n) { int i = 0; { a:; } if (++i < n) { goto a; } }", "jumps back"),
+            (
+                "void f(int n) { int i = 0; a: g(i); if (++i < n) goto a; }",
+                "jumps back",
+            ),
+            (
+                "void f(int n) { int i = 0; { a:; } if (++i < n) { goto a; } }",
+                "jumps back",
+            ),
             ("void f(n) int n; { a: n--; if (n) goto a; }", "jumps back"),
-            ("void f(int n) { ({ a: n--; if (n) goto a; 0; }); }", "jumps back"),
+            (
+                "void f(int n) { ({ a: n--; if (n) goto a; 0; }); }",
+                "jumps back",
+            ),
             ("void f(void *p) { goto *p; }", "nobody knows"),
-            ("void f(int n) { out:; void g(void) { goto out; } g(); }", "leaves"),
-            ("void f(int n) { switch (n % 2) { case 0: do { x(); case 1: x(); } while (--n); } }", "inside of a loop"),
-            ("void f(int n) { switch (n) do case 1: x(); while (--n); }", "inside of a loop"),
-            ("void f(int n) { switch (n) case 0: for (;;) { case 1: x(); } }", "inside of a loop"),
-            ("void f(int s) { for (;;) switch (s) { case 0: s = 1; break; case 1: return; } }", "states"),
-            ("void f(int s) { while (1) { switch (s) { case 0: s++; } } }", "states"),
+            (
+                "void f(int n) { out:; void g(void) { goto out; } g(); }",
+                "leaves",
+            ),
+            (
+                "void f(int n) { switch (n % 2) { case 0: do { x(); case 1: x(); } while (--n); } }",
+                "inside of a loop",
+            ),
+            (
+                "void f(int n) { switch (n) do case 1: x(); while (--n); }",
+                "inside of a loop",
+            ),
+            (
+                "void f(int n) { switch (n) case 0: for (;;) { case 1: x(); } }",
+                "inside of a loop",
+            ),
+            (
+                "void f(int s) { for (;;) switch (s) { case 0: s = 1; break; case 1: return; } }",
+                "states",
+            ),
+            (
+                "void f(int s) { while (1) { switch (s) { case 0: s++; } } }",
+                "states",
+            ),
             ("static void f(int i) { if (i) f(i - 1); }", "calls itself"),
-            ("static void f(i) int i; { if (i) f(i - 1); }", "calls itself"),
-            ("static void g(int); static void f(int i) { g(i); } static void g(int i) { f(i); }", "leads back"),
-            ("static void f(int i) { void (*p)(int) = f; p(i); }", "calls itself"),
+            (
+                "static void f(i) int i; { if (i) f(i - 1); }",
+                "calls itself",
+            ),
+            (
+                "static void g(int); static void f(int i) { g(i); } static void g(int i) { f(i); }",
+                "leads back",
+            ),
+            (
+                "static void f(int i) { void (*p)(int) = f; p(i); }",
+                "calls itself",
+            ),
         ] {
             let found = what(source, false);
             assert!(
@@ -445,6 +477,9 @@ mod tests {
         ] {
             assert_eq!(what(source, false), None, "{source}");
         }
-        assert_eq!(what("void f() { x.transform(y); std::fill(a, b, 0); }", true), None);
+        assert_eq!(
+            what("void f() { x.transform(y); std::fill(a, b, 0); }", true),
+            None
+        );
     }
 }

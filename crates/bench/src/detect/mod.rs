@@ -104,7 +104,9 @@ pub(crate) fn detect(
     );
     let jumps = hidden::find(&all, is_cxx).map(|h| (user.line_at(h.at), h.what));
     let wraps = facts.wraps.clone().map(|(line, name)| {
-        let what = format!("a loop that is several in one, as it sets `{name}` back where another variable moves,");
+        let what = format!(
+            "a loop that is several in one, as it sets `{name}` back where another variable moves,"
+        );
         (line, what)
     });
     found.hidden = jumps.or(wraps);

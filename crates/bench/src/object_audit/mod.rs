@@ -298,7 +298,11 @@ fn libraries(file: &File<'_>) -> Result<(), Failure> {
                 }
             }
             // Its data would lie within those of the loader and the threads themselves.
-            elf::DT_FLAGS if entry.val32(endian).is_none_or(|f| f & elf::DF_STATIC_TLS != 0) => {
+            elf::DT_FLAGS
+                if entry
+                    .val32(endian)
+                    .is_none_or(|f| f & elf::DF_STATIC_TLS != 0) =>
+            {
                 return refuse(
                     CandidateFault::ForbiddenConstruct,
                     "thread-local data that are laid out when the program is loaded are not permitted",

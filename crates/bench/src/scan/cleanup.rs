@@ -35,10 +35,7 @@ pub(super) fn check(all: &[Token<'_>], function: &str) -> Result<(), String> {
                 "for" | "while" | "do" | "goto" => return why("holds a loop"),
                 "(" if matches!(before, ")" | "]") => return why("calls through a pointer"),
                 "if" | "sizeof" | "return" => {}
-                name if token.kind == Kind::Word
-                    && next == "("
-                    && !RELEASES.contains(&name) =>
-                {
+                name if token.kind == Kind::Word && next == "(" && !RELEASES.contains(&name) => {
                     return why(&format!("calls `{name}`"));
                 }
                 _ => {}
@@ -89,12 +86,27 @@ mod tests {
             ("static void f(omp_lock_t **l) { omp_unset_lock(*l); }", ""),
             ("static void f(int *p);", "not defined"),
             ("static void f(struct job *j) { for (;;) work(j); }", "loop"),
-            ("static void f(struct job *j) { a: j->i++; if (j->i < 9) goto a; }", "loop"),
+            (
+                "static void f(struct job *j) { a: j->i++; if (j->i < 9) goto a; }",
+                "loop",
+            ),
             ("static void f(struct job *j) { work(j); }", "calls `work`"),
-            ("static void f(struct job *j) { (*j->work)(j); }", "through a pointer"),
-            ("static void f(struct job *j) { j->work(j); }", "calls `work`"),
-            ("static void f(struct job *j) { j->work[0](j); }", "through a pointer"),
-            ("static void f(int *p) { __builtin_memcpy(p, q, n); }", "__builtin_memcpy"),
+            (
+                "static void f(struct job *j) { (*j->work)(j); }",
+                "through a pointer",
+            ),
+            (
+                "static void f(struct job *j) { j->work(j); }",
+                "calls `work`",
+            ),
+            (
+                "static void f(struct job *j) { j->work[0](j); }",
+                "through a pointer",
+            ),
+            (
+                "static void f(int *p) { __builtin_memcpy(p, q, n); }",
+                "__builtin_memcpy",
+            ),
         ] {
             let found = check(&tokens(text), "f");
             match words {

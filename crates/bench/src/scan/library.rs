@@ -41,12 +41,15 @@ pub(crate) fn check(user: &UserText, problem: &Problem) -> Result<(), Failure> {
         let word = token.text;
         let does = |work: &&&LibraryWork| {
             work.cxx.contains(&word)
-                || (word.starts_with("__") && work.cxx_inside.iter().any(|part| word.contains(part)))
+                || (word.starts_with("__")
+                    && work.cxx_inside.iter().any(|part| word.contains(part)))
         };
         let Some(work) = works.iter().find(does) else {
             continue;
         };
-        let called = all.get(at + 1).is_some_and(|next| matches!(next.text, "(" | "<"));
+        let called = all
+            .get(at + 1)
+            .is_some_and(|next| matches!(next.text, "(" | "<"));
         let of_library = match qualifier(&all, at) {
             Qualifier::Member => false,
             Qualifier::None => called && (whole_library || !own.contains(word)),
@@ -146,7 +149,10 @@ mod tests {
             assert!(!passes(text, &sort), "{text}");
             assert!(passes(text, &problem("stencil2d")), "{text}");
         }
-        assert!(!passes("x = std::inner_product(a, b, c, 0.0);", &problem("dgemm")));
+        assert!(!passes(
+            "x = std::inner_product(a, b, c, 0.0);",
+            &problem("dgemm")
+        ));
         assert!(passes("x = std::inner_product(a, b, c, 0.0);", &sort));
     }
 

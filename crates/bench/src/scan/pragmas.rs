@@ -115,12 +115,10 @@ fn is_known(pragma: &Pragma) -> bool {
             _ => false,
         },
         // Offloading belongs to no CPU kernel.
-        "omp" => !pragma.words.iter().any(|w| {
-            matches!(
-                w.as_str(),
-                "target" | "requires" | "allocate" | "interop"
-            )
-        }),
+        "omp" => !pragma
+            .words
+            .iter()
+            .any(|w| matches!(w.as_str(), "target" | "requires" | "allocate" | "interop")),
         // What gives all functions an attribute, or a section, says more than a hint.
         "clang" => !matches!(word(1), "attribute" | "section"),
         first => !UNDERSTOOD.contains(&first),

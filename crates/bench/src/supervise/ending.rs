@@ -154,8 +154,14 @@ mod tests {
         use CandidateFault as F;
         for (message, expected) in [
             ("kernel.so: cannot map zero-fill pages", F::MemoryLimit),
-            ("kernel.so: failed to map segment from shared object", F::MemoryLimit),
-            ("kernel.so: cannot allocate memory in static TLS block", F::MemoryLimit),
+            (
+                "kernel.so: failed to map segment from shared object",
+                F::MemoryLimit,
+            ),
+            (
+                "kernel.so: cannot allocate memory in static TLS block",
+                F::MemoryLimit,
+            ),
             ("kernel.so: undefined symbol: f", F::ForbiddenSymbol),
             ("kernel.so: invalid ELF header", F::ForbiddenConstruct),
         ] {

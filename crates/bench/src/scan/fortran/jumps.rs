@@ -12,8 +12,16 @@ pub(super) fn back(statements: &[Statement]) -> Option<(u32, String)> {
     for (at, statement) in statements.iter().enumerate() {
         let tokens = &statement.tokens;
         let ends = text(tokens, 0) == "end"
-            && matches!(text(tokens, 1), "" | "subroutine" | "function" | "procedure");
-        if ends || matches!(text(tokens, 0), "endsubroutine" | "endfunction" | "contains") {
+            && matches!(
+                text(tokens, 1),
+                "" | "subroutine" | "function" | "procedure"
+            );
+        if ends
+            || matches!(
+                text(tokens, 0),
+                "endsubroutine" | "endfunction" | "contains"
+            )
+        {
             before.clear();
             continue;
         }
@@ -23,7 +31,8 @@ pub(super) fn back(statements: &[Statement]) -> Option<(u32, String)> {
         for target in targets(tokens) {
             match target {
                 Target::Label(label) if before.contains_key(&label) => {
-                    let what = format!("the jump to {label} goes back: a loop made of a label and a jump");
+                    let what =
+                        format!("the jump to {label} goes back: a loop made of a label and a jump");
                     return Some((statement.line, what));
                 }
                 Target::Label(_) => {}
@@ -64,7 +73,9 @@ fn targets(tokens: &[Token]) -> Vec<Target> {
     let numbers = |from: usize, until: usize| {
         let between = tokens.get(from..until).unwrap_or_default();
         let numbers = between.iter().filter(|t| t.kind == Kind::Number);
-        numbers.map(|t| Target::Label(plain(&t.text))).collect::<Vec<_>>()
+        numbers
+            .map(|t| Target::Label(plain(&t.text)))
+            .collect::<Vec<_>>()
     };
     // `goto 10`, `go to 10`, and the same behind `if (…)`.
     for at in 0..tokens.len() {
@@ -73,9 +84,9 @@ fn targets(tokens: &[Token]) -> Vec<Target> {
             ("go", "to") => at + 2,
             (word, _) => {
                 // Blanks say nothing in fixed form.
-                let fused = word.strip_prefix("goto").filter(|rest| {
-                    !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit())
-                });
+                let fused = word
+                    .strip_prefix("goto")
+                    .filter(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit()));
                 found.extend(fused.map(|rest| Target::Label(plain(rest))));
                 continue;
             }

@@ -80,10 +80,13 @@ pub(super) fn check(
         let Some(dummy) = dummies.get(*name) else {
             // In fixed form a declaration may be written without blanks, and then it is not understood.
             let implicit = !statements.iter().any(|s| is_implicit_none(&s.tokens));
-            if language == Language::Fortran && implicit && matches!(arg.kind, ArgKind::Int { .. }) {
+            if language == Language::Fortran && implicit && matches!(arg.kind, ArgKind::Int { .. })
+            {
                 return wrong(
                     head.line,
-                    format!("`{name}` is passed by value: declare it `integer(c_int), value :: {name}`"),
+                    format!(
+                        "`{name}` is passed by value: declare it `integer(c_int), value :: {name}`"
+                    ),
                 );
             }
             continue;
@@ -109,11 +112,14 @@ fn difference(name: &str, arg: &Arg, dummy: &Dummy) -> Option<String> {
             match dummy.kind {
                 Some(Type::Integer(None | Some(4))) | None => {}
                 Some(Type::Integer(Some(bytes))) => {
-                    return Some(format!("`{name}` is an integer of {bytes} bytes, and C passes 4: {right}"));
+                    return Some(format!(
+                        "`{name}` is an integer of {bytes} bytes, and C passes 4: {right}"
+                    ));
                 }
                 Some(_) => return Some(format!("`{name}` is no integer: {right}")),
             }
-            (!dummy.value).then(|| format!("`{name}` is passed by value, and `value` is missing: {right}"))
+            (!dummy.value)
+                .then(|| format!("`{name}` is passed by value, and `value` is missing: {right}"))
         }
         ArgKind::Array { element, .. } => {
             let (wanted, kind) = match element {
@@ -122,7 +128,9 @@ fn difference(name: &str, arg: &Arg, dummy: &Dummy) -> Option<String> {
                 Element::I32 => (Type::Integer(Some(4)), "integer(c_int)"),
             };
             if dummy.value {
-                return Some(format!("`{name}` is an array, whose address is passed: it cannot have `value`"));
+                return Some(format!(
+                    "`{name}` is an array, whose address is passed: it cannot have `value`"
+                ));
             }
             if let Some(what) = dummy.descriptor {
                 return Some(format!(
@@ -140,7 +148,8 @@ fn difference(name: &str, arg: &Arg, dummy: &Dummy) -> Option<String> {
                 (Some(found), wanted) => found == wanted,
                 (None, Type::Other) => true,
             };
-            (!same).then(|| format!("the elements of `{name}` have another type: they are `{kind}`"))
+            (!same)
+                .then(|| format!("the elements of `{name}` have another type: they are `{kind}`"))
         }
     }
 }
@@ -214,7 +223,14 @@ fn declaration<'s>(
         Some((kind, at)) => (Some(kind), at),
         None if matches!(
             text(tokens, 0),
-            "value" | "dimension" | "allocatable" | "pointer" | "intent" | "target" | "contiguous" | "optional"
+            "value"
+                | "dimension"
+                | "allocatable"
+                | "pointer"
+                | "intent"
+                | "target"
+                | "contiguous"
+                | "optional"
         ) =>
         {
             (None, 0)
@@ -306,13 +322,19 @@ fn shape(tokens: &[Token], open: usize) -> Shape {
         last = &token.text;
     }
     assumed |= last == ":";
-    if assumed { Shape::Assumed } else { Shape::Explicit }
+    if assumed {
+        Shape::Assumed
+    } else {
+        Shape::Explicit
+    }
 }
 
 /// The type that a declaration begins with, and the token behind it.
 fn type_of(tokens: &[Token], kinds: &Kinds<'_>) -> Option<(Type, usize)> {
     let first = text(tokens, 0);
-    let is_head = tokens.iter().any(|t| matches!(t.text.as_str(), "function" | "subroutine"));
+    let is_head = tokens
+        .iter()
+        .any(|t| matches!(t.text.as_str(), "function" | "subroutine"));
     if is_head {
         return None;
     }
@@ -352,12 +374,13 @@ impl<'s> Kinds<'s> {
         let mut names = BTreeMap::new();
         for statement in statements {
             let tokens = &statement.tokens;
-            let parameters = text(tokens, 0) == "integer"
-                && tokens.iter().any(|t| t.text == "parameter");
+            let parameters =
+                text(tokens, 0) == "integer" && tokens.iter().any(|t| t.text == "parameter");
             let uses = text(tokens, 0) == "use";
             for at in 0..tokens.len() {
                 let renames = uses && text(tokens, at + 1) == "=" && text(tokens, at + 2) == ">";
-                let defines = parameters && text(tokens, at + 1) == "=" && text(tokens, at) != "kind";
+                let defines =
+                    parameters && text(tokens, at + 1) == "=" && text(tokens, at) != "kind";
                 let from = match (renames, defines) {
                     (true, _) => at + 3,
                     (_, true) => at + 2,
@@ -395,8 +418,12 @@ impl<'s> Kinds<'s> {
         let digits: u32 = digits.text.parse().ok()?;
         match first.text.as_str() {
             "kind" => {
-                let double = kind[1..].iter().any(|t| t.kind == Kind::Word && t.text.starts_with('d'));
-                let other = kind[1..].iter().any(|t| t.kind == Kind::Word && !t.text.starts_with(['d', 'e']));
+                let double = kind[1..]
+                    .iter()
+                    .any(|t| t.kind == Kind::Word && t.text.starts_with('d'));
+                let other = kind[1..]
+                    .iter()
+                    .any(|t| t.kind == Kind::Word && !t.text.starts_with(['d', 'e']));
                 (!other).then_some(if double { 8 } else { 4 })
             }
             "selected_real_kind" if digits <= 6 => Some(4),
@@ -409,87 +436,4 @@ impl<'s> Kinds<'s> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use std::path::Path;
-
-    use super::super::lines;
-    use super::*;
-
-    fn said(name: &str, source: &str) -> Option<String> {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = Problem::load(&problems.join(name)).unwrap();
-        let found = lines::split(source, Language::Fortran).unwrap();
-        match check(&found.statements, &problem, Language::Fortran) {
-            Ok(()) => None,
-            Err(Failure::Candidate { fault, detail }) => {
-                assert_eq!(fault, CandidateFault::WrongSignature);
-                Some(detail)
-            }
-            Err(other) => Some(other.to_string()),
-        }
-    }
-
-    const HEAD: &str = "subroutine dgemm(n, a, b, c) bind(c, name='dgemm')\nuse, intrinsic :: iso_c_binding\nimplicit none\n";
-
-    #[test]
-    fn what_c_cannot_call_so_is_refused() {
-        for (declarations, words) in [
-            ("integer(c_int64_t), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)", "8 bytes"),
-            ("integer*8, value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)", "8 bytes"),
-            ("integer, parameter :: ik = c_size_t\ninteger(ik), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)", "8 bytes"),
-            ("integer(selected_int_kind(12)), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)", "8 bytes"),
-            ("integer(c_int16_t), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)", "2 bytes"),
-            ("integer(c_int) :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)", "`value` is missing"),
-            ("integer n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)", "`value` is missing"),
-            ("real(c_double), value :: n\nreal(c_double) :: a(*), b(*), c(*)", "no integer"),
-            ("integer(c_int), value :: n\nreal(c_double), intent(in) :: a(:,:), b(n,n)\nreal(c_double) :: c(n,n)", "assumed shape"),
-            ("integer(c_int), value :: n\nreal(c_double), dimension(:,:) :: a, b, c", "assumed shape"),
-            ("integer(c_int), value :: n\nreal(c_double) :: a(0:,0:), b(n,n), c(n,n)", "assumed shape"),
-            ("integer(c_int), value :: n\nreal(c_double) :: a(..), b(n,n), c(n,n)", "assumed shape"),
-            ("integer(c_int), value :: n\nreal(c_double) :: a(n,n), b(n,n)\nreal(c_double), allocatable :: c(:,:)", "`allocatable`"),
-            ("integer(c_int), value :: n\nreal(c_double), pointer :: a(:,:)\nreal(c_double) :: b(n,n), c(n,n)", "`pointer`"),
-            ("integer(c_int), value :: n\nreal(c_float) :: a(n,n), b(n,n), c(n,n)", "another type"),
-            ("integer(c_int), value :: n\nreal a(n,n), b(n,n), c(n,n)", "another type"),
-            ("integer(c_int), value :: n\ncomplex(c_double) :: a(n,n), b(n,n), c(n,n)", "another type"),
-            ("integer(c_int), value :: n\nreal(c_double), value :: a\nreal(c_double) :: b(n,n), c(n,n)", "cannot have `value`"),
-        ] {
-            let found = said("dgemm", &format!("{HEAD}{declarations}\nend subroutine"));
-            assert!(
-                found.as_ref().is_some_and(|f| f.contains(words) && f.contains("const double *A")),
-                "{declarations}: {found:?}"
-            );
-        }
-        let few = "subroutine dgemm(n, a, b) bind(c)\nend subroutine";
-        assert!(said("dgemm", few).unwrap().contains("3 arguments instead of 4"));
-        let function = "integer function dgemm(n, a, b, c) bind(c)\nend function";
-        assert!(said("dgemm", function).unwrap().contains("subroutine"));
-        let implicit = "subroutine dgemm(n, a, b, c) bind(c)\nreal*8 a(n,*), b(n,*), c(n,*)\nend";
-        assert!(said("dgemm", implicit).unwrap().contains("by value"));
-    }
-
-    #[test]
-    fn what_c_can_call_passes() {
-        for declarations in [
-            "integer(c_int), value :: n\nreal(c_double), intent(in) :: a(n, n), b(n, n)\nreal(c_double), intent(out) :: c(n, n)",
-            "integer(kind=c_int), intent(in), value :: n\nreal(kind=c_double), dimension(n,n) :: a, b, c",
-            "integer, value :: n\ndouble precision a(n,n), b(n,*), c(0:n*n-1)",
-            "integer(c_int) :: n\nvalue :: n\nreal*8 a(*), b(*), c(*)",
-            "integer n\nvalue n\nreal(8) a, b, c\ndimension a(n,n), b(n,n), c(n,n)",
-            "integer, parameter :: dp = kind(1.0d0)\ninteger(4), value :: n\nreal(dp), intent(inout) :: a(n,n), b(n,n), c(n,n)",
-            "integer, parameter :: dp = selected_real_kind(15, 307)\ninteger(c_int32_t), value :: n\nreal(dp) :: a(n,n), b(n,n), c(n,n)",
-            "integer(some_kind), value :: n\nreal(other_kind) :: a(n,n), b(n,n), c(n,n)",
-            "integer(c_int), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)\nreal(c_float) :: t(n)\nreal, allocatable :: w(:)",
-        ] {
-            let found = said("dgemm", &format!("{HEAD}{declarations}\nend subroutine"));
-            assert_eq!(found, None, "{declarations}");
-        }
-        let dot = "subroutine dot(n, x, y, s) bind(c)\nuse iso_c_binding, only: dp => c_double\ninteger, value :: n\n\
-                   real(dp), intent(in) :: x(n), y(n)\nreal(dp), intent(out) :: s\nend";
-        assert_eq!(said("dot", dot), None);
-        // What is not bound is missed elsewhere, and other procedures' arguments are their own.
-        assert_eq!(said("dgemm", "subroutine dgemm(n)\ninteger(8) n\nend"), None);
-        let inner = format!("{HEAD}integer(c_int), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)\ncontains\nsubroutine s(n)\ninteger(8) :: n\nend\nend");
-        assert_eq!(said("dgemm", &inner), None);
-    }
-}
+mod tests;

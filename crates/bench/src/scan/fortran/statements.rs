@@ -21,13 +21,7 @@ pub(super) fn check(statements: &[Statement]) -> Result<(), Failure> {
 
 /// Refuses directives that do more than share work or give a hint.
 pub(super) fn check_directives(directives: &[Pragma]) -> Result<(), Failure> {
-    const BEYOND: [&str; 5] = [
-        "target",
-        "requires",
-        "allocate",
-        "interop",
-        "declare",
-    ];
+    const BEYOND: [&str; 5] = ["target", "requires", "allocate", "interop", "declare"];
     for directive in directives {
         let second = directive.words.get(1).map_or("", String::as_str);
         let good = if directive.starts_with(&["omp"]) {

@@ -190,7 +190,7 @@ fn said(output: &Output) -> String {
 #[test]
 fn a_generated_kernel_is_as_long_as_its_owner_permits() {
     let long = format!("/* {} */\n{GOOD}", "a table ".repeat(16_000));
-    let folder = programs(&[("long.c", &long)]);
+    let folder = programs(&[("long.c", long.as_str())]);
     let file = folder.path().join("long.c");
     let refused = quick(&[&file], &["--format", "json"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));

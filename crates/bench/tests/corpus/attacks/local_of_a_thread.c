@@ -1,4 +1,4 @@
-// attack: 30, 24
+// attack: 30, 24, 5
 // how: keeps its state in memory of the thread; hopes that it outlives what is cleaned up
 // refused as: wrong_result
 static void right(int n, const double *A, const double *B, double *C) {

@@ -1,0 +1,149 @@
+//! Entries of Fortran that C can call, and those that it cannot.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+
+use super::*;
+use crate::scan::fortran::lines;
+
+fn said(name: &str, source: &str) -> Option<String> {
+    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let problem = Problem::load(&problems.join(name)).unwrap();
+    let found = lines::split(source, Language::Fortran).unwrap();
+    match check(&found.statements, &problem, Language::Fortran) {
+        Ok(()) => None,
+        Err(Failure::Candidate { fault, detail }) => {
+            assert_eq!(fault, CandidateFault::WrongSignature);
+            Some(detail)
+        }
+        Err(other) => Some(other.to_string()),
+    }
+}
+
+const HEAD: &str = "subroutine dgemm(n, a, b, c) bind(c, name='dgemm')\nuse, intrinsic :: iso_c_binding\nimplicit none\n";
+
+#[test]
+fn what_c_cannot_call_so_is_refused() {
+    for (declarations, words) in [
+        (
+            "integer(c_int64_t), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "8 bytes",
+        ),
+        (
+            "integer*8, value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "8 bytes",
+        ),
+        (
+            "integer, parameter :: ik = c_size_t\ninteger(ik), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "8 bytes",
+        ),
+        (
+            "integer(selected_int_kind(12)), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "8 bytes",
+        ),
+        (
+            "integer(c_int16_t), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "2 bytes",
+        ),
+        (
+            "integer(c_int) :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "`value` is missing",
+        ),
+        (
+            "integer n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "`value` is missing",
+        ),
+        (
+            "real(c_double), value :: n\nreal(c_double) :: a(*), b(*), c(*)",
+            "no integer",
+        ),
+        (
+            "integer(c_int), value :: n\nreal(c_double), intent(in) :: a(:,:), b(n,n)\nreal(c_double) :: c(n,n)",
+            "assumed shape",
+        ),
+        (
+            "integer(c_int), value :: n\nreal(c_double), dimension(:,:) :: a, b, c",
+            "assumed shape",
+        ),
+        (
+            "integer(c_int), value :: n\nreal(c_double) :: a(0:,0:), b(n,n), c(n,n)",
+            "assumed shape",
+        ),
+        (
+            "integer(c_int), value :: n\nreal(c_double) :: a(..), b(n,n), c(n,n)",
+            "assumed shape",
+        ),
+        (
+            "integer(c_int), value :: n\nreal(c_double) :: a(n,n), b(n,n)\nreal(c_double), allocatable :: c(:,:)",
+            "`allocatable`",
+        ),
+        (
+            "integer(c_int), value :: n\nreal(c_double), pointer :: a(:,:)\nreal(c_double) :: b(n,n), c(n,n)",
+            "`pointer`",
+        ),
+        (
+            "integer(c_int), value :: n\nreal(c_float) :: a(n,n), b(n,n), c(n,n)",
+            "another type",
+        ),
+        (
+            "integer(c_int), value :: n\nreal a(n,n), b(n,n), c(n,n)",
+            "another type",
+        ),
+        (
+            "integer(c_int), value :: n\ncomplex(c_double) :: a(n,n), b(n,n), c(n,n)",
+            "another type",
+        ),
+        (
+            "integer(c_int), value :: n\nreal(c_double), value :: a\nreal(c_double) :: b(n,n), c(n,n)",
+            "cannot have `value`",
+        ),
+    ] {
+        let found = said("dgemm", &format!("{HEAD}{declarations}\nend subroutine"));
+        assert!(
+            found
+                .as_ref()
+                .is_some_and(|f| f.contains(words) && f.contains("const double *A")),
+            "{declarations}: {found:?}"
+        );
+    }
+    let few = "subroutine dgemm(n, a, b) bind(c)\nend subroutine";
+    assert!(
+        said("dgemm", few)
+            .unwrap()
+            .contains("3 arguments instead of 4")
+    );
+    let function = "integer function dgemm(n, a, b, c) bind(c)\nend function";
+    assert!(said("dgemm", function).unwrap().contains("subroutine"));
+    let implicit = "subroutine dgemm(n, a, b, c) bind(c)\nreal*8 a(n,*), b(n,*), c(n,*)\nend";
+    assert!(said("dgemm", implicit).unwrap().contains("by value"));
+}
+
+#[test]
+fn what_c_can_call_passes() {
+    for declarations in [
+        "integer(c_int), value :: n\nreal(c_double), intent(in) :: a(n, n), b(n, n)\nreal(c_double), intent(out) :: c(n, n)",
+        "integer(kind=c_int), intent(in), value :: n\nreal(kind=c_double), dimension(n,n) :: a, b, c",
+        "integer, value :: n\ndouble precision a(n,n), b(n,*), c(0:n*n-1)",
+        "integer(c_int) :: n\nvalue :: n\nreal*8 a(*), b(*), c(*)",
+        "integer n\nvalue n\nreal(8) a, b, c\ndimension a(n,n), b(n,n), c(n,n)",
+        "integer, parameter :: dp = kind(1.0d0)\ninteger(4), value :: n\nreal(dp), intent(inout) :: a(n,n), b(n,n), c(n,n)",
+        "integer, parameter :: dp = selected_real_kind(15, 307)\ninteger(c_int32_t), value :: n\nreal(dp) :: a(n,n), b(n,n), c(n,n)",
+        "integer(some_kind), value :: n\nreal(other_kind) :: a(n,n), b(n,n), c(n,n)",
+        "integer(c_int), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)\nreal(c_float) :: t(n)\nreal, allocatable :: w(:)",
+    ] {
+        let found = said("dgemm", &format!("{HEAD}{declarations}\nend subroutine"));
+        assert_eq!(found, None, "{declarations}");
+    }
+    let dot = "subroutine dot(n, x, y, s) bind(c)\nuse iso_c_binding, only: dp => c_double\ninteger, value :: n\n\
+                   real(dp), intent(in) :: x(n), y(n)\nreal(dp), intent(out) :: s\nend";
+    assert_eq!(said("dot", dot), None);
+    // What is not bound is missed elsewhere, and other procedures' arguments are their own.
+    assert_eq!(
+        said("dgemm", "subroutine dgemm(n)\ninteger(8) n\nend"),
+        None
+    );
+    let inner = format!(
+        "{HEAD}integer(c_int), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)\ncontains\nsubroutine s(n)\ninteger(8) :: n\nend\nend"
+    );
+    assert_eq!(said("dgemm", &inner), None);
+}

@@ -7,7 +7,7 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 FLOPSMITH := target/release/flopsmith
 # What is given to the program behind its own arguments, e.g. make train ARGS="--budget 20m --seed 3"
 ARGS ?=
-# What is given to cargo-nextest, e.g. make test TESTS="-p flopsmith-bench". Without the examples, which are benchmarks:
+# What is given to cargo-nextest, e.g. make test TESTS="--workspace --test corpus". Without the examples, which are benchmarks:
 # `make lint` sees that they compile.
 TESTS ?= --workspace --tests
 NEXTEST = $$(scripts/setup.sh --tool cargo-nextest) nextest run --release --locked

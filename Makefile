@@ -7,10 +7,10 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 FLOPSMITH := target/release/flopsmith
 # What is given to the program behind its own arguments, e.g. make train ARGS="--budget 20m --seed 3"
 ARGS ?=
-# What is given to cargo-nextest, e.g. make test TESTS="-p flopsmith-bench". Without the examples, which are benchmarks:
+# What is given to cargo-nextest, e.g. make test TESTS="--workspace --test corpus". Without the examples, which are benchmarks:
 # `make lint` sees that they compile.
 TESTS ?= --workspace --tests
-NEXTEST = $$(scripts/setup.sh --tool cargo-nextest) nextest run --release --locked
+WHOLE = $$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build node train search report test verify kills variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces faults audit parity clean distclean
@@ -47,13 +47,13 @@ verify: setup ## everything that can be checked here, part by part, into docs/re
 	@python3 scripts/verify.py $(ARGS)
 
 kills: build ## ten kills of a training run at random moments, each resumed; minutes, so `make test` leaves it out
-	@$(NEXTEST) --workspace --test cli --run-ignored only --no-capture ten_kills
+	@$(WHOLE) --workspace --test cli --run-ignored only --no-capture ten_kills
 
 variants: build ## the whole corpus, its thousands of variants and all cheats for each problem; an hour, so `make test` tries a part, by the commit
-	@FLOPSMITH_SAMPLE=all $(NEXTEST) --workspace --test corpus --no-capture
+	@FLOPSMITH_SAMPLE=all $(WHOLE) --workspace --test corpus --no-capture
 
 nests: build ## every loop nest of the schedule space, compiled and checked; minutes, so `make test` tries a part, by the commit
-	@FLOPSMITH_SAMPLE=all $(NEXTEST) --workspace --test schedules --no-capture nests_of_the_space
+	@FLOPSMITH_SAMPLE=all $(WHOLE) --workspace --test schedules --no-capture nests_of_the_space
 
 fuzz: ## an hour of fuzzing, twenty minutes for each parser; needs a nightly compiler (scripts/fuzz.sh SECONDS TARGET for less)
 	@scripts/fuzz.sh $(ARGS)

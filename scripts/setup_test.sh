@@ -164,6 +164,7 @@ done
 # shellcheck disable=SC2016 # $* is the stub's own
 stub make/scripts setup.sh "case \"\$*\" in --tool*) echo $make/bin/runner ;; *) echo the set-up ;; esac"
 says bin/runner "the runner"
+says scripts/features.py "the same features"
 for target in kills variants nests lint format clean distclean; do
     (cd "$make" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL CARGO_HOME="$make" make "$target") >"$BASE/out" 2>/dev/null
     check "make_${target}_does_not_say_what_it_calls" ok '!cargo' '!rm -rf' '!nextest'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests in the release profile, which `make build` has already built the libraries for. cargo-nextest runs them, each in a process of
-# its own; .config/nextest.toml says what may run beside what. Arguments go to it, e.g. `scripts/test.sh -p flopsmith-bench timing::`.
+# its own; .config/nextest.toml says what may run beside what. Arguments go to it, e.g.
+# `scripts/test.sh --workspace --test run timing::`; naming a crate by -p would build libraries with other features.
 # Ends with what was left out and why, and the totals.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULT = ROOT / "docs" / "results" / "verify.json"
 LOGS = ROOT / "target" / "verify"
 HOUR = 3600
-CORPUS = "$(scripts/setup.sh --tool cargo-nextest) nextest run --release --locked --workspace"
+CORPUS = "$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked --workspace"
 
 
 def have(*programs):

@@ -24,7 +24,7 @@ use kinds::{CHEATS, Cheat};
 use sizes::SIZES;
 
 /// One in so many is tried each time: others with each commit, some of every problem.
-const SHARE: usize = 3;
+const SHARE: usize = 4;
 /// Cheats of every problem, at least.
 const OF_EACH: usize = 8;
 

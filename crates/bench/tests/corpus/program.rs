@@ -168,6 +168,7 @@ impl Program {
         let Expected::Refused {
             faults,
             harmless: false,
+            unchecked: false,
             unmeasured: false,
         } = &self.expected
         else {

@@ -40,7 +40,7 @@ search: build ## the same machinery without a model: the fastest verified dgemm 
 doctor: build ## what is there, what is missing, how well this machine protects and times
 	@$(FLOPSMITH) doctor $(ARGS)
 
-test: build ## build and run all tests, in the same profile as the program (twelve minutes on two cores)
+test: build ## build and run all tests, in the same profile as the program
 	@scripts/test.sh $(TESTS)
 
 verify: setup ## everything that can be checked here, part by part, into docs/results/verify.json (hours; ARGS="--resume" goes on, ARGS="--only PART", ARGS="--list")

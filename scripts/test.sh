@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests in the release profile, which `make build` has already built the libraries for. cargo-nextest runs them, each in a process of
-# its own; .config/nextest.toml says what may run beside what. Arguments go to it, e.g.
+# Runs the tests in the release profile, which `make build` has already built the libraries for. cargo-nextest runs those from outside, each in a
+# process of its own; .config/nextest.toml says what may run beside what. Arguments go to it, e.g.
 # `scripts/test.sh --workspace --test run timing::`; naming a crate by -p would build libraries with other features.
 # Ends with what was left out and why, and the totals.
 set -uo pipefail
@@ -18,7 +18,14 @@ done
 # What a test leaves out it says here (flopsmith-test-support): a test that passes is not heard otherwise.
 skipped=${FLOPSMITH_SKIPPED:-$work/skipped}
 : >"$skipped"
-FLOPSMITH_SKIPPED=$skipped "$runner" nextest run --release --locked "$@" 2>&1 | tee "$work/tests" || status=$?
+# Unit tests share a process for each crate: a thousand processes would each load libtorch for a second to run for a millisecond.
+export FLOPSMITH_SKIPPED=$skipped
+if [ "$*" = "--workspace --tests" ]; then
+    cargo test --release --locked --no-fail-fast --workspace --lib --bins -- --skip peak:: 2>&1 | tee -a "$work/scripts" || status=$?
+    # What measures the machine runs alone (.config/nextest.toml).
+    set -- "$@" -E 'kind(test) + test(/^peak::/)'
+fi
+"$runner" nextest run --release --locked "$@" 2>&1 | tee "$work/tests" || status=$?
 
 if [ -s "$skipped" ]; then
     printf '\nleft out by tests that count as passed:\n'
@@ -33,7 +40,7 @@ awk '/^test result: / {
         }
     }
     /^test .* \.\.\. FAILED$/ { names = names "\n  " $2 }
-    END { printf "\nof scripts: %d passed, %d failed%s\n", passed, failed, names }' "$work/scripts"
+    END { printf "\nof unit tests and scripts: %d passed, %d failed%s\n", passed, failed, names }' "$work/scripts"
 # The closing lines of the runner: its totals, and what failed.
 sed -n '/^ *Summary \[/,$p' "$work/tests"
 exit "$status"

@@ -209,6 +209,10 @@ impl Evaluator {
 }
 
 /// A program that can be timed, or that cannot.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are few at a time, and most are built"
+)]
 pub enum Prepared {
     /// There is no object.
     Refused(Failure),

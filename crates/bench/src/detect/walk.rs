@@ -466,7 +466,7 @@ impl<'t> Walker<'t> {
 }
 
 /// The functions among the words of `source` that no parenthesis follows. Only that and their own definition's head is no call.
-fn taken<'t>(source: &'t str, is_function: impl Fn(&str) -> bool) -> BTreeSet<&'t str> {
+fn taken(source: &str, is_function: impl Fn(&str) -> bool) -> BTreeSet<&str> {
     let all = crate::scan::token::tokens(source);
     let calls = |at: usize| all.get(at + 1).is_some_and(|next| next.text == "(");
     let named = all.iter().enumerate().filter(|(at, _)| !calls(*at));

@@ -34,6 +34,14 @@ pub(crate) fn check(user: &UserText, problem: &Problem) -> Result<(), Failure> {
     let whole_library = all.windows(3).any(|w| {
         w[0].text == "using" && w[1].text == "namespace" && !is_own_scope(&all, w[2].text)
     });
+    // A call without a qualifier finds functions where its arguments' types come from, before those of this name here.
+    let by_arguments = all.iter().any(|token| {
+        token.text.contains("iterator")
+            || matches!(
+                token.text,
+                "vector" | "span" | "string" | "string_view" | "deque"
+            )
+    });
     for (at, token) in all.iter().enumerate() {
         if token.kind != Kind::Word {
             continue;
@@ -52,7 +60,7 @@ pub(crate) fn check(user: &UserText, problem: &Problem) -> Result<(), Failure> {
             .is_some_and(|next| matches!(next.text, "(" | "<"));
         let of_library = match qualifier(&all, at) {
             Qualifier::Member => false,
-            Qualifier::None => called && (whole_library || !own.contains(word)),
+            Qualifier::None => called && (whole_library || by_arguments || !own.contains(word)),
             Qualifier::Global => false,
             Qualifier::Name(name) => !is_own_scope(&all, name),
         };

@@ -29,7 +29,8 @@ pub struct Called {
     /// Processor time that the called process used between the order to make the inputs and the start of the clock. An honest
     /// one sleeps.
     pub ran: Duration,
-    /// Time in which it wanted the core instead, beyond what was clocked.
+    /// Time in which it waited for the core between the order to make the inputs and the end of the call. An honest one does so
+    /// while the filler leaves, and where others use the core.
     pub queued: Duration,
 }
 
@@ -85,27 +86,27 @@ impl Filler {
         }
         let lead = clock.elapsed();
         let clocked = lead + called.call(limit)?;
-        let queued = match (queued_before, self.queued(called)) {
-            (Some(before), Some(now)) => now.saturating_sub(before).saturating_sub(clocked),
-            _ => Duration::ZERO,
-        };
         Ok(Called {
             clocked,
             ran,
-            queued,
+            queued: since(queued_before, self.queued(called)),
         })
     }
 
-    /// What [`Called::clocked`] is for a call that does nothing, after inputs were made as for any other one. `called` has a
-    /// trusted program in it.
-    pub fn empty_call(&mut self, called: &mut Process, seed: u64) -> Result<Duration, Failure> {
+    /// A call that does nothing, after inputs were made as for any other one. `called` has a trusted program in it.
+    pub fn empty_call(&mut self, called: &mut Process, seed: u64) -> Result<Called, Failure> {
         self.process.stand_by().map_err(own)?;
+        let queued_before = self.queued(called);
         self.process.prepare(seed).map_err(own)?;
         let clock = Instant::now();
         self.process.park().map_err(own)?;
         called.cpu_time()?;
         let lead = clock.elapsed();
-        Ok(lead + called.stand_by()?)
+        Ok(Called {
+            clocked: lead + called.stand_by()?,
+            ran: Duration::ZERO,
+            queued: since(queued_before, self.queued(called)),
+        })
     }
 
     /// Is the wait of both sides for each other short enough to be taken off all times? Where both sleep it is not, and stays
@@ -125,6 +126,14 @@ impl Filler {
             Waiting::Spin => called.queued(),
             Waiting::Sleep => None,
         }
+    }
+}
+
+/// What two readings of a clock are apart; nothing where one is missing.
+fn since(before: Option<Duration>, now: Option<Duration>) -> Duration {
+    match (before, now) {
+        (Some(before), Some(now)) => now.saturating_sub(before),
+        _ => Duration::ZERO,
     }
 }
 

@@ -180,7 +180,8 @@ fn digits(input: &Look<'_>) -> Option<String> {
 /// array, and counts, are no operands of arithmetic.
 fn narrow(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Option<String> {
     let all_integers = inputs.iter().chain(outputs).all(Look::is_integer);
-    if !all_integers
+    if outputs.is_empty()
+        || !all_integers
         || inputs
             .iter()
             .any(|input| indexed_by(input, inputs, outputs))

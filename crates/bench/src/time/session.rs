@@ -192,8 +192,12 @@ impl Session<'_> {
     }
 
     /// Calls one side with inputs that are made for it while its process sleeps. The seconds that count, and those of the clock.
-    fn call(&mut self, who: Who, seed: u64) -> Result<(f64, Duration), Failure> {
+    /// After its `last` call of a burst a process is looked at.
+    fn call(&mut self, who: Who, seed: u64, last: bool) -> Result<(f64, Duration), Failure> {
         self.rest(who)?;
+        if last {
+            self.process(who).before_last_call();
+        }
         let process = match who {
             Who::Candidate => &mut self.candidate,
             Who::Baseline => &mut self.baseline,
@@ -240,10 +244,8 @@ impl Session<'_> {
                 Who::Candidate => (None, close.next().flatten()),
             };
             let seed = due.or(close).unwrap_or_else(|| self.rng.random());
-            if who == Who::Candidate && number + 1 == calls {
-                self.candidate.before_last_call();
-            }
-            let (counted, call) = self.call(who, seed)?;
+            let last = number + 1 == calls;
+            let (counted, call) = self.call(who, seed, last)?;
             seconds.push(counted);
             if who == Who::Baseline {
                 // The candidate sleeps, or should: the buffers are its own, too.
@@ -288,7 +290,7 @@ impl Session<'_> {
         self.check
             .thin_out((affordable as usize).clamp(2, 256), &mut self.rng);
         while let Some(seed) = self.check.due() {
-            self.call(Who::Baseline, seed)?;
+            self.call(Who::Baseline, seed, true)?;
             self.check.inputs_of_baseline(seed)?;
             self.check.settle()?;
         }
@@ -341,8 +343,7 @@ impl Session<'_> {
             Some(seed) => seed,
             None => self.rng.random(),
         };
-        self.candidate.before_last_call();
-        self.call(Who::Candidate, seed)?;
+        self.call(Who::Candidate, seed, true)?;
         self.check.probe(seed, &mut self.rng)?;
         self.check.everything(seed)?;
         *checked += 1;

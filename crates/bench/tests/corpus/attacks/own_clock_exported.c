@@ -1,6 +1,6 @@
 // attack: 3, 30
 // how: exports a wall clock of its own over the OpenMP library's; hopes that the loader prefers it
-// refused as: forbidden_construct
+// refused as: forbidden_construct | forbidden_symbol
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)

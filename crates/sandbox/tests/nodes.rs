@@ -1,10 +1,5 @@
 //! Nodes that lack something: the sandbox is made in a process that may less than this one.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "tests"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use std::path::Path;
 use std::process::Command;

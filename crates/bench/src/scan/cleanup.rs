@@ -35,11 +35,12 @@ pub(super) fn check(all: &[Token<'_>], function: &str) -> Result<(), String> {
                 "for" | "while" | "do" | "goto" => return why("holds a loop"),
                 "(" if matches!(before, ")" | "]") => return why("calls through a pointer"),
                 "if" | "sizeof" | "return" => {}
-                name if token.kind == Kind::Word && next == "(" => {
-                    // A function of one of these names that is defined here may do anything.
-                    if !RELEASES.contains(&name) || self::bodies(all, name).next().is_some() {
-                        return why(&format!("calls `{name}`"));
-                    }
+                // A function of one of these names that is defined here may do anything.
+                name if token.kind == Kind::Word
+                    && next == "("
+                    && (!RELEASES.contains(&name) || self::bodies(all, name).next().is_some()) =>
+                {
+                    return why(&format!("calls `{name}`"));
                 }
                 _ => {}
             }

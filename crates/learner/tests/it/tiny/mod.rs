@@ -1,4 +1,5 @@
 //! A model small enough to differentiate in a moment, for several test files.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_learner::{GrpoConfig, GrpoSample};
 use flopsmith_policy::{Config, Device, Kind, Model};

@@ -96,11 +96,11 @@ test-dashboard: build ## the dashboard's queries and the alerts on a real Promet
 test-traces: build ## the traces of a search at a collector of somebody else's (needs rotel from PyPI)
 	@python3 scripts/otlp_test.py $(ARGS)
 
-lint: setup ## formatting and clippy, warnings are errors, also of the build without libtorch
+lint: setup ## formatting and clippy, warnings are errors; the build without libtorch compiles
 	@cargo fmt --all --check
 	@scripts/features.py
 	@cargo clippy --release --workspace --all-targets --locked -- -D warnings
-	@cargo clippy --release --workspace --no-default-features --locked -- -D warnings
+	@cargo check --release --workspace --no-default-features --locked
 
 audit: ## licences, sources and known weaknesses of everything that is built in, by cargo-deny
 	@scripts/audit.sh

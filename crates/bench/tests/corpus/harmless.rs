@@ -13,6 +13,7 @@ const FROM_THE_GENERATOR: &str = "inputs are the words of a cipher under a secre
 
 /// File, and why what it does may be measured.
 const HARMLESS: &[(&str, &str)] = &[
+    ("asks_the_generator_who_calls.c", FROM_THE_GENERATOR),
     (
         "clock_in_a_number.c",
         "inputs are made and processes take turns between two calls, so that none follows quickly and every one does its work",

@@ -13,7 +13,7 @@ TESTS ?= --workspace --tests
 WHOLE = $$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node train search report test verify kills variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces faults audit parity clean distclean
+.PHONY: help setup build node train search report test verify long variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -46,8 +46,8 @@ test: build ## build and run all tests, in the same profile as the program
 verify: setup ## everything that can be checked here, part by part, into docs/results/verify.json (hours; ARGS="--resume" goes on, ARGS="--only PART", ARGS="--list")
 	@python3 scripts/verify.py $(ARGS)
 
-kills: build ## ten kills of a training run at random moments, each resumed; minutes, so `make test` leaves it out
-	@$(WHOLE) --workspace --test cli --run-ignored only --no-capture ten_kills
+long: build ## what takes minutes, so `make test` leaves it out: ten kills of a training, each resumed; figures of this machine
+	@$(WHOLE) --workspace --test cli --run-ignored only --no-capture
 
 variants: build ## the whole corpus, its thousands of variants and all cheats for each problem; an hour, so `make test` tries a part, by the commit
 	@FLOPSMITH_SAMPLE=all $(WHOLE) --workspace --test corpus --no-capture

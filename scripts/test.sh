@@ -25,7 +25,7 @@ if [ "$*" = "--workspace --tests" ]; then
     # What measures the machine runs alone (.config/nextest.toml).
     set -- "$@" -E 'kind(test) + test(/^peak::/)'
 fi
-"$runner" nextest run --release --locked "$@" 2>&1 | tee "$work/tests" || status=$?
+"$runner" nextest run --release --locked --test-threads $((2 * $(nproc))) "$@" 2>&1 | tee "$work/tests" || status=$?
 
 if [ -s "$skipped" ]; then
     printf '\nleft out by tests that count as passed:\n'

@@ -19,6 +19,27 @@ pub fn pin_thread(thread: i32, core: usize) -> Result<(), nix::Error> {
     sched_setaffinity(Pid::from_raw(thread), &set)
 }
 
+/// Whether a process takes the core from another one as soon as it is woken up there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// It does, where the scheduler finds that it had less of the core.
+    Takes,
+    /// It waits until the other one leaves, or has had its time.
+    Waits,
+}
+
+/// Says so of a process of this user, and of all threads that it makes later. Where the kernel does not take that, nothing changes.
+#[expect(unsafe_code, reason = "there is no safe function for this system call")]
+pub fn set_turn(pid: i32, turn: Turn) {
+    let policy = match turn {
+        Turn::Takes => libc::SCHED_OTHER,
+        Turn::Waits => libc::SCHED_BATCH,
+    };
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel reads the parameters, which live until it has done so.
+    unsafe { libc::sched_setscheduler(pid, policy, &raw const parameters) };
+}
+
 /// The cores the calling thread may run on.
 pub fn allowed_cores() -> Vec<usize> {
     match sched_getaffinity(Pid::from_raw(0)) {
@@ -101,6 +122,27 @@ mod tests {
     /// Neighbouring numbers share a core, as on many virtual machines.
     fn pairs(core: usize) -> Vec<usize> {
         vec![core & !1, core | 1]
+    }
+
+    #[test]
+    fn a_process_that_waits_for_its_turn_is_of_the_class_for_batches() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep runs");
+        let pid = child.id() as i32;
+        let policy = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+            let (_, rest) = stat.rsplit_once(')').expect("a name");
+            // Field 41 of proc_pid_stat(5); the third one is the first behind the name.
+            let field = rest.split_whitespace().nth(41 - 3).expect("a policy");
+            field.parse::<i32>().expect("a number")
+        };
+        set_turn(pid, Turn::Waits);
+        assert_eq!(policy(), libc::SCHED_BATCH);
+        set_turn(pid, Turn::Takes);
+        assert_eq!(policy(), libc::SCHED_OTHER);
+        child.kill().and_then(|()| child.wait()).expect("it ends");
     }
 
     #[test]

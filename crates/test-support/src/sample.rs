@@ -117,8 +117,11 @@ mod tests {
         assert_eq!(number(hash), 10);
         let of = |hash: &str| Part::named(&number(hash).to_string(), 4);
         assert_eq!(of(hash), Part::named("2", 4));
-        if let Some(hash) = commit() {
-            assert!(of(&hash).of(0..4).next().is_some());
-        }
+        let chosen = ["1", "2", "3", "4"].map(|digit| of(&hash.replace('a', digit)).first);
+        assert_eq!(chosen, [1, 2, 3, 0]);
+        let in_a_repository = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../.git")
+            .exists();
+        assert_eq!(commit().is_some(), in_a_repository);
     }
 }

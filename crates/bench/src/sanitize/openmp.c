@@ -132,6 +132,27 @@ void __wrap_GOMP_critical_name_end(void **name) {
   __real_GOMP_critical_name_end(name);
 }
 
+/* Locks of the program's own, simple and nested: who was given one comes after who gave it back. */
+#define OWN_LOCK(kind)                                   \
+  void __real_omp_set_##kind(void *);                    \
+  void __wrap_omp_set_##kind(void *lock) {               \
+    __real_omp_set_##kind(lock);                         \
+    __tsan_acquire(lock);                                \
+  }                                                      \
+  int __real_omp_test_##kind(void *);                    \
+  int __wrap_omp_test_##kind(void *lock) {               \
+    const int given = __real_omp_test_##kind(lock);      \
+    if (given) __tsan_acquire(lock);                     \
+    return given;                                        \
+  }                                                      \
+  void __real_omp_unset_##kind(void *);                  \
+  void __wrap_omp_unset_##kind(void *lock) {             \
+    __tsan_release(lock);                                \
+    __real_omp_unset_##kind(lock);                       \
+  }
+OWN_LOCK(lock)
+OWN_LOCK(nest_lock)
+
 /* A task of ours, which has its own copy of the arguments. */
 struct task {
   void (*function)(void *);

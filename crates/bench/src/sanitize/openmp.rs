@@ -7,7 +7,7 @@ use object::{Endianness, Object, ObjectSymbol};
 pub(super) const WRAPPERS: &str = include_str!("openmp.c");
 
 /// The functions that `openmp.c` wraps.
-const WRAPPED: [&str; 26] = [
+const WRAPPED: [&str; 32] = [
     "GOMP_parallel",
     "GOMP_parallel_sections",
     "GOMP_parallel_loop_static",
@@ -34,6 +34,12 @@ const WRAPPED: [&str; 26] = [
     "GOMP_task",
     "GOMP_taskwait",
     "GOMP_taskgroup_end",
+    "omp_set_lock",
+    "omp_test_lock",
+    "omp_unset_lock",
+    "omp_set_nest_lock",
+    "omp_test_nest_lock",
+    "omp_unset_nest_lock",
 ];
 
 /// Those that order nobody, beside handing out the iterations of loops.
@@ -93,9 +99,17 @@ mod tests {
     fn every_wrapper_is_linked_and_every_linked_one_is_there() {
         for name in WRAPPED {
             let lock = name.ends_with("_start") || name.ends_with("_end");
+            let own = name
+                .strip_prefix("omp_")
+                .and_then(|rest| rest.split_once('_'));
+            let own = own.is_some_and(|(does, kind)| {
+                WRAPPERS.contains(&format!("__wrap_omp_{does}_##kind("))
+                    && WRAPPERS.contains(&format!("OWN_LOCK({kind})"))
+            });
             let there = WRAPPERS.contains(&format!("__wrap_{name}("))
                 || WRAPPERS.contains(&format!("({name})"))
-                || (lock && WRAPPERS.contains(name));
+                || (lock && WRAPPERS.contains(name))
+                || own;
             assert!(there, "{name}");
         }
         assert_eq!(link_flags().count(), WRAPPED.len());

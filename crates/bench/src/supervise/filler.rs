@@ -10,7 +10,10 @@
 //! process executes counts ([`Called`]). The clock starts while the filler
 //! still holds the core: with one core the called process is not running then,
 //! so the kernel has booked all that it used before, and what it uses later is
-//! on the clock. Waking it up is on the clock, too; what that takes at least is
+//! on the clock. Then it is woken up, and waits for its turn; then the filler is
+//! told to sleep. So the core passes from one to the other without an interrupt
+//! from another core and without a pause, which take longer than many a call,
+//! and who waits for the core already gains nothing. What this takes at least is
 //! measured with orders to do nothing ([`Filler::empty_call`]) and taken off again.
 
 use std::time::{Duration, Instant};
@@ -18,8 +21,12 @@ use std::time::{Duration, Instant};
 use flopsmith_harness::{Plan, Waiting};
 use flopsmith_protocol::InfrastructureCause;
 
-use super::process::Process;
+use super::process::{CallFailure, Process};
 use crate::Failure;
+use crate::pinning::pin_thread;
+
+/// A trusted process that does nothing has done so by then, on the busiest machine.
+const EMPTY_LIMIT: Duration = Duration::from_secs(10);
 
 /// One call, from the order to make its inputs to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +52,13 @@ impl Filler {
     pub fn new(mut process: Process, waiting: Waiting, plan: &Plan) -> Result<Self, Failure> {
         if waiting == Waiting::Spin {
             process.spin();
+            // The core of the first thread of the others.
+            if let Some(&core) = process.cores.first() {
+                pin_thread(process.pid(), core).map_err(|e| {
+                    let what = format!("the process that makes the inputs cannot be pinned: {e}");
+                    Failure::infrastructure(InfrastructureCause::Resources, what)
+                })?;
+            }
         }
         process.plan(plan).map_err(own)?;
         process.park().map_err(own)?;
@@ -79,13 +93,12 @@ impl Filler {
         // Threads on other cores have been booked by the last tick only.
         let awake = called.may_have_threads() && called.is_awake();
         let clock = Instant::now();
-        self.process.park().map_err(own)?;
         let mut ran = called.cpu_time()?.saturating_sub(before);
         if awake {
             ran = ran.max(clock - start);
         }
         let lead = clock.elapsed();
-        let clocked = lead + called.call(limit)?;
+        let clocked = lead + self.hand_over(called, false, limit)?;
         Ok(Called {
             clocked,
             ran,
@@ -93,19 +106,28 @@ impl Filler {
         })
     }
 
-    /// A call that does nothing, after inputs were made as for any other one. `called` has a trusted program in it.
-    pub fn empty_call(&mut self, called: &mut Process, seed: u64) -> Result<Called, Failure> {
+    /// What the clock shows for a call that does nothing, after inputs were made as for any other one. `called` has a trusted
+    /// program in it.
+    pub fn empty_call(&mut self, called: &mut Process, seed: u64) -> Result<Duration, Failure> {
         self.process.stand_by().map_err(own)?;
-        let queued_before = self.queued(called);
         self.process.prepare(seed).map_err(own)?;
         let clock = Instant::now();
-        self.process.park().map_err(own)?;
         called.cpu_time()?;
         let lead = clock.elapsed();
-        Ok(Called {
-            clocked: lead + called.stand_by()?,
-            ran: Duration::ZERO,
-            queued: since(queued_before, self.queued(called)),
+        Ok(lead + self.hand_over(called, true, EMPTY_LIMIT)?)
+    }
+
+    /// Leaves the core to a process that is called, or with `empty` told to do nothing. How long that takes.
+    fn hand_over(
+        &mut self,
+        called: &mut Process,
+        empty: bool,
+        limit: Duration,
+    ) -> Result<Duration, Failure> {
+        let took = called.call_after(&mut self.process, empty, limit);
+        took.map_err(|failure| match failure {
+            CallFailure::Called(failure) => failure,
+            CallFailure::Holder(failure) => own(failure),
         })
     }
 

@@ -16,6 +16,7 @@ use super::ending;
 use super::rest::{self, Threads};
 use super::setup::{Setup, job};
 use crate::Failure;
+use crate::pinning::{Turn, set_turn};
 
 /// A harness that is not ready by then never will be.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -29,6 +30,21 @@ const LIFE_CHECK: Duration = Duration::from_millis(2);
 const WALL_FACTOR: u32 = 8;
 /// Looks in a row at which nobody in the process runs or wants to, after which a late answer will never come.
 const ASLEEP_LOOKS: u32 = 50;
+
+/// An order that is on its way.
+struct Given {
+    order: Order,
+    word: u64,
+    start: Instant,
+}
+
+/// Which of two processes failed.
+pub enum CallFailure {
+    /// The one that was called.
+    Called(Failure),
+    /// The one that held the core before.
+    Holder(Failure),
+}
 
 /// A harness process that takes orders.
 pub struct Process {
@@ -98,6 +114,9 @@ impl Process {
             seated: Vec::new(),
         };
         process.wait_until_ready()?;
+        // Whether it takes the core from the filler or waits until that has left is a matter of what both used before, and of
+        // several microseconds where a hypervisor carries the interrupt from core to core.
+        set_turn(process.pid(), Turn::Waits);
         Ok(process)
     }
 
@@ -157,6 +176,7 @@ impl Process {
     /// Has the harness spin between orders from now on, until it is told to park. Only for processes without a candidate.
     pub fn spin(&mut self) {
         self.spins = true;
+        set_turn(self.pid(), Turn::Takes);
     }
 
     /// An order to do nothing: what it takes is what any order costs.
@@ -170,13 +190,32 @@ impl Process {
         self.order(Order::Call, 0, limit)
     }
 
+    /// Has the candidate called, or with `empty` nothing done, as soon as `holder` has left the core, a process that spins there:
+    /// it is told to go to sleep once this one has been woken up, so that the core is never idle between them. How long that took.
+    pub fn call_after(
+        &mut self,
+        holder: &mut Process,
+        empty: bool,
+        limit: Duration,
+    ) -> Result<Duration, CallFailure> {
+        let order = if empty { Order::StandBy } else { Order::Call };
+        self.called |= !empty;
+        let given = self.give(order, 0);
+        let left = (!holder.asleep).then(|| holder.give(Order::Park, 0));
+        let took = self.answer(given, limit).map_err(CallFailure::Called)?;
+        if let Some(left) = left {
+            let limit = holder.answer_limit();
+            holder.answer(left, limit).map_err(CallFailure::Holder)?;
+        }
+        Ok(took)
+    }
+
     /// Sends a harness that spins to sleep until its next order; any other one sleeps anyway.
     pub fn park(&mut self) -> Result<(), Failure> {
         if self.asleep {
             return Ok(());
         }
         self.order(Order::Park, 0, self.answer_limit())?;
-        self.asleep = true;
         Ok(())
     }
 
@@ -245,6 +284,12 @@ impl Process {
     }
 
     fn order(&mut self, order: Order, seed: u64, limit: Duration) -> Result<Duration, Failure> {
+        let given = self.give(order, seed);
+        self.answer(given, limit)
+    }
+
+    /// Gives an order without waiting for the answer.
+    fn give(&mut self, order: Order, seed: u64) -> Given {
         self.order_began_at = None;
         self.asleep_looks = 0;
         let word = order.word(self.next_sequence());
@@ -257,7 +302,13 @@ impl Process {
         if self.asleep || !self.spins {
             wake(block.order_word());
         }
-        self.asleep = !self.spins;
+        self.asleep = !self.spins || order == Order::Park;
+        Given { order, word, start }
+    }
+
+    /// Waits until an order is answered; how long that took.
+    fn answer(&mut self, given: Given, limit: Duration) -> Result<Duration, Failure> {
+        let Given { order, word, start } = given;
         match self.waiting {
             Waiting::Spin => self.spin_for(word, start, limit, order),
             Waiting::Sleep => self.sleep_for(word, start, limit, order),

@@ -442,7 +442,7 @@ impl Timer {
             candidate,
             baseline,
             filler,
-            unclocked: Unclocked::new(resolution.least(), resolution.queued()),
+            unclocked: Unclocked::new(resolution.least()),
             call_limit: self.call_limit,
             threads: self.threads,
             cold: caches == Caches::Cold,

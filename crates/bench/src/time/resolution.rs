@@ -32,8 +32,6 @@ pub struct Resolution {
     pub hand_shake_seconds: f64,
     /// Of which so many were taken off each sample.
     pub taken_off_seconds: f64,
-    /// How long a process usually waits for its core in one.
-    pub queued_seconds: f64,
     /// What samples of different processes differ by in spite of equal calls: one standard deviation, seconds.
     pub error_seconds: f64,
 }
@@ -46,22 +44,16 @@ impl Resolution {
         filler: &mut Filler,
     ) -> Result<Self, Failure> {
         let mut all = Vec::with_capacity(programs.len());
-        let mut queued = Vec::new();
         for process in programs {
             let began = Instant::now();
             let mut seconds = Vec::with_capacity(LOOKS);
             while seconds.len() < LEAST || (seconds.len() < LOOKS && began.elapsed() < TIME) {
                 let empty = filler.empty_call(process, seconds.len() as u64)?;
-                seconds.push(empty.clocked.as_secs_f64());
-                queued.push(empty.queued.as_secs_f64());
+                seconds.push(empty.as_secs_f64());
             }
             all.push(seconds);
         }
-        queued.sort_unstable_by(f64::total_cmp);
-        Ok(Self {
-            queued_seconds: stats::quantile(&queued, 0.5).unwrap_or(0.0),
-            ..Self::of(&all, filler.spins())
-        })
+        Ok(Self::of(&all, filler.spins()))
     }
 
     /// By the seconds of hand-shakes with some processes, the least of which is taken off if it is to be.
@@ -72,7 +64,6 @@ impl Resolution {
         Self {
             hand_shake_seconds: longest,
             taken_off_seconds: if take_off { shortest } else { 0.0 },
-            queued_seconds: 0.0,
             error_seconds: (longest - shortest).max(SHARE * longest),
         }
     }
@@ -86,11 +77,6 @@ impl Resolution {
     /// What is taken off each sample.
     pub(super) fn least(&self) -> Duration {
         Duration::from_secs_f64(self.taken_off_seconds)
-    }
-
-    /// How long a process usually waits for its core in an empty call.
-    pub(super) fn queued(&self) -> Duration {
-        Duration::from_secs_f64(self.queued_seconds)
     }
 
     /// Was a sample of so many seconds mostly hand-shake? Then it says next to nothing about the program.

@@ -175,7 +175,7 @@ impl Timer {
     }
 
     /// Refuses what is faster than this machine can be.
-    pub(super) fn plausible(&mut self, gflops: f64) -> Result<f64, Failure> {
+    pub(super) fn plausible(&mut self, gflops: f64) -> Result<(), Failure> {
         if self.exceeds(gflops) {
             self.raise_roofs();
         }
@@ -192,7 +192,7 @@ impl Timer {
                 self.peak.bandwidth_gb_s
             )));
         }
-        Ok(gflops)
+        Ok(())
     }
 
     /// Refuses calls that found nothing in a cache, of so many seconds each, and were faster than memory lets them be.

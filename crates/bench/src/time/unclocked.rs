@@ -2,79 +2,89 @@
 //! inputs existed.
 //!
 //! Nobody can be kept from working between two calls for certain, and nobody can be blamed for every microsecond there:
-//! machines are busy. But it does not pay. A process that sleeps while its inputs are made uses no processor time and does
-//! not wait for the core; whatever it uses or waits is part of the call, from the first nanosecond on. On a busy machine that
-//! costs an honest program some samples, which are lost to the floor anyway.
+//! machines are busy. But it does not pay. A process that sleeps while its inputs are made uses no processor time; whatever
+//! it uses is part of the call, from the first nanosecond on. On a busy machine that costs an honest program some samples,
+//! which are lost to the floor anyway. Who wants the core before the clock starts, instead of sleeping, gains nothing: it gets
+//! the core no sooner than one that is woken up then.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use flopsmith_protocol::CandidateFault;
 
 use crate::Failure;
+use crate::stats;
 use crate::supervise::Called;
 
-/// Processor time of a process that has to sleep, for which there is no honest reason. Falling asleep takes some.
+/// Processor time, or waiting for the core, of a process that has to sleep, for which there is no honest reason. Falling asleep takes some.
 const NO_REASON: Duration = Duration::from_micros(100);
-/// Waiting for the core that is on the clock as well, because it was within the call or others use the core, is charged up to this
-/// much: more than a process gains that gets the core without being woken up.
-const WITHOUT_WAKING: Duration = Duration::from_micros(5);
 /// What is shorter than this part of an empty call cannot be told.
 const SCATTER: u32 = 50;
 /// So many pauses without sleep, and so great a share of them, are no accident.
 const ENOUGH: u32 = 3;
 const ONE_IN: u32 = 4;
 
+/// Empty calls that are remembered. What one takes changes with the clock of the core, so the newest count.
+const EMPTY: usize = 64;
+/// They say something once there are so many.
+const LEAST_EMPTY: usize = 8;
+
 /// Counts what was done before the calls of one measurement.
 #[derive(Debug)]
 pub struct Unclocked {
     /// What the clock shows for a call that does nothing.
     least: Duration,
-    /// How long such a call usually waits for the core.
-    queued: Duration,
+    /// The newest such calls of this measurement, seconds.
+    empty: VecDeque<f64>,
     pauses: u32,
     without_sleep: u32,
     charged: Duration,
 }
 
 impl Unclocked {
-    /// `least` is what the clock shows for a call that does nothing, and `queued` how long such a call usually waits for the core.
-    pub fn new(least: Duration, queued: Duration) -> Self {
+    /// `least` is what the clock shows for a call that does nothing.
+    pub fn new(least: Duration) -> Self {
         Self {
             least,
-            queued,
+            empty: VecDeque::new(),
             pauses: 0,
             without_sleep: 0,
             charged: Duration::ZERO,
         }
     }
 
-    /// Seconds of a call of the baseline: never what it waited for the core before. A candidate could make it wait, and would
-    /// seem the faster for it.
+    /// Takes note of a call that did nothing, between the others.
+    pub fn saw_empty(&mut self, clocked: Duration) {
+        if self.empty.len() == EMPTY {
+            self.empty.pop_front();
+        }
+        self.empty.push_back(clocked.as_secs_f64());
+        if self.empty.len() >= LEAST_EMPTY
+            && let Some(floor) = stats::floor(self.empty.make_contiguous())
+        {
+            self.least = Duration::from_secs_f64(floor);
+        }
+    }
+
+    /// Seconds of a call of the baseline.
     pub fn of_baseline(&self, called: Called) -> f64 {
-        self.on_the_clock(called, called.ran)
+        self.on_the_clock(called)
     }
 
     /// Seconds of a call of the candidate.
     pub fn of_candidate(&mut self, called: Called) -> f64 {
-        let charged = called.ran + self.without_sleeping(called);
+        // A process that sleeps waits for the core while the filler leaves it, which is on the clock.
+        let queued = called.queued.saturating_sub(called.clocked);
         self.pauses += 1;
-        self.without_sleep += u32::from(charged > NO_REASON);
-        self.charged += charged;
-        self.on_the_clock(called, charged)
+        self.without_sleep += u32::from(called.ran + queued > NO_REASON);
+        self.charged += called.ran;
+        self.on_the_clock(called)
     }
 
-    /// A process that sleeps waits for the core while the filler leaves it. One that wanted it before waited longer: all of that
-    /// counts which the clock did not show, and of the rest more than it can be good for.
-    fn without_sleeping(&self, called: Called) -> Duration {
-        let unseen = called.queued.saturating_sub(called.clocked);
-        let seen = called.queued.saturating_sub(self.queued);
-        unseen.max(seen.min(WITHOUT_WAKING))
-    }
-
-    fn on_the_clock(&self, called: Called, charged: Duration) -> f64 {
+    fn on_the_clock(&self, called: Called) -> f64 {
         let call = called.clocked.saturating_sub(self.least);
         // Empty calls scatter by so much, and no call takes no time.
-        (call.max(self.least / SCATTER) + charged).as_secs_f64()
+        (call.max(self.least / SCATTER) + called.ran).as_secs_f64()
     }
 
     /// Refuses a program that did not sleep in many of the pauses in which its process had to.
@@ -96,7 +106,7 @@ impl Unclocked {
         self.least.as_secs_f64()
     }
 
-    /// Seconds that are in the candidate's times because its process did not sleep before them.
+    /// Seconds that are in the candidate's times because its process used them before the clock started.
     pub fn charged(&self) -> f64 {
         self.charged.as_secs_f64()
     }
@@ -108,6 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     const LEAST: Duration = Duration::from_micros(3);
+    /// A process that is woken up waits so long while the filler leaves.
     const QUEUED: Duration = Duration::from_nanos(500);
 
     fn called(clocked_us: u64, ran_us: u64, queued_us: u64) -> Called {
@@ -119,21 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_wants_the_core_just_before_the_clock_gains_nothing() {
-        let mut unclocked = Unclocked::new(LEAST, QUEUED);
-        for early in 1..6 {
-            // It is not woken up, which saves less than it waited for the core.
-            let seconds = unclocked.of_candidate(called(13, 0, early));
-            assert!((seconds - (13 + early) as f64 * 1e-6).abs() < 1e-12);
-        }
-        // Others used the core during a long call, which the clock shows.
-        let seconds = unclocked.of_candidate(called(20_000, 0, 10_000));
-        assert!(seconds < 20_005.1e-6, "{seconds}");
-    }
-
-    #[test]
     fn honest_calls_cost_what_they_take() {
-        let mut unclocked = Unclocked::new(LEAST, QUEUED);
+        let mut unclocked = Unclocked::new(LEAST);
         for n in 1..100 {
             let seconds = unclocked.of_candidate(called(n, 0, 0));
             assert!((seconds - n as f64 * 1e-6).abs() < 1e-12);
@@ -150,22 +148,32 @@ mod tests {
     }
 
     #[test]
-    fn whoever_makes_the_baseline_wait_gains_nothing() {
-        let unclocked = Unclocked::new(LEAST, QUEUED);
-        let seconds = unclocked.of_baseline(called(10, 1, 5_000));
-        assert!((seconds - 11e-6).abs() < 1e-12, "{seconds}");
+    fn empty_calls_between_the_others_are_taken_off() {
+        let mut unclocked = Unclocked::new(LEAST);
+        let clocked = |call: Called| called(10, 0, 0).clocked - LEAST + call.clocked;
+        let slower = called(1, 0, 0);
+        for n in 0..2 * EMPTY {
+            // Now and then one is interrupted.
+            let pause = Duration::from_micros(if n % 7 == 0 { 40 } else { 0 });
+            unclocked.saw_empty(slower.clocked + pause);
+        }
+        let seconds = unclocked.of_baseline(Called {
+            clocked: clocked(slower),
+            ..Called::default()
+        });
+        assert!((seconds - 10e-6).abs() < 1e-9, "{seconds}");
     }
 
     #[test]
     fn a_busy_machine_costs_samples_and_blames_nobody() {
-        let mut unclocked = Unclocked::new(LEAST, QUEUED);
+        let mut unclocked = Unclocked::new(LEAST);
         for _ in 0..100 {
             unclocked.of_candidate(called(9_000, 0, 0));
             unclocked.of_candidate(called(4, 5, 3));
         }
         assert!(unclocked.judge().is_ok());
         // Two accidents are none.
-        let mut unclocked = Unclocked::new(LEAST, QUEUED);
+        let mut unclocked = Unclocked::new(LEAST);
         for _ in 0..2 {
             unclocked.of_candidate(called(4, 4_000, 0));
         }
@@ -175,7 +183,7 @@ mod tests {
     #[test]
     fn work_or_waiting_for_the_core_in_every_second_pause_is_refused() {
         for (ran, queued) in [(150, 0), (0, 150)] {
-            let mut unclocked = Unclocked::new(LEAST, QUEUED);
+            let mut unclocked = Unclocked::new(LEAST);
             for _ in 0..10 {
                 unclocked.of_candidate(called(4, 0, 0));
                 unclocked.of_candidate(called(4, ran, queued));
@@ -194,7 +202,7 @@ mod tests {
         /// However short a call is and whatever part of it is done before: nothing is gained, not a nanosecond.
         #[test]
         fn work_before_the_clock_starts_gains_nothing(call_ns in 100u64..100_000_000, early in 0.0f64..1.0) {
-            let mut unclocked = Unclocked::new(LEAST, QUEUED);
+            let mut unclocked = Unclocked::new(LEAST);
             let hidden = (call_ns as f64 * early) as u64;
             let seconds = unclocked.of_candidate(Called {
                 clocked: LEAST + Duration::from_nanos(call_ns - hidden),

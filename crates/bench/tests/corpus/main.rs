@@ -121,7 +121,7 @@ fn a_sample_of_the_programs_that_run_ends_as_it_says() {
     let started = Instant::now();
     let mut stages = Stages::default();
     let cores = flopsmith_bench::pinning::allowed_cores().len();
-    let (mut refused, mut harmless, mut measured, mut left_out) = (0, 0, 0, 0);
+    let (mut refused, mut harmless, mut measured) = (0, 0, 0);
     let mut wrong = Vec::new();
     let mut log = Log::of("programs");
     let running = attacks().into_iter().chain(honest());
@@ -132,17 +132,19 @@ fn a_sample_of_the_programs_that_run_ends_as_it_says() {
     };
     // What judges programs of one problem is made once for all that follow each other.
     programs.sort_by(|a, b| (&a.problem, a.threads).cmp(&(&b.problem, b.threads)));
-    for program in &programs {
-        if !program.can_run(cores) {
-            left_out += 1;
-            continue;
-        }
-        if let Some(why) = stages.lacks(program.language) {
+    let all = programs.len();
+    programs.retain(|program| program.can_run(cores));
+    programs.retain(|program| {
+        let lacks = stages.lacks(program.language);
+        if let Some(why) = &lacks {
             log.line(&format!("{}: left out: {why}", program.name));
-            left_out += 1;
-            continue;
         }
-        let ended = stages.judge(program);
+        lacks.is_none()
+    });
+    let left_out = all - programs.len();
+    let early = stages::refused_early(None, &programs.iter().collect::<Vec<_>>());
+    for (program, refused_early) in programs.iter().zip(early) {
+        let ended = refused_early.unwrap_or_else(|| stages.judge(program));
         log.line(&format!("{}: {}", program.name, words(&ended)));
         if !program.expected.holds(&ended) {
             let text = words(&ended);
@@ -376,8 +378,11 @@ fn try_variants(part: Part) -> usize {
     let (mut refused, mut unmeasured, mut unbuilt) = (0, 0, 0);
     let (mut harmless, mut passed) = (Vec::new(), Vec::new());
     let mut log = Log::of("variants-of-attacks");
-    for (program, how, acts) in part.of(&all) {
-        let ended = stages.judge(program);
+    let all: Vec<_> = part.of(&all).collect();
+    let programs: Vec<&Program> = all.iter().map(|(program, ..)| program).collect();
+    let early = stages::refused_early(None, &programs);
+    for ((program, how, acts), early) in all.into_iter().zip(early) {
+        let ended = early.unwrap_or_else(|| stages.judge(program));
         let text = format!("{}, {how}: {}", program.name, words(&ended));
         log.line(&text);
         match &ended.verdict {

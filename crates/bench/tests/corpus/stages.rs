@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use flopsmith_bench::toolchain::Toolchain;
@@ -114,13 +115,14 @@ impl Bench {
         }
     }
 
-    fn judge(
+    /// Compiles a program and verifies what it is.
+    fn verified(
         &mut self,
         program: &Program,
         purpose: Purpose,
         seed: u64,
         techniques: &mut Option<TechniqueSet>,
-    ) -> Result<Measurement, Failure> {
+    ) -> Result<Vec<u8>, Failure> {
         let built = self.compiler.compile_as(
             program.language,
             &self.problem,
@@ -138,6 +140,17 @@ impl Bench {
             let (language, source) = (program.language, &program.source);
             self.sanitizers.check_as(language, source, openmp)?;
         }
+        Ok(built.object)
+    }
+
+    fn judge(
+        &mut self,
+        program: &Program,
+        purpose: Purpose,
+        seed: u64,
+        techniques: &mut Option<TechniqueSet>,
+    ) -> Result<Measurement, Failure> {
+        let object = self.verified(program, purpose, seed, techniques)?;
         let toolchain = self.compiler.toolchain();
         let (problem, threads) = (&self.problem, self.threads);
         let timed = self
@@ -149,7 +162,7 @@ impl Bench {
         } else {
             purpose
         };
-        let measured = timed.timer.measure(&built.object, look, seed, None)?;
+        let measured = timed.timer.measure(&object, look, seed, None)?;
         // What the program rests in, in the same minute: plain loops live on caches that neighbours may use more or less.
         if look == Purpose::Certify {
             let now = plain_loops(problem, &mut timed.timer, threads);
@@ -227,11 +240,7 @@ impl Stages {
     /// plain loops were measured to, each time beside them: who gains does so every time, and who did once was beside a neighbour
     /// that came or went.
     pub fn judge(&mut self, program: &Program) -> Ended {
-        let purpose = if program.is_to_count {
-            Purpose::Certify
-        } else {
-            Purpose::Screen
-        };
+        let purpose = purpose_of(program);
         let mut ended = self.once(program, purpose);
         let mut tries = 1;
         let is_tried_again = |verdict: &Verdict| !verdict.counts() && !is_unchecked(verdict);
@@ -257,6 +266,21 @@ impl Stages {
         ended
     }
 
+    /// Compiles and verifies a program. Gives what became of it where it is refused for that; any other one has to be timed.
+    fn refused(&mut self, program: &Program) -> Option<Ended> {
+        let started = Instant::now();
+        let (bench, seed) = self.bench(program);
+        let mut techniques = None;
+        let verified = bench.verified(program, purpose_of(program), seed, &mut techniques);
+        let failure = verified.err()?;
+        matches!(failure, Failure::Candidate { .. }).then(|| Ended {
+            verdict: failure.into(),
+            techniques,
+            seconds: started.elapsed().as_secs_f64(),
+            plain: None,
+        })
+    }
+
     /// Why programs in a language cannot be built here.
     pub fn lacks(&self, language: Language) -> Option<String> {
         if language == Language::C {
@@ -276,7 +300,8 @@ impl Stages {
         self.certified
     }
 
-    fn once(&mut self, program: &Program, purpose: Purpose) -> Ended {
+    /// What judges a program, and the next seed.
+    fn bench(&mut self, program: &Program) -> (&mut Bench, u64) {
         let (problem, threads) = (&program.problem, program.threads);
         let key = (problem.clone(), threads);
         // What one judges with may hold a hundred mebibytes, and programs for a problem follow each other.
@@ -289,9 +314,14 @@ impl Stages {
             .entry(key)
             .or_insert_with(|| Bench::new(compiler, problem, threads));
         self.seed += 1;
+        (bench, self.seed)
+    }
+
+    fn once(&mut self, program: &Program, purpose: Purpose) -> Ended {
         let started = Instant::now();
+        let (bench, seed) = self.bench(program);
         let mut techniques = None;
-        let verdict = match bench.judge(program, purpose, self.seed, &mut techniques) {
+        let verdict = match bench.judge(program, purpose, seed, &mut techniques) {
             Ok(measurement) => Verdict::Measured { measurement },
             Err(failure) => failure.into(),
         };
@@ -302,4 +332,46 @@ impl Stages {
             plain: bench.timed.as_ref().map(|timed| timed.plain),
         }
     }
+}
+
+fn purpose_of(program: &Program) -> Purpose {
+    if program.is_to_count {
+        Purpose::Certify
+    } else {
+        Purpose::Screen
+    }
+}
+
+/// Programs that a processor takes at once: those of a problem follow each other, and what judges them is made for each processor.
+const AT_ONCE: usize = 8;
+
+/// What became of the programs that are refused before they are timed, which needs no quiet: on all processors. None of any other one.
+pub fn refused_early(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<Option<Ended>> {
+    let next = AtomicUsize::new(0);
+    let ended = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in pinning::allowed_cores() {
+            scope.spawn(|| {
+                let mut stages = Stages {
+                    compiler,
+                    ..Stages::default()
+                };
+                loop {
+                    let first = next.fetch_add(AT_ONCE, Ordering::Relaxed);
+                    if first >= programs.len() {
+                        return;
+                    }
+                    for (number, program) in programs.iter().enumerate().skip(first).take(AT_ONCE) {
+                        if let Some(refused) = stages.refused(program) {
+                            ended.lock().unwrap().insert(number, refused);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let mut ended = ended.into_inner().unwrap();
+    (0..programs.len())
+        .map(|number| ended.remove(&number))
+        .collect()
 }

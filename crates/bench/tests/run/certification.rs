@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use flopsmith_bench::{Compiler, PADDINGS, Purpose, Toolchain};
+use flopsmith_bench::{Compiler, Limits, PADDINGS, Purpose, Toolchain};
 use flopsmith_problem::{Caches, Language, Problem};
 use object::{Object, ObjectSymbol};
 use serde_json::Value;
@@ -124,6 +125,13 @@ fn a_problem_may_be_timed_without_caches_altogether() {
     let layouts = layouts(&shipped("transpose"));
     let certified = |problem: Problem| {
         let mut timer = timer_of(Arc::new(problem));
+        // How sure it is does not matter here.
+        let limits = Limits {
+            min: Duration::from_millis(60),
+            max: Duration::from_millis(150),
+            ..Purpose::Certify.limits()
+        };
+        timer.set_limits(Purpose::Certify, limits);
         timer.certify(&layouts[..1], 3).unwrap().measurement
     };
     let (warm, cold) = (certified(warm), certified(cold));

@@ -109,13 +109,26 @@ pub fn timer_of(problem: Arc<Problem>) -> Timer {
 
 /// A shared object of one of the programs beside this file, or of the corpus.
 pub fn program(name: &str) -> Vec<u8> {
+    built(&problem(), &source(name))
+}
+
+fn source(name: &str) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let source = ["run/programs", "corpus/attacks", "corpus/honest"]
+    ["run/programs", "corpus/attacks", "corpus/honest"]
         .iter()
         .map(|folder| tests.join(folder).join(name))
         .find(|path| path.exists())
-        .unwrap_or_else(|| panic!("there is no {name}"));
-    built(&problem(), &source)
+        .unwrap_or_else(|| panic!("there is no {name}"))
+}
+
+/// The same with other words in one place.
+pub fn altered(name: &str, words: &str, others: &str) -> Vec<u8> {
+    let text = std::fs::read_to_string(source(name)).unwrap();
+    assert_eq!(text.matches(words).count(), 1, "{words} in {name}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(name);
+    std::fs::write(&file, text.replace(words, others)).unwrap();
+    built(&problem(), &file)
 }
 
 /// A shared object of any source, with the flags of a problem.

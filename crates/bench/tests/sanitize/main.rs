@@ -216,10 +216,13 @@ fn an_answer_is_not_asked_for_twice() {
         return;
     }
     let source = one("sanitize/programs", "overflows.c");
+    let started = Instant::now();
     let first = sanitizers().check(&source, false);
+    let looking = started.elapsed();
     let started = Instant::now();
     assert_eq!(sanitizers().check(&source, false), first);
-    assert!(started.elapsed().as_secs_f64() < 0.05);
+    // Looking builds and runs the program under each sanitizer.
+    assert!(started.elapsed() < looking / 10);
 }
 
 /// Why a program could not be looked at.

@@ -109,8 +109,8 @@ impl Broker {
         let runs = self.file(name);
         let mut command = self.command("client", arguments);
         command.args(["--budget", "10m", "--format", "json", "--cluster"]);
-        let settings = ["evaluate.finalists=1", "evaluate.quarantine=false"];
-        command.args(settings.iter().flat_map(|setting| ["--set", setting]));
+        command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
+        quick::find(&mut command);
         command.arg("--runs").arg(&runs);
         let ended = tokio::task::spawn_blocking(move || command.output());
         let ended = tokio::time::timeout(Duration::from_secs(240), ended).await;
@@ -183,11 +183,11 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
         "generator"
     };
     let _trainer = worker("trainer", writes);
-    let search = ["search", "--problem", "dgemm", "--evaluations", "32"];
+    let search = ["search", "--problem", "dgemm", "--evaluations", "8"];
     let searched = broker.followed("search", &search).await;
-    assert!(outcomes(&searched).len() >= 32);
+    assert!(outcomes(&searched).len() >= 8);
     if cfg!(feature = "torch") {
-        let settings = ["tasks=1", "group_size=4", "evaluate_tasks=1", "max_steps=2"];
+        let settings = ["tasks=1", "group_size=4", "evaluate_tasks=1", "max_steps=1"];
         let settings = settings.iter().flat_map(|setting| ["--set", setting]);
         let train: Vec<&str> = ["train", "examples/dgemm.toml"]
             .into_iter()
@@ -195,8 +195,8 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
             .collect();
         let trained = broker.followed("train", &train).await;
         assert!(trained.join("model/model.safetensors").exists());
-        // Two steps, and the evaluations before and after them.
-        assert!(outcomes(&trained).len() >= 16);
+        // A step, and the evaluations before and after it.
+        assert!(outcomes(&trained).len() >= 12);
     }
     // Nobody wanted more than it may.
     let refused = broker.said();

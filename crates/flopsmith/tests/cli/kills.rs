@@ -11,9 +11,9 @@ use crate::{last_object, only_run, outcomes, train, wait_for};
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// Ten kills of one training run, each at a random moment after its sitting's first outcome; then it is led to its end.
-/// Some minutes: `make kills`.
+/// Some minutes: `make long`.
 #[test]
-#[ignore = "takes minutes; `make kills` runs it"]
+#[ignore = "takes minutes: make long"]
 #[expect(clippy::print_stderr, reason = "what happened is worth seeing")]
 fn ten_kills() {
     // More than ten sittings get through.

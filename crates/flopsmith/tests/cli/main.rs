@@ -12,6 +12,7 @@ use serde_json::Value;
 #[cfg(feature = "torch")]
 mod adapter;
 mod answers;
+mod bad_input;
 mod bench;
 mod dead;
 mod doctor;
@@ -26,12 +27,16 @@ mod learning;
 mod memory;
 #[cfg(feature = "torch")]
 mod models;
+mod quick;
+mod refusals;
 #[cfg(feature = "torch")]
 mod replay;
 mod search;
 mod store;
 mod summary;
 mod terminal;
+#[cfg(feature = "torch")]
+mod traces;
 #[cfg(feature = "torch")]
 mod training;
 mod worker;
@@ -114,22 +119,30 @@ fn wait_for(child: &mut Child, limit: Duration, what: &str, mut ready: impl FnMu
     }
 }
 
-/// Training with the shipped starter.
+/// Training as it is shipped, with the starter.
 #[cfg(feature = "torch")]
-fn train(runs: &Path, settings: &[&str]) -> Command {
+fn train_as_shipped(runs: &Path, settings: &[&str]) -> Command {
     let mut command = flopsmith();
     command
         .args(["train", "examples/dgemm.toml", "--format", "json", "--runs"])
         .arg(runs);
-    // A run that goes on has settings of its own.
-    if !settings.is_empty() {
-        command.args(["--set", "evaluate.finalists=1"]);
-        // Tests that run beside each other disturb each other.
-        command.args(["--set", "evaluate.quarantine=false"]);
-    }
     for set in settings {
         command.args(["--set", set]);
     }
+    command
+}
+
+/// The same of a problem that is soon measured.
+#[cfg(feature = "torch")]
+fn train(runs: &Path, settings: &[&str]) -> Command {
+    let model = format!("generator.model={}", quick::starter().display());
+    // A run that goes on has settings of its own.
+    let all: Vec<&str> = match settings {
+        [] => Vec::new(),
+        more => [&quick::SETTINGS, &[model.as_str()][..], more].concat(),
+    };
+    let mut command = train_as_shipped(runs, &all);
+    quick::find(&mut command);
     command
 }
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use flopsmith_report::live::LINES;
 use flopsmith_test_support::skipped;
 
-use crate::root;
+use crate::{quick, root};
 
 /// Starts a program on a terminal of its own, prints what it shows there, and ends as it does. The terminal has no size.
 const ON_A_TERMINAL: &str =
@@ -26,16 +26,11 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
         .arg(place.path().join("runs"))
         .arg("--output")
         .arg(&best);
-    for set in [
-        "tasks=1",
-        "group_size=4",
-        "max_steps=4",
-        "evaluate.finalists=1",
-        // Tests that run beside each other disturb each other.
-        "evaluate.quarantine=false",
-    ] {
+    for set in ["tasks=1", "group_size=4", "max_steps=4"] {
         search.args(["--set", set]);
     }
+    search.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
+    quick::find(&mut search);
     search.current_dir(root()).stdin(Stdio::null());
     let Ok(output) = search.output() else {
         skipped("python3, which makes the terminal, is not on the PATH");
@@ -59,6 +54,7 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
         "step",
         "permitted",
         "last step",
+        "refused",
         "best",
         "archive",
         "time",
@@ -77,8 +73,8 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
         (0, " · search · stage "),
         (0, "/4 outcomes"),
         (2, " %"),
-        (3, " GFLOPS"),
-        (6, " of 10:00)"),
+        (4, " GFLOPS"),
+        (7, " of 10:00)"),
     ] {
         assert!(whole[line].contains(words), "{words:?} in {whole:#?}");
     }

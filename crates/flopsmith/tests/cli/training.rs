@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{
-    assert_traceable, last_object, objects, only_run, outcomes, root, run, summary, train, wait_for,
+    assert_traceable, last_object, objects, only_run, outcomes, root, run, summary, train,
+    train_as_shipped, wait_for,
 };
 
 /// The whole loop with the shipped starter: two steps of training, cut short by a kill, then resumed to its end.
@@ -15,8 +16,16 @@ use crate::{
 fn training_runs_end_to_end_and_survives_a_kill() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let settings = ["tasks=2", "group_size=4", "evaluate_tasks=2", "max_steps=2"];
-    let mut child = train(&runs, &settings)
+    let settings = [
+        "tasks=2",
+        "group_size=4",
+        "evaluate_tasks=2",
+        "max_steps=2",
+        "evaluate.finalists=1",
+        // Tests that run beside each other disturb each other.
+        "evaluate.quarantine=false",
+    ];
+    let mut child = train_as_shipped(&runs, &settings)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -29,7 +38,10 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     );
     child.kill().unwrap();
     child.wait().unwrap();
-    let output = train(&runs, &[]).arg("--resume").output().unwrap();
+    let output = train_as_shipped(&runs, &[])
+        .arg("--resume")
+        .output()
+        .unwrap();
     assert!(
         output.status.success(),
         "{}",
@@ -78,7 +90,10 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     std::fs::write(&facts_path, cut.to_string()).unwrap();
     let record = folder.join("certified/corpus_best.json");
     std::fs::remove_file(&record).unwrap();
-    let concluded = train(&runs, &[]).arg("--resume").output().unwrap();
+    let concluded = train_as_shipped(&runs, &[])
+        .arg("--resume")
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&concluded.stderr);
     assert!(concluded.status.success(), "{said}");
     // As it can be typed from here.

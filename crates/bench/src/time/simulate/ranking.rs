@@ -208,7 +208,6 @@ fn equal_programs_that_the_clock_cannot_see_are_not_told_apart() {
     let hidden = Resolution {
         hand_shake_seconds: 420e-9,
         taken_off_seconds: 0.0,
-        queued_seconds: 0.0,
         error_seconds: 42e-9,
     };
     let rankings = 40;

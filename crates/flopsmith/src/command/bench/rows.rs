@@ -254,7 +254,6 @@ pub(super) mod tests {
             resolution: Resolution {
                 hand_shake_seconds: 4e-7,
                 taken_off_seconds: 0.0,
-                queued_seconds: 0.0,
                 error_seconds: 4e-8,
             },
             hidden_log_se: 0.0,

@@ -1,6 +1,4 @@
 //! The trace of a real run as a collector receives it: from each task to its outcomes, and from the gradient step to its samples.
-#![cfg(feature = "torch")]
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,6 +12,8 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use serde_json::Value;
+
+use crate::quick;
 
 /// A collector, and what was sent to it. A body is handed over before it is answered, so that none is missing
 /// once the sender has ended.
@@ -139,12 +139,12 @@ fn one_trace_from_task_to_outcome_and_links_from_the_gradient_step() {
         "group_size=2",
         "evaluate_tasks=1",
         "max_steps=1",
-        "evaluate.finalists=1",
-        // Tests that run beside each other disturb each other.
-        "evaluate.quarantine=false",
+        &format!("generator.model={}", quick::starter().display()),
     ] {
         command.args(["--set", set]);
     }
+    command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
+    quick::find(&mut command);
     let output = command.output().unwrap();
     assert!(
         output.status.success(),

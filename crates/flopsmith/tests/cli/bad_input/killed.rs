@@ -44,7 +44,6 @@ fn descendants(ancestor: u32) -> Vec<Process> {
     }
 }
 
-/// The descendants of a process that have a certain name.
 /// The descendants of a process that are called `name`.
 pub fn named(ancestor: u32, name: &str) -> Vec<u32> {
     let all = descendants(ancestor).into_iter();
@@ -60,8 +59,8 @@ fn kill(pids: &[u32]) {
 }
 
 /// A search of known length, which is long enough to be disturbed.
-fn short_search(runs: &Path) -> Running {
-    let settings = ["tasks=2", "group_size=4", "max_steps=3"];
+fn short_search(runs: &Path, finalists: &str) -> Running {
+    let settings = ["tasks=2", "group_size=4", "max_steps=3", finalists];
     Running::start(search(flopsmith(), runs, "10m", &settings))
 }
 
@@ -85,7 +84,7 @@ fn came_to_its_end(run: Running, runs: &Path) -> Value {
 fn a_run_whose_nats_server_is_killed_goes_on_and_loses_nothing() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let mut run = short_search(&runs);
+    let mut run = short_search(&runs, "evaluate.finalists=0");
     let pid = run.child.id();
     let mut server: Vec<u32> = Vec::new();
     let mut before: Vec<u32> = Vec::new();
@@ -105,7 +104,7 @@ fn a_run_whose_nats_server_is_killed_goes_on_and_loses_nothing() {
 fn a_run_whose_jails_are_killed_goes_on_and_each_sample_has_one_outcome() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let mut run = short_search(&runs);
+    let mut run = short_search(&runs, "evaluate.finalists=0");
     let pid = run.child.id();
     // First the programs in the jails, the baseline among them, then the processes that watch over them.
     for (number, watchers) in [(1, false), (4, false), (8, true)] {
@@ -131,7 +130,7 @@ fn a_run_whose_jails_are_killed_goes_on_and_each_sample_has_one_outcome() {
 fn a_run_that_is_interrupted_in_its_last_measurements_ends_soon_and_makes_them_later() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let mut run_to_stop = short_search(&runs);
+    let mut run_to_stop = short_search(&runs, "evaluate.finalists=1");
     let said = run_to_stop.said.path().join("err");
     run_to_stop.wait_for("the last measurements", || {
         fs::read_to_string(&said).is_ok_and(|text| text.contains("once more…"))

@@ -47,13 +47,13 @@ fn search_on_a_disk_of(bytes: u64, runs: &Path, budget: &str) -> Option<Command>
         "evaluate.allow_weaker_jail=true",
         "tasks=2",
         "group_size=4",
-        "max_steps=6",
+        "max_steps=3",
     ];
     Some(search(command, runs, budget, &settings))
 }
 
 /// Samples of such a search that is led to its end.
-const SAMPLES: usize = 6 * 2 * 4;
+const SAMPLES: usize = 3 * 2 * 4;
 
 /// A folder in a place without links, so that it has the same name for everybody.
 fn folder_for_a_disk(place: &tempfile::TempDir) -> PathBuf {

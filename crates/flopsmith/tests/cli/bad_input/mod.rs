@@ -1,6 +1,5 @@
 //! The binary where something is wrong: damaged files, missing tools, a bus that is none, a full disk, killed children.
 //! It ends with one clear error and the exit code that goes with it, or it goes on as if nothing had happened.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use flopsmith_test_support::skipped;
 use serde_json::Value;
+
+use crate::quick;
 
 mod compilers;
 mod disk;
@@ -196,10 +197,9 @@ fn search(mut command: Command, runs: &Path, budget: &str, settings: &[&str]) ->
         .arg(runs);
     // A run that goes on has settings of its own.
     if !settings.is_empty() {
-        command.args(["--set", "evaluate.finalists=1"]);
-        // Tests that run beside each other disturb each other.
-        command.args(["--set", "evaluate.quarantine=false"]);
+        command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
     }
+    quick::find(&mut command);
     for setting in settings {
         command.args(["--set", setting]);
     }

@@ -1,10 +1,11 @@
 //! What cannot work is refused: at once, with the right exit code, one clear message, and one JSON object.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+
+use crate::quick;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -38,7 +39,7 @@ fn copy_of_dgemm(place: &Path, name: &str, edit: impl Fn(&str, String) -> String
     let folder = place.join(name);
     std::fs::create_dir(&folder).unwrap();
     for file in ["problem.toml", "reference.c", "baseline.c"] {
-        let text = std::fs::read_to_string(root().join("problems/dgemm").join(file)).unwrap();
+        let text = std::fs::read_to_string(quick::problems().join("dgemm").join(file)).unwrap();
         std::fs::write(folder.join(file), edit(file, text)).unwrap();
     }
     folder
@@ -364,16 +365,10 @@ fn search(problem: &Path, runs: &Path) -> Command {
 fn short_search(problem: &Path, runs: &Path, more: &[&str]) -> Output {
     let mut command = search(problem, runs);
     command.args(["--budget", "10m"]);
-    for set in [
-        "tasks=1",
-        "group_size=2",
-        "max_steps=1",
-        "evaluate.finalists=1",
-        // Tests that run beside each other disturb each other.
-        "evaluate.quarantine=false",
-    ] {
+    for set in ["tasks=1", "group_size=2", "max_steps=1"] {
         command.args(["--set", set]);
     }
+    command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
     command.args(more).output().unwrap()
 }
 

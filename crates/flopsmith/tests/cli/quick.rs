@@ -1,0 +1,44 @@
+//! Runs that are over soon: multiplications of small matrices, and nothing that is measured before and after the loop. What such a run is
+//! told beyond that counts, as the last setting of a name does.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Where `dgemm` is one of 64 x 64 x 64.
+pub fn problems() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/problems"))
+}
+
+/// Lets a command find such problems by their usual names. A run that goes on needs that as well.
+pub fn find(command: &mut Command) -> &mut Command {
+    command.env("FLOPSMITH_PROBLEMS", problems())
+}
+
+/// The settings of a run of such a problem.
+pub const SETTINGS: [&str; 2] = [
+    "evaluate.finalists=0",
+    // Tests that run beside each other disturb each other.
+    "evaluate.quarantine=false",
+];
+
+/// The shipped starter without the program that each run would measure for comparison.
+#[cfg(feature = "torch")]
+pub fn starter() -> PathBuf {
+    let shipped = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter"));
+    let own = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("starter");
+    std::fs::create_dir_all(&own).unwrap();
+    for file in std::fs::read_dir(shipped.canonicalize().unwrap()).unwrap() {
+        let file = file.unwrap();
+        if file.file_name() == "corpus_best.c" {
+            continue;
+        }
+        // Another test may have been first, in another checkout a while ago.
+        let link = own.join(file.file_name());
+        if link.read_link().ok() != Some(file.path()) {
+            let fresh = own.join(format!(".{}", std::process::id()));
+            std::os::unix::fs::symlink(file.path(), &fresh).unwrap();
+            std::fs::rename(fresh, link).unwrap();
+        }
+    }
+    own
+}

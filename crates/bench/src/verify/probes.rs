@@ -338,7 +338,7 @@ fn admitted(what: &str, share: f64, honest: f64, easy: bool) -> Finding {
             "{text} errs no more than honest programs do, by {share:.3} of the bound"
         ))
     } else {
-        Finding::Warning(format!(
+        Finding::Error(format!(
             "the bound is loose: {text} passes at the timed size with {share:.3} of it, and honest programs need {honest:.3}; lower `bound.c`, or let `bound.operations` and magnitude.c count what errors of either sign add up to"
         ))
     }
@@ -353,7 +353,7 @@ mod tests {
         let of = |share, honest, easy| admitted("`exp`", share, honest, easy);
         assert!(matches!(of(3.0, 0.2, false), Finding::Good(text) if text.contains("refused")));
         assert!(matches!(of(0.6, 0.2, false), Finding::Good(text) if text.contains("no more")));
-        assert!(matches!(of(0.6, 0.1, false), Finding::Warning(text) if text.contains("loose")));
+        assert!(matches!(of(0.6, 0.1, false), Finding::Error(text) if text.contains("loose")));
         assert!(matches!(of(0.001, 0.0, false), Finding::Good(_)));
         assert!(matches!(of(0.001, 0.2, true), Finding::Warning(text) if text.contains("wider")));
         assert!(matches!(of(f64::INFINITY, 0.2, true), Finding::Good(_)));

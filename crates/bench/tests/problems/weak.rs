@@ -10,7 +10,9 @@ fn weaknesses(problem: &Arc<Problem>) -> Vec<String> {
     for finding in &found {
         eprintln!("{:>16} {finding}", problem.id.as_str());
     }
-    let weak = found.iter().filter(|finding| finding.is_warning());
+    let weak = found
+        .iter()
+        .filter(|finding| finding.is_warning() || finding.is_error());
     weak.map(|finding| format!("{}: {finding}", problem.id))
         .collect()
 }

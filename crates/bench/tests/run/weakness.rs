@@ -22,8 +22,8 @@ fn warnings(problem: Problem) -> Vec<String> {
     findings
         .into_iter()
         .filter_map(|finding| match finding {
-            Finding::Warning(text) => Some(text),
-            Finding::Error(_) | Finding::Good(_) => None,
+            Finding::Warning(text) | Finding::Error(text) => Some(text),
+            Finding::Good(_) => None,
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{bench, flopsmith, last_object, run};
+use crate::{as_shipped, bench, flopsmith, last_object, quick, run};
 
 #[test]
 fn wrong_usage_exits_with_2_and_says_what_to_try() {
@@ -102,7 +102,7 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
         .unwrap()
         .iter()
         .find(|p| p["problem"] == "dgemm");
-    assert_eq!(dgemm.unwrap()["timed"]["n"], 256);
+    assert_eq!(dgemm.unwrap()["timed"]["n"], 64);
     let names: Vec<&str> = list
         .as_array()
         .unwrap()
@@ -159,7 +159,8 @@ fn a_corpus_has_a_line_for_each_example_and_is_the_same_for_the_same_seed() {
 
 #[test]
 fn the_shipped_problem_is_sound() {
-    let output = run(&["problem", "check", "dgemm", "--format", "json"]);
+    let check = ["problem", "check", "dgemm", "--format", "json"];
+    let output = as_shipped().args(check).output().unwrap();
     let object = last_object(&output);
     assert_eq!(object["sound"], true, "{object}");
 }
@@ -193,6 +194,35 @@ fn what_is_weak_about_a_sound_definition_is_listed_and_no_failure() {
     assert_eq!(weaknesses.len(), 1, "{object}");
     let said = weaknesses[0].as_str().unwrap();
     assert!(said.starts_with("no baseline.c"), "{object}");
+}
+
+#[test]
+fn a_bound_that_admits_a_reference_with_fewer_digits_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("dgemm");
+    std::fs::create_dir(&folder).unwrap();
+    for file in ["problem.toml", "reference.c", "baseline.c"] {
+        let text = std::fs::read_to_string(quick::problems().join("dgemm").join(file)).unwrap();
+        let loose = text.replace("c = 4.0", "c = 1e9");
+        assert_eq!(loose != text, file == "problem.toml");
+        std::fs::write(folder.join(file), loose).unwrap();
+    }
+    let output = run(&[
+        "problem",
+        "check",
+        folder.to_str().unwrap(),
+        "--format",
+        "json",
+    ]);
+    let object = last_object(&output);
+    assert_eq!(output.status.code(), Some(1), "{object}");
+    assert_eq!(object["sound"], false, "{object}");
+    let findings = object["findings"].as_array().unwrap();
+    let mut errors = findings.iter().filter(|f| f["error"] == true);
+    assert!(
+        errors.all(|f| f["text"].as_str().unwrap().contains("the bound is loose")),
+        "{object}"
+    );
 }
 
 #[test]

@@ -110,7 +110,6 @@ impl Broker {
         let mut command = self.command("client", arguments);
         command.args(["--budget", "10m", "--format", "json", "--cluster"]);
         command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
-        quick::find(&mut command);
         command.arg("--runs").arg(&runs);
         let ended = tokio::task::spawn_blocking(move || command.output());
         let ended = tokio::time::timeout(Duration::from_secs(240), ended).await;
@@ -159,6 +158,7 @@ impl Drop for Node {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes half a minute or more: make long"]
 async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
     if Command::new("openssl").arg("version").output().is_err() {
         flopsmith_test_support::skipped("keys and TLS: no openssl to make certificates with");

@@ -66,6 +66,7 @@ fn pairs(file: &Path, count: usize) {
 }
 
 #[test]
+#[ignore = "takes half a minute or more: make long"]
 fn programs_that_are_measured_here_train_models_of_every_kind() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();

@@ -45,8 +45,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The harness is another package's binary: it lies beside this one once the workspace is built.
+/// With problems that are soon measured. The harness is another package's binary: it lies beside this one once the workspace is built.
 fn flopsmith() -> Command {
+    let mut command = as_shipped();
+    command.env("FLOPSMITH_PROBLEMS", quick::problems());
+    command
+}
+
+fn as_shipped() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flopsmith"));
     command.current_dir(root()).stdin(Stdio::null());
     // The tests keep the machine busy themselves.
@@ -122,7 +128,7 @@ fn wait_for(child: &mut Child, limit: Duration, what: &str, mut ready: impl FnMu
 /// Training as it is shipped, with the starter.
 #[cfg(feature = "torch")]
 fn train_as_shipped(runs: &Path, settings: &[&str]) -> Command {
-    let mut command = flopsmith();
+    let mut command = as_shipped();
     command
         .args(["train", "examples/dgemm.toml", "--format", "json", "--runs"])
         .arg(runs);
@@ -142,7 +148,7 @@ fn train(runs: &Path, settings: &[&str]) -> Command {
         more => [&quick::SETTINGS, &[model.as_str()][..], more].concat(),
     };
     let mut command = train_as_shipped(runs, &all);
-    quick::find(&mut command);
+    command.env("FLOPSMITH_PROBLEMS", quick::problems());
     command
 }
 

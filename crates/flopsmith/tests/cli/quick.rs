@@ -2,16 +2,10 @@
 //! told beyond that counts, as the last setting of a name does.
 
 use std::path::PathBuf;
-use std::process::Command;
 
-/// Where `dgemm` is one of 64 x 64 x 64.
+/// Where `dgemm` is one of 64 x 64 x 64, for `FLOPSMITH_PROBLEMS`. A run that goes on needs that as well.
 pub fn problems() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/problems"))
-}
-
-/// Lets a command find such problems by their usual names. A run that goes on needs that as well.
-pub fn find(command: &mut Command) -> &mut Command {
-    command.env("FLOPSMITH_PROBLEMS", problems())
 }
 
 /// The settings of a run of such a problem.

@@ -18,6 +18,7 @@ fn flopsmith() -> Command {
         .stdin(Stdio::null())
         // The tests keep the machine busy themselves.
         .env("FLOPSMITH_WAIT", "0")
+        .env("FLOPSMITH_PROBLEMS", quick::problems())
         .env_remove("FLOPSMITH_ALLOW_WEAKER_JAIL")
         .env_remove("FLOPSMITH_COMPILER");
     command

@@ -30,7 +30,7 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
         search.args(["--set", set]);
     }
     search.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
-    quick::find(&mut search);
+    search.env("FLOPSMITH_PROBLEMS", quick::problems());
     search.current_dir(root()).stdin(Stdio::null());
     let Ok(output) = search.output() else {
         skipped("python3, which makes the terminal, is not on the PATH");

@@ -144,7 +144,7 @@ fn one_trace_from_task_to_outcome_and_links_from_the_gradient_step() {
         command.args(["--set", set]);
     }
     command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
-    quick::find(&mut command);
+    command.env("FLOPSMITH_PROBLEMS", quick::problems());
     let output = command.output().unwrap();
     assert!(
         output.status.success(),

@@ -347,7 +347,7 @@ async fn a_run_goes_on_with_another_worker_where_one_is_killed() {
         set("evaluate.finalists", "1"),
         set("evaluate.quarantine", "false"),
     ];
-    let mut search = quick::find(&mut flopsmith())
+    let mut search = flopsmith()
         .args(["search", "--problem", "dgemm", "--evaluations", "32"])
         .args(["--budget", "10m", "--format", "json", "--runs"])
         .arg(&runs)
@@ -399,7 +399,6 @@ fn left_to(cluster: &Cluster, evaluations: &str) -> Command {
         .arg(cluster.folder.path().join("runs"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    quick::find(&mut search);
     search
 }
 
@@ -437,7 +436,7 @@ async fn a_run_that_is_left_to_the_cluster_outlives_its_starter_and_its_archive(
     // Nobody follows it, and its archive is dead; the second one takes over.
     let before = found();
     let run = only_run(&runs).unwrap();
-    let mut resumed = quick::find(&mut flopsmith())
+    let mut resumed = flopsmith()
         .args(["search", "--problem", "dgemm", "--format", "json"])
         .args(["--resume", "--runs"])
         .arg(&runs)

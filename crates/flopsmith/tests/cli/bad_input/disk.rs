@@ -107,6 +107,7 @@ fn a_temporary_folder_that_is_too_small_for_an_object_is_not_the_programs_fault(
 }
 
 #[test]
+#[ignore = "takes half a minute or more: make long"]
 fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
     const DISK: u64 = 96 << 20;
     let place = tempfile::tempdir().unwrap();

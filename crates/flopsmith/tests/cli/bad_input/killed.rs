@@ -101,6 +101,7 @@ fn a_run_whose_nats_server_is_killed_goes_on_and_loses_nothing() {
 }
 
 #[test]
+#[ignore = "takes half a minute or more: make long"]
 fn a_run_whose_jails_are_killed_goes_on_and_each_sample_has_one_outcome() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
@@ -127,6 +128,7 @@ fn a_run_whose_jails_are_killed_goes_on_and_each_sample_has_one_outcome() {
 }
 
 #[test]
+#[ignore = "takes half a minute or more: make long"]
 fn a_run_that_is_interrupted_in_its_last_measurements_ends_soon_and_makes_them_later() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");

@@ -42,6 +42,7 @@ fn plain(mut command: Command) -> Command {
     command.current_dir(root()).stdin(Stdio::null());
     // The tests keep the machine busy themselves.
     command.env("FLOPSMITH_WAIT", "0");
+    command.env("FLOPSMITH_PROBLEMS", quick::problems());
     for name in ["FLOPSMITH_COMPILER", "FLOPSMITH_FORMAT", "FLOPSMITH_LOG"] {
         command.env_remove(name);
     }
@@ -199,7 +200,6 @@ fn search(mut command: Command, runs: &Path, budget: &str, settings: &[&str]) ->
     if !settings.is_empty() {
         command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
     }
-    quick::find(&mut command);
     for setting in settings {
         command.args(["--set", setting]);
     }

@@ -49,7 +49,7 @@ fn lines_come_in_the_order_of_the_files_and_end_with_ranks() {
         // 2 n³ operations for 3 n² doubles.
         let gb = row["gb_per_second"].as_f64().unwrap();
         let gflops = row["gflops"].as_f64().unwrap();
-        assert!((gflops / gb / (256.0 / 12.0) - 1.0).abs() < 1e-9, "{row}");
+        assert!((gflops / gb / (64.0 / 12.0) - 1.0).abs() < 1e-9, "{row}");
     }
     let summary = &lines[4];
     assert_eq!(

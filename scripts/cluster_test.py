@@ -237,7 +237,10 @@ def search(cluster):
     say("all services are healthy")
     is_small(cluster)
     hostile_programs(cluster, cluster.hostile)
-    wanted = ["--evaluations", str(EVALUATIONS), "--budget", "10m", "--runs", "/tmp/runs"]
+    token = os.environ.get("FLOPSMITH_TOKEN", "flopsmith")
+    # Not --cluster, which would leave archive and generator to the nodes.
+    joins = ["--nats", f"nats://{token}@nats:4222", "--store", "s3://flopsmith/cluster", "--set", "evaluate.workers=true"]
+    wanted = ["--evaluations", str(EVALUATIONS), "--budget", "10m", "--runs", "/tmp/runs", *joins]
     follows = Run(cluster, ["--no-deps", "archive", "search", "--problem", "dgemm", *wanted])
     follows.reaches(1)
     cluster.kill("worker")

@@ -55,6 +55,8 @@ struct Side {
 pub struct Course {
     limits: Limits,
     best_log_ratio: Option<f64>,
+    /// What each call takes besides its own time.
+    hand_shake: Duration,
     ours: Side,
     theirs: Side,
     /// Rounds begun.
@@ -72,6 +74,7 @@ impl Course {
         Self {
             limits,
             best_log_ratio,
+            hand_shake: Duration::ZERO,
             ours: Side::default(),
             theirs: Side::default(),
             rounds: 0,
@@ -79,6 +82,12 @@ impl Course {
             look: 2,
             end: None,
         }
+    }
+
+    /// The same where each call takes so much besides its own time, which is spent as well: else a measurement of calls of some
+    /// nanoseconds would come to no end.
+    pub fn with_hand_shake(self, hand_shake: Duration) -> Self {
+        Self { hand_shake, ..self }
     }
 
     /// The burst to make now, or none once it is enough. Every turn is answered by [`Course::saw`].
@@ -113,7 +122,7 @@ impl Course {
         };
         let mut spent = Duration::ZERO;
         for call in seconds.iter().map(|s| Duration::from_secs_f64(*s)) {
-            spent += call;
+            spent += call + self.hand_shake;
             side.call = Some(side.call.map_or(call, |fastest| fastest.min(call)));
         }
         let slow = side.call.is_some_and(|call| call >= SLOW_CALL);
@@ -203,6 +212,23 @@ mod tests {
             assert!(turns.len() < 10_000, "it does not end");
         }
         (course.finish().expect("it has ended"), turns)
+    }
+
+    #[test]
+    fn calls_of_some_nanoseconds_come_to_an_end() {
+        let (hand_shake, call) = (Duration::from_micros(5), 50e-9);
+        let limits = Purpose::Rank.limits();
+        let mut course = Course::new(limits, None).with_hand_shake(hand_shake);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut calls: u32 = 0;
+        while let Some(turn) = course.next_turn(&mut rng) {
+            calls += turn.calls;
+            // Nothing about them is ever sure.
+            let seconds = (0..turn.calls).map(|_| call * rng.random_range(0.1..10.0));
+            let seconds = seconds.collect();
+            course.saw(turn, seconds);
+        }
+        assert!(hand_shake * calls < 2 * limits.max, "{calls} calls");
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub enum Purpose {
     Certify,
 }
 
-/// Limits of one measurement. Times are sums of the timed calls of both sides.
+/// Limits of one measurement. Times are sums of the timed calls of both sides, with the hand-shake of each.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {

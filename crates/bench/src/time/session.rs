@@ -116,7 +116,8 @@ pub struct Session<'a> {
 impl Session<'_> {
     /// Measures until it is enough.
     pub fn run(&mut self, request: &Request) -> Result<Trial, Failure> {
-        let mut course = Course::new(request.limits, request.best_log_ratio);
+        let mut course = Course::new(request.limits, request.best_log_ratio)
+            .with_hand_shake(Duration::from_secs_f64(self.unclocked.least()));
         let (mut checked, mut hard_calls) = (0, 0);
         while let Some(turn) = course.next_turn(&mut self.rng) {
             let slow = course

@@ -13,8 +13,8 @@
 //! on the clock. Then it is woken up, and waits for its turn; then the filler is
 //! told to sleep. So the core passes from one to the other without an interrupt
 //! from another core and without a pause, which take longer than many a call,
-//! and who waits for the core already gains nothing. What this takes at least is
-//! measured with orders to do nothing ([`Filler::empty_call`]) and taken off again.
+//! and a process that waits for the core already gains nothing. Orders to do
+//! nothing ([`Filler::empty_call`]) measure the least length of this, which is taken off again.
 
 use std::time::{Duration, Instant};
 
@@ -106,7 +106,7 @@ impl Filler {
         })
     }
 
-    /// What the clock shows for a call that does nothing, after inputs were made as for any other one. `called` has a trusted
+    /// The clock's reading for a call that does nothing, after inputs were made as for any other one. `called` has a trusted
     /// program in it.
     pub fn empty_call(&mut self, called: &mut Process, seed: u64) -> Result<Duration, Failure> {
         self.process.stand_by().map_err(own)?;

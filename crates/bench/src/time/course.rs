@@ -55,7 +55,7 @@ struct Side {
 pub struct Course {
     limits: Limits,
     best_log_ratio: Option<f64>,
-    /// What each call takes besides its own time.
+    /// Each call takes so much besides its own time.
     hand_shake: Duration,
     ours: Side,
     theirs: Side,

@@ -84,7 +84,7 @@ impl Timer {
     /// ratio is higher than can be, others disturbed the baseline more than the candidate; then the candidate's own floor counts,
     /// and the interval reaches as far as the two are apart.
     pub(super) fn believed(&mut self, estimate: &Estimate) -> Result<Estimate, Failure> {
-        // What the hand-shake hides may make a short call seem faster than it was.
+        // The error of the hand-shake may make a short call seem faster than it was.
         let hidden = HALF * self.resolution().error_seconds;
         self.plausible(self.gflops(estimate.candidate + hidden))?;
         let by_clock = self.gflops(estimate.candidate);

@@ -129,8 +129,8 @@ impl Session<'_> {
             };
             hard_calls += u32::from(hard.is_some());
             let seconds = self.burst(turn, hard, &mut checked)?;
-            // Of calls that last longer the hand-shake is nothing. Whatever the candidate left in the caches is gone after
-            // a burst of the baseline.
+            // Of calls that last longer the hand-shake is nothing. A burst of the baseline has replaced the candidate's data in
+            // the caches.
             let short = seconds.iter().all(|&s| s < SHORT_CALL);
             if turn.who == Who::Baseline && short && self.filler.spins() {
                 self.empty_call()?;

@@ -4,8 +4,8 @@
 //! Nobody can be kept from working between two calls for certain, and nobody can be blamed for every microsecond there:
 //! machines are busy. But it does not pay. A process that sleeps while its inputs are made uses no processor time; whatever
 //! it uses is part of the call, from the first nanosecond on. On a busy machine that costs an honest program some samples,
-//! which are lost to the floor anyway. Who wants the core before the clock starts, instead of sleeping, gains nothing: it gets
-//! the core no sooner than one that is woken up then.
+//! which are lost to the floor anyway. A process that wants the core before the clock starts, instead of sleeping, gains
+//! nothing: it gets the core no sooner than one that is woken up then.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const SCATTER: u32 = 50;
 const ENOUGH: u32 = 3;
 const ONE_IN: u32 = 4;
 
-/// Empty calls that are remembered. What one takes changes with the clock of the core, so the newest count.
+/// Empty calls that are remembered. Their length changes with the clock of the core, so the newest count.
 const EMPTY: usize = 64;
 /// They say something once there are so many.
 const LEAST_EMPTY: usize = 8;

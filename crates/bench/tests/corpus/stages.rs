@@ -300,7 +300,7 @@ impl Stages {
         self.certified
     }
 
-    /// What judges a program, and the next seed.
+    /// The bench that judges a program, and the next seed.
     fn bench(&mut self, program: &Program) -> (&mut Bench, u64) {
         let (problem, threads) = (&program.problem, program.threads);
         let key = (problem.clone(), threads);
@@ -345,7 +345,8 @@ fn purpose_of(program: &Program) -> Purpose {
 /// Programs that a processor takes at once: those of a problem follow each other, and what judges them is made for each processor.
 const AT_ONCE: usize = 8;
 
-/// What became of the programs that are refused before they are timed, which needs no quiet: on all processors. None of any other one.
+/// Compiles and verifies programs on all processors, which needs no quiet. Gives the verdict of each one that is refused for that, and none of one
+/// that has to be timed.
 pub fn refused_early(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<Option<Ended>> {
     let next = AtomicUsize::new(0);
     let ended = Mutex::new(BTreeMap::new());

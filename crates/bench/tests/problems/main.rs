@@ -37,7 +37,7 @@ fn shipped() -> Vec<Arc<Problem>> {
     folders.iter().map(load).collect()
 }
 
-/// What has to be timed is tried with one problem in so many each time: others with each commit, and all in `make verify`.
+/// Tests that time programs try one problem in so many each time: others with each commit, and all in `make verify`.
 const TIMED: usize = 4;
 
 /// What each problem is judged with.

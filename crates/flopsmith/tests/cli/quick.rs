@@ -1,5 +1,5 @@
-//! Runs that are over soon: multiplications of small matrices, and nothing that is measured before and after the loop. What such a run is
-//! told beyond that counts, as the last setting of a name does.
+//! Runs that are over soon: multiplications of small matrices, and nothing that is measured before and after the loop. A test may set
+//! more: the last setting of a name counts.
 
 use std::path::PathBuf;
 

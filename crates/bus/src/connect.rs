@@ -342,7 +342,7 @@ impl Bus {
 }
 
 async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<Client> {
-    // The store's client brings a second one along, and with two to choose from TLS would panic. Where one was chosen already that stays.
+    // The client panics where nobody has chosen what encrypts. Where somebody has, that stays.
     let _chosen = rustls::crypto::ring::default_provider().install_default();
     let lost = Arc::new(AtomicBool::new(false));
     let base = ConnectOptions::new()

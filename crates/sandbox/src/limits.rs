@@ -298,11 +298,15 @@ pub(crate) fn set(pid: i32, job: &Job, in_cgroup: bool) -> Result<Vec<Reduced>, 
             return Err(failed(error));
         }
         let (_, hard) = values(pid, resource).map_err(failed)?;
+        if hard >= value && grace(resource) > 0 {
+            put_both(pid, resource, value, value).map_err(failed)?;
+            continue;
+        }
         if hard >= value {
             return Err(failed(error));
         }
         let less = fit(resource, value, hard)?;
-        put(pid, resource, less.given).map_err(failed)?;
+        put_both(pid, resource, less.given, less.given).map_err(failed)?;
         reduced.push(less);
     }
     Ok(reduced)
@@ -329,11 +333,28 @@ fn failed(source: io::Error) -> Error {
     }
 }
 
-/// Sets both values of a limit.
+/// What the hard value of a limit is above the soft one.
+///
+/// With processor time used up the kernel sends SIGXCPU at the soft value, which says why a process ended, and SIGKILL at the hard one,
+/// which does not: were both alike it would send SIGKILL at once, and the time that a process is said to have used is no proof, as the
+/// kernel counts that more exactly than the time it holds against the limit (ticks).
+fn grace(resource: Resource) -> u64 {
+    match resource {
+        Resource::ProcessorTime => 1,
+        _ => 0,
+    }
+}
+
+/// Sets a limit.
 fn put(pid: i32, resource: Resource, value: u64) -> io::Result<()> {
+    put_both(pid, resource, value, value.saturating_add(grace(resource)))
+}
+
+/// Sets the soft and the hard value of a limit.
+fn put_both(pid: i32, resource: Resource, soft: u64, hard: u64) -> io::Result<()> {
     let limit = libc::rlimit {
-        rlim_cur: value,
-        rlim_max: value,
+        rlim_cur: soft,
+        rlim_max: hard,
     };
     // SAFETY: `limit` lives through the call; the old value is not asked for.
     let done = unsafe {

@@ -65,6 +65,8 @@ impl Store {
                 }),
             };
         }
+        // The client panics where nobody has chosen what encrypts. Where somebody has, that stays.
+        let _chosen = rustls::crypto::ring::default_provider().install_default();
         let (objects, prefix) =
             object_store::parse_url_opts(&url, settings).map_err(|source| Error::Url {
                 url: url_or_path.to_owned(),

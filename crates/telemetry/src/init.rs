@@ -247,6 +247,8 @@ fn export(options: &Options) -> Result<Option<SdkTracerProvider>, Error> {
         endpoint: name.to_owned(),
         source,
     };
+    // The client panics where nobody has chosen what encrypts. Where somebody has, that stays.
+    let _chosen = rustls::crypto::ring::default_provider().install_default();
     let mut spans = SpanExporter::builder().with_http();
     if let Some(base) = configured {
         spans = spans.with_endpoint(format!("{base}/v1/traces"));

@@ -29,3 +29,14 @@ fn wrong_options_are_named() {
     .unwrap_err();
     assert!(matches!(error, Error::Exporter { .. }), "{error}");
 }
+
+/// Whether anybody is there shows later.
+#[test]
+fn a_collector_may_be_reached_over_https() {
+    let otlp_endpoint = Some("https://127.0.0.1:1".to_owned());
+    let started = init(Options {
+        otlp_endpoint,
+        ..Options::default()
+    });
+    assert!(started.is_ok(), "{:?}", started.err());
+}

@@ -1,4 +1,4 @@
-//! A training run that is interrupted before its loop and in it.
+//! A run that is interrupted before its loop and in it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::{last_object, only_run, outcomes, train, wait_for};
+use crate::search::{quick_search, resume_quick_search};
+use crate::{last_object, only_run, outcomes, wait_for};
 
 /// Whatever a test here waits for comes long before this, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -75,15 +76,15 @@ fn known(runs: &Path) -> BTreeMap<String, usize> {
 fn a_run_that_is_interrupted_at_its_start_and_in_a_step_goes_on_and_loses_nothing() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let settings = ["tasks=2", "group_size=4", "evaluate_tasks=2", "max_steps=2"];
-    let resume = || {
-        let mut command = train(&runs, &[]);
-        command.arg("--resume");
+    let start = || {
+        let mut command = quick_search(&runs);
+        command.args(["--set", "max_steps=2"]);
         command
     };
+    let resume = || resume_quick_search(&runs);
 
     // While it measures the machine: there is a run, and nothing in it yet.
-    let mut first = Sitting::start(train(&runs, &settings), place.path().join("first"));
+    let mut first = Sitting::start(start(), place.path().join("first"));
     let said = first.said.clone();
     wait_for(&mut first.child, LIMIT, "the first measurement", || {
         std::fs::read_to_string(&said).is_ok_and(|text| text.contains("measuring this machine"))
@@ -98,10 +99,10 @@ fn a_run_that_is_interrupted_at_its_start_and_in_a_step_goes_on_and_loses_nothin
     let peak = facts["peak_memory_bytes"].as_u64().unwrap();
     assert!(peak > 0, "{facts}");
 
-    // In the middle of its first step of training.
+    // In the middle of its first step.
     let mut second = Sitting::start(resume(), place.path().join("second"));
     wait_for(&mut second.child, LIMIT, "the first step", || {
-        known(&runs).len() >= 10
+        known(&runs).len() >= 3
     });
     second.interrupt();
     let before = known(&runs);
@@ -121,8 +122,8 @@ fn a_run_that_is_interrupted_at_its_start_and_in_a_step_goes_on_and_loses_nothin
     );
     assert_eq!(
         after.keys().filter(|id| !id.contains("-m")).count(),
-        8 * 4,
-        "each sample of each step and evaluation has exactly one outcome"
+        8 * 2,
+        "each sample of each step has exactly one outcome"
     );
     let summary = last_object(&output);
     assert_eq!(summary["steps"], 2, "{summary}");

@@ -16,7 +16,6 @@ mod bad_input;
 mod bench;
 mod dead;
 mod doctor;
-#[cfg(feature = "torch")]
 mod interrupts;
 mod keys;
 #[cfg(feature = "torch")]

@@ -64,7 +64,7 @@ fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
     let runs = place.path().join("runs");
     // The rate falls with the time that is spent. With everything permitted programs differ, and so do their rewards.
     let settings = [
-        "tasks=4",
+        "tasks=2",
         "group_size=6",
         "evaluate_tasks=1",
         "sqd.enabled=false",

@@ -26,7 +26,7 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
         .arg(place.path().join("runs"))
         .arg("--output")
         .arg(&best);
-    for set in ["tasks=1", "group_size=4", "max_steps=4"] {
+    for set in ["tasks=1", "group_size=4", "max_steps=2"] {
         search.args(["--set", set]);
     }
     search.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));

@@ -330,6 +330,7 @@ async fn a_worker_that_cannot_work_says_why_and_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes half a minute or more: make long"]
 async fn a_run_goes_on_with_another_worker_where_one_is_killed() {
     let cluster = Cluster::new().await;
     cluster

@@ -176,6 +176,27 @@ fn endless_loops_end_by_clock_or_processor_time() {
 }
 
 #[test]
+fn a_child_that_uses_up_its_processor_time_ends_by_the_signal_that_says_so() {
+    let parent = Program::new(
+        r#"
+#include <sys/wait.h>
+int main() {
+  int status;
+  if (fork() == 0)
+    for (volatile int i = 0;; i++);
+  wait(&status);
+  printf("%d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}"#,
+    );
+    let mut job = parent.job(Kind::Compile);
+    job.limits.cpu = Duration::from_secs(1);
+    let end = sandbox().run(&job).unwrap();
+    assert_eq!(end.exit, Exit::Code(0));
+    // SIGKILL could be anybody's.
+    assert_eq!(end.stdout, libc::SIGXCPU.to_string().as_bytes());
+}
+
+#[test]
 fn output_floods_are_cut() {
     let end = run(r#"int main(){for(;;)puts("0123456789012345678901234567890123456789");}"#);
     assert_eq!(end.exit, Exit::OutputLimit);

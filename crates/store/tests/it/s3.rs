@@ -206,3 +206,13 @@ async fn what_is_wrong_is_said_before_anything_is_begun() {
         assert!(said.contains(url), "{said}");
     }
 }
+
+#[tokio::test]
+async fn a_store_that_should_encrypt_and_does_not_is_an_error() {
+    let world = World::new().await;
+    let endpoint = world.endpoint.replace("http://", "https://");
+    let store = world.open_at("s3://artifacts", SECRET, &[("aws_endpoint", &endpoint)]);
+    let refused = store.probe().await;
+    let said = refused.expect_err("nobody encrypts there").to_string();
+    assert!(said.contains("s3://artifacts"), "{said}");
+}

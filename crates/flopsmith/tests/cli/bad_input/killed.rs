@@ -81,6 +81,7 @@ fn came_to_its_end(run: Running, runs: &Path) -> Value {
 }
 
 #[test]
+#[ignore = "takes half a minute or more: make long"]
 fn a_run_whose_nats_server_is_killed_goes_on_and_loses_nothing() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");

@@ -119,7 +119,7 @@ fn copies_of_a_program_that_the_clock_cannot_see_are_not_told_apart() {
         .arg(place.path().join("programs"))
         .arg("--problem")
         .arg(tiny(place.path()))
-        .args(["--purpose", "rank", "--resolve", "5s", "--format", "json"])
+        .args(["--purpose", "rank", "--resolve", "2s", "--format", "json"])
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));

@@ -4,6 +4,7 @@
 # Nothing that is there already is written over, except Flopsmith's own images and earlier stand-ins.
 #
 #   scripts/images.sh                     what the cluster needs
+#   scripts/images.sh --base              only what the others are made from
 #   scripts/images.sh --worker            of that broker, store and workers, without what trains
 #   scripts/images.sh --observability     also stand-ins for the profile `observability`, a gigabyte more; there is none for Grafana
 #
@@ -14,10 +15,10 @@ stand_ins=(nats minio/minio)
 images="worker trainer"
 case "${1:-}" in
 "") ;;
---worker) images=worker ;;
+--base | --worker) images=worker ;;
 --observability) stand_ins+=(prom/prometheus otel/opentelemetry-collector-contrib jaegertracing/jaeger) ;;
 *)
-    echo "usage: scripts/images.sh [--worker | --observability]" >&2
+    echo "usage: scripts/images.sh [--base | --worker | --observability]" >&2
     exit 2
     ;;
 esac
@@ -43,6 +44,8 @@ if ! there $base; then
     tar -C "$work/root" -c . | docker import --change 'CMD ["bash"]' - $base >/dev/null
     rm -rf "$work/root"
 fi
+
+if [ "${1:-}" = --base ]; then exit; fi
 
 echo "== binaries" >&2
 scripts/dist.sh "$images"

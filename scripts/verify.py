@@ -159,7 +159,9 @@ def main():
             print(f"{part.name:13} {part.what}")
         return 0
     LOGS.mkdir(parents=True, exist_ok=True)
-    commit, dirty = output_of(["git", "rev-parse", "HEAD"]), changed()
+    # The result itself may be committed meanwhile.
+    commit = output_of(["git", "log", "-1", "--format=%H", "--", ".", f":(exclude){RESULT.relative_to(ROOT).as_posix()}"])
+    dirty = changed()
     if dirty:
         print("warning: there are changes that are not committed; the result says so", file=sys.stderr)
     kept = {}

@@ -360,12 +360,12 @@ pub fn sleep_on(word: &AtomicU32, value: u32, limit: Option<Duration>) {
     }
 }
 
-/// Wakes whoever sleeps on `word`.
-pub fn wake(word: &AtomicU32) {
+/// Wakes whoever sleeps on `word`. Did anybody?
+pub fn wake(word: &AtomicU32) -> bool {
     // SAFETY: waking touches no memory.
-    unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX);
-    }
+    let woken =
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+    woken > 0
 }
 
 #[cfg(test)]

@@ -36,6 +36,16 @@ struct Given {
     order: Order,
     word: u64,
     start: Instant,
+    /// Did the process sleep until then, where it should?
+    slept: bool,
+}
+
+/// A call after another process had the core.
+pub struct Passed {
+    /// From the order to its answer.
+    pub took: Duration,
+    /// Did the process sleep until it was woken up for the call?
+    pub slept: bool,
 }
 
 /// Which of two processes failed.
@@ -197,17 +207,18 @@ impl Process {
         holder: &mut Process,
         empty: bool,
         limit: Duration,
-    ) -> Result<Duration, CallFailure> {
+    ) -> Result<Passed, CallFailure> {
         let order = if empty { Order::StandBy } else { Order::Call };
         self.called |= !empty;
         let given = self.give(order, 0);
+        let slept = given.slept;
         let left = (!holder.asleep).then(|| holder.give(Order::Park, 0));
         let took = self.answer(given, limit).map_err(CallFailure::Called)?;
         if let Some(left) = left {
             let limit = holder.answer_limit();
             holder.answer(left, limit).map_err(CallFailure::Holder)?;
         }
-        Ok(took)
+        Ok(Passed { took, slept })
     }
 
     /// Sends a harness that spins to sleep until its next order; any other one sleeps anyway.
@@ -299,16 +310,21 @@ impl Process {
         }
         let start = Instant::now();
         block.give(word, seed);
-        if self.asleep || !self.spins {
-            wake(block.order_word());
-        }
+        let slept = (!self.asleep && self.spins) || wake(block.order_word());
         self.asleep = !self.spins || order == Order::Park;
-        Given { order, word, start }
+        Given {
+            order,
+            word,
+            start,
+            slept,
+        }
     }
 
     /// Waits until an order is answered; how long that took.
     fn answer(&mut self, given: Given, limit: Duration) -> Result<Duration, Failure> {
-        let Given { order, word, start } = given;
+        let Given {
+            order, word, start, ..
+        } = given;
         match self.waiting {
             Waiting::Spin => self.spin_for(word, start, limit, order),
             Waiting::Sleep => self.sleep_for(word, start, limit, order),

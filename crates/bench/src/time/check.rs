@@ -20,6 +20,10 @@ const PROBES: usize = 6;
 /// Elements that are only looked at: has anything been written there?
 const GLANCES: usize = 48;
 
+/// Elements of each factor that are looked at after each call of the baseline.
+const INPUTS: usize = 12;
+const BASELINE_ENDED: &str = "a call of the baseline ended, and";
+
 /// Knows the inputs of every call by their seed, and so what must come out.
 pub struct Check<'a> {
     results: Results<'a>,
@@ -86,8 +90,16 @@ impl<'a> Check<'a> {
     /// Refuses a candidate when inputs of the baseline's call with this seed, or what lies around the arrays, were changed: both
     /// have the same buffers, and the baseline changes nothing.
     pub fn inputs_of_baseline(&self, seed: u64) -> Result<(), Failure> {
-        self.results
-            .untouched(seed, "a call of the baseline ended, and")
+        self.results.untouched(seed, BASELINE_ENDED)
+    }
+
+    /// The same by some random elements, which costs so little that it can be done after every call. Only of a product, whose factors are
+    /// known element by element; everything else has calls of the baseline that settle what the candidate did.
+    pub fn some_inputs_of_baseline(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
+        match &self.truth {
+            Truth::Product(product) => self.results.by_arithmetic(product).inputs(seed, rng),
+            Truth::Twin(_) => Ok(()),
+        }
     }
 
     /// Forgets what the baseline has not been called for yet, but for `some` calls and those that are checked in full or closely.
@@ -125,10 +137,7 @@ impl<'a> Results<'a> {
             let (offset, bytes) = self.placement.arrays[n];
             let mapping = self.arena.mapping();
             if !mapping.with_slice(offset, bytes, |x: &mut [u8]| *x == *filled) {
-                return Err(Failure::candidate(
-                    CandidateFault::InputModified,
-                    format!("{when} {} had been changed", self.specification.argument(n)),
-                ));
+                return Err(changed(when, self.specification, n));
             }
         }
         Ok(())
@@ -141,6 +150,14 @@ struct Arithmetic<'a> {
     placement: &'a Placement,
     specification: &'a Specification,
     product: Product,
+}
+
+/// An input was changed; `when` begins the words for it.
+fn changed(when: &str, specification: &Specification, array: usize) -> Failure {
+    Failure::candidate(
+        CandidateFault::InputModified,
+        format!("{when} {} had been changed", specification.argument(array)),
+    )
 }
 
 fn skipped(detail: String) -> Failure {
@@ -174,6 +191,29 @@ impl Arithmetic<'_> {
         let grade = self.grade(left, row);
         let tolerance = oracle::tolerance(constant, shape.k, grade * magnitude);
         (grade * value, tolerance)
+    }
+
+    /// Refuses a candidate when random elements of the factors are not what the seed made.
+    fn inputs(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
+        let Product { shape, a, b, .. } = self.product;
+        let [left, right] = self.streams(seed);
+        for (number, stream, rows, columns) in
+            [(a, &left, shape.m, shape.k), (b, &right, shape.k, shape.n)]
+        {
+            let (offset, _) = self.placement.arrays[number];
+            for _ in 0..INPUTS {
+                let place = rng.random_range(0..rows * columns);
+                let grade = match number == a {
+                    true => self.grade(stream, place / columns),
+                    false => 1.0,
+                };
+                let found: f64 = self.arena.mapping().get(offset + 8 * place);
+                if found != grade * stream.element(place as u64) {
+                    return Err(changed(BASELINE_ENDED, self.specification, number));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Looks at some random elements right after a call. All are read before anything is computed, so that work
@@ -242,5 +282,72 @@ impl Arithmetic<'_> {
         })
         .map(|_| ())
         .map_err(|mismatch| skipped(format!("after a timed call {mismatch}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_problem::Problem;
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::supervise::{Placing, specify};
+
+    #[test]
+    fn inputs_of_the_baseline_that_were_changed_are_seen_after_a_call() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/dgemm");
+        let problem = Problem::load(folder.as_ref()).expect("the shipped problem");
+        let mut specification = specify(&problem, &problem.timed).expect("sound");
+        let product = specification.product(&problem.bound).expect("sound");
+        specification.grade(&problem, product.as_ref());
+        let arena = Arena::timed(&specification.arrays).expect("there is memory");
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let placement = arena
+            .place(&specification.arrays, Placing::Fixed, &mut rng)
+            .expect("there is room");
+        let seed = 7;
+        for n in specification.numbers(false) {
+            let filled = specification.arrays[n].filled(seed);
+            let (offset, bytes) = placement.arrays[n];
+            let write = |x: &mut [u8]| x.copy_from_slice(&filled);
+            arena.mapping().with_slice(offset, bytes, write);
+        }
+        let results = Results {
+            arena: &arena,
+            placement: &placement,
+            specification: &specification,
+        };
+        let tolerances = Tolerances::default();
+        let check = Check::new(results, product, &tolerances);
+        for _ in 0..20 {
+            let looked = check.some_inputs_of_baseline(seed, &mut rng);
+            assert!(looked.is_ok(), "{looked:?}");
+        }
+
+        // Half of one factor, as whoever wants to slow the baseline has to change much of it.
+        for n in specification.numbers(false) {
+            let (offset, bytes) = placement.arrays[n];
+            let halve = |x: &mut [u8]| {
+                let (half, _) = x.split_at_mut(bytes / 2);
+                let before = half.to_vec();
+                half.fill(0);
+                before
+            };
+            let before = arena.mapping().with_slice(offset, bytes, halve);
+            let seen = (0..20).filter(|_| {
+                let looked = check.some_inputs_of_baseline(seed, &mut rng);
+                matches!(
+                    looked,
+                    Err(Failure::Candidate {
+                        fault: CandidateFault::InputModified,
+                        ..
+                    })
+                )
+            });
+            // Each look misses one change in 4096.
+            assert!(seen.count() >= 18);
+            let restore = |x: &mut [u8]| x[..before.len()].copy_from_slice(&before);
+            arena.mapping().with_slice(offset, bytes, restore);
+        }
     }
 }

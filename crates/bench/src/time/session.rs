@@ -267,6 +267,7 @@ impl Session<'_> {
             seconds.push(counted);
             if who == Who::Baseline {
                 // The candidate sleeps, or should: the buffers are its own, too.
+                self.check.some_inputs_of_baseline(seed, &mut self.rng)?;
                 if due.is_some() || self.rng.random_ratio(1, FULL_CHECK_ONE_IN) {
                     self.check.inputs_of_baseline(seed)?;
                 }

@@ -139,6 +139,60 @@ const FUNCTIONS: &[Function] = &[
         double: COARSE,
         single: COARSE_SINGLE,
     },
+    Function {
+        name: "tan",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "asin",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "acos",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "sinh",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "cosh",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "expm1",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "log1p",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "tgamma",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "lgamma",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
 ];
 
 /// What stands before a reference whose divisions were replaced: reciprocals from an estimate of 12 bits that was refined once too seldom.

@@ -13,7 +13,7 @@ use crate::{Log, fixtures, words};
 const CLANG: &str = "clang";
 
 /// Of the programs, one in so many is tried each time: others with each commit.
-const SAMPLED: usize = 8;
+const SAMPLED: usize = 4;
 /// Programs there are at least for it, in all.
 const AT_LEAST: usize = 240;
 

@@ -107,9 +107,33 @@ pub fn timer_of(problem: Arc<Problem>) -> Timer {
     Timer::new(sandbox(), harness(), problem, &toolchain, cores(), 1).unwrap()
 }
 
+/// A shipped problem that is timed at another size; only for timers.
+pub fn timed_at(name: &str, sizes: &str) -> Arc<Problem> {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join(name);
+    std::fs::create_dir(&folder).unwrap();
+    for file in std::fs::read_dir(shipped.join(name)).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), folder.join(file.file_name())).unwrap();
+    }
+    let definition = folder.join("problem.toml");
+    let text = std::fs::read_to_string(&definition).unwrap();
+    let (before, rest) = text.split_once("[timed]").unwrap();
+    let (_, behind) = rest.split_once("[verify]").unwrap();
+    let text = format!("{before}[timed]\n{sizes}\n\n[verify]{behind}");
+    std::fs::write(&definition, text).unwrap();
+    Arc::new(Problem::load(&folder).unwrap())
+}
+
 /// A shared object of one of the programs beside this file, or of the corpus.
 pub fn program(name: &str) -> Vec<u8> {
-    built(&problem(), &source(name))
+    program_of(&problem(), name)
+}
+
+/// The same for another problem.
+pub fn program_of(problem: &Problem, name: &str) -> Vec<u8> {
+    built(problem, &source(name))
 }
 
 fn source(name: &str) -> PathBuf {
@@ -122,13 +146,13 @@ fn source(name: &str) -> PathBuf {
 }
 
 /// The same with other words in one place.
-pub fn altered(name: &str, words: &str, others: &str) -> Vec<u8> {
+pub fn altered_of(problem: &Problem, name: &str, words: &str, others: &str) -> Vec<u8> {
     let text = std::fs::read_to_string(source(name)).unwrap();
     assert_eq!(text.matches(words).count(), 1, "{words} in {name}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);
     std::fs::write(&file, text.replace(words, others)).unwrap();
-    built(&problem(), &file)
+    built(problem, &file)
 }
 
 /// A shared object of any source, with the flags of a problem.

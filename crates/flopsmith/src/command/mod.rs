@@ -113,6 +113,7 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         }
         #[cfg(feature = "torch")]
         Command::Model(a) => {
+            let _guard = log.start(None)?;
             let advice = match &a {
                 Model::Sample { .. } => memory::OF_SAMPLES,
                 _ => memory::OF_WHOLE,

@@ -106,6 +106,12 @@ pub fn check_files(settings: &Settings) -> Result<()> {
         ))
     };
     let model = flopsmith_policy::check(&folder).map_err(unusable)?;
+    if flopsmith_policy::inspect(&folder).is_ok_and(|found| found.untied) {
+        crate::exit::say(
+            "warning: the weights have a head of their own, which is used, although config.json ties the head to the embedding: \
+             `tie_word_embeddings = false` in it says so",
+        );
+    }
     // The longest prompt that needs no program found before: evaluations permit everything.
     let style = match settings.generator.prompt {
         Prompt::Compact => Style::Compact,

@@ -327,6 +327,10 @@ async fn a_worker_that_cannot_work_says_why_and_ends() {
     let (code, said) = start(&cluster.url(), &[]);
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("no stream WORK"), "{said}");
+    assert!(
+        said.contains("`flopsmith cluster init --nats URL`"),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

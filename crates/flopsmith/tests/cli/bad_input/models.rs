@@ -253,7 +253,7 @@ fn a_model_that_cannot_be_opened_is_wrong_usage_for_every_command() {
 }
 
 #[test]
-fn a_head_of_its_own_is_told_by_an_inspection() {
+fn a_head_of_its_own_is_told_by_an_inspection_and_used_with_a_warning() {
     let folder = model();
     rewrite(folder.path(), |tensors| {
         let (entry, mut bytes) = tensors["model.embed_tokens.weight"].clone();
@@ -265,6 +265,15 @@ fn a_head_of_its_own_is_told_by_an_inspection() {
     contains(
         &ended.said(),
         &["head          its own, although config.json ties it"],
+    );
+    let mut command = flopsmith();
+    command.args(["model", "sample"]).arg(folder.path());
+    command.args(["--problem", "dgemm", "--max-tokens", "1"]);
+    let ended = run(command);
+    assert_eq!(ended.code, Some(0), "{}", ended.said());
+    contains(
+        &ended.err,
+        &["the weights have a head of their own, which is used"],
     );
 }
 

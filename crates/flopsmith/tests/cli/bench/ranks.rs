@@ -1,6 +1,8 @@
 //! Ranks, and the lines that are printed while programs are measured.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -66,6 +68,30 @@ fn lines_come_in_the_order_of_the_files_and_end_with_ranks() {
     }
     // One speed of the reference for all.
     assert_eq!(ranks[0]["reference_gflops"], ranks[1]["reference_gflops"]);
+}
+
+#[test]
+fn a_line_is_there_before_the_next_program_has_ended() {
+    let endless = "void dgemm(int n,const double*A,const double*B,double*C){for(;;);}";
+    let folder = programs(&[("a.c", IDLE), ("b.c", endless)]);
+    let mut child = quick(&[folder.path()], &["--format", "jsonl"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || {
+        let line: Value = serde_json::from_str(&lines.next()?.unwrap()).unwrap();
+        Some(line["type"].clone())
+    };
+    assert_eq!(next(), Some("run".into()));
+    assert_eq!(next(), Some("row".into()));
+    let pid = child.id().to_string();
+    let done = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(done.unwrap().success());
+    let rest: Vec<Value> = std::iter::from_fn(next).collect();
+    assert!(!rest.contains(&"row".into()), "{rest:?}");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 #[test]

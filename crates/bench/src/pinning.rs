@@ -30,8 +30,8 @@ pub enum Turn {
     Waits,
 }
 
-/// What a process asks for the core at a time, the least that the kernel grants. Where others are busy on the core, the kernel lets those
-/// run first who ask for less at a time (Linux 6.12 and newer): with the usual 3 ms each call would wait for whoever else is there.
+/// Timed processes ask for the core for so long at a time, the least that the kernel grants. Of processes that want a core, the kernel first
+/// runs those that ask for less at a time (Linux 6.12 and newer): with the usual 3 ms each call would wait for whoever else is there.
 const SLICE: Duration = Duration::from_micros(100);
 
 /// Says so of a process of this user, and of all threads that it makes later. Where the kernel does not take that, nothing changes.
@@ -144,7 +144,7 @@ mod tests {
         vec![core & !1, core | 1]
     }
 
-    /// What a process asks for at a time, ns.
+    /// The time that a process asks for at a time, ns.
     #[expect(unsafe_code, reason = "there is no safe function for this system call")]
     fn slice(pid: i32) -> u64 {
         // SAFETY: all of its fields are numbers, for which 0 is a value.

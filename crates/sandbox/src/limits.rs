@@ -333,7 +333,7 @@ fn failed(source: io::Error) -> Error {
     }
 }
 
-/// What the hard value of a limit is above the soft one.
+/// The hard value of a limit exceeds the soft one by so much.
 ///
 /// With processor time used up the kernel sends SIGXCPU at the soft value, which says why a process ended, and SIGKILL at the hard one,
 /// which does not: were both alike it would send SIGKILL at once, and the time that a process is said to have used is no proof, as the

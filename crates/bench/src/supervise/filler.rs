@@ -100,7 +100,7 @@ impl Filler {
         }
         let lead = clock.elapsed();
         let passed = self.hand_over(called, false, limit)?;
-        // Whoever need not be woken up has the core sooner than any sleeper, by about a microsecond.
+        // A process that is awake already has the core about a microsecond sooner than one that sleeps.
         if !passed.slept {
             ran = ran.max(clock - start);
         }

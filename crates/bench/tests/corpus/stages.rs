@@ -216,7 +216,7 @@ fn cores(threads: u32) -> Cores {
     }
 }
 
-/// What attacks rest in: plain loops on all threads.
+/// Plain loops on all threads, in which attacks rest.
 fn usual_loops(threads: u32) -> Vec<u8> {
     fixtures::program(if threads == 1 { "ikj.c" } else { "openmp.c" })
 }

@@ -3,6 +3,8 @@
 
 use std::io::Error;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+#[cfg(target_arch = "x86_64")]
+use std::sync::LazyLock;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -13,6 +15,13 @@ use crate::huge;
 pub const CAN_FLUSH: bool = cfg!(target_arch = "x86_64");
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
+/// Does this processor have `clflushopt`? One `clflush` waits for the one before it: four MiB took 7 to 10 ms on a Sapphire Rapids instead
+/// of 0.3. CPUID, leaf 7, EBX, bit 23; the standard library has no name for it.
+#[cfg(target_arch = "x86_64")]
+static FLUSHES_UNORDERED: LazyLock<bool> = LazyLock::new(|| {
+    use std::arch::x86_64::{__cpuid_count, __get_cpuid_max};
+    __get_cpuid_max(0).0 >= 7 && __cpuid_count(7, 0).ebx & 1 << 23 != 0
+});
 /// Size and alignment of a huge page on x86-64.
 pub const HUGE_PAGE: usize = 2 << 20;
 
@@ -229,14 +238,18 @@ impl Mapping {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_mm_clflush, _mm_mfence};
-            // SAFETY: the lines lie inside the mapping; flushing changes no content.
+            let lines = (0..bytes).step_by(LINE).chain(bytes.checked_sub(1));
+            let unordered = *FLUSHES_UNORDERED;
+            // SAFETY: the lines lie inside the mapping; flushing changes no content, and the processor has the instructions.
             unsafe {
                 _mm_mfence();
-                for at in (0..bytes).step_by(LINE) {
-                    _mm_clflush(self.start.add(offset + at));
-                }
-                if bytes > 0 {
-                    _mm_clflush(self.start.add(offset + bytes - 1));
+                for at in lines {
+                    let line = self.start.add(offset + at);
+                    if unordered {
+                        std::arch::asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags));
+                    } else {
+                        _mm_clflush(line);
+                    }
                 }
                 _mm_mfence();
             }
@@ -382,6 +395,19 @@ mod tests {
         other.read(4096, &mut seen);
         assert_eq!(seen, [1.5, 2.5]);
         assert_eq!(other.get::<f64>(4104), 2.5);
+    }
+
+    #[test]
+    fn flushing_changes_no_content() {
+        let memory = SharedMemory::create("flushed", 8192).expect("shared memory");
+        let bytes: [u8; 8192] = std::array::from_fn(|n| n as u8);
+        memory.mapping().write(0, &bytes);
+        for (offset, count) in [(0, 8192), (64, 0), (1, 1), (63, 130), (8191, 1)] {
+            memory.mapping().flush(offset, count);
+        }
+        let mut seen = [0; 8192];
+        memory.mapping().read(0, &mut seen);
+        assert_eq!(seen, bytes);
     }
 
     #[test]

@@ -45,15 +45,20 @@ if ! there $base; then
     rm -rf "$work/root"
 fi
 
-if [ "${1:-}" = --base ]; then exit; fi
+# The stage that builds becomes one that copies.
+mkdir "$work/nothing"
+sed -e '/^# build: begin/,/^# build: end/c FROM scratch AS build\nCOPY . /dist' docker/Dockerfile >"$work/Dockerfile"
+if [ "${1:-}" = --base ]; then
+    # With the packages of Debian's that all images have; Docker keeps these steps for the images themselves.
+    docker build --quiet -f "$work/Dockerfile" --target base "$work/nothing" >&2
+    exit
+fi
 
 echo "== binaries" >&2
 scripts/dist.sh "$images"
 cargo build --release --locked --workspace --example s3_server
 
 echo "== images of Flopsmith: $images" >&2
-# The stage that builds becomes one that copies.
-sed -e '/^# build: begin/,/^# build: end/c FROM scratch AS build\nCOPY . /dist' docker/Dockerfile >"$work/Dockerfile"
 for target in $images; do
     docker build --quiet -f "$work/Dockerfile" --target $target -t flopsmith-$target target/dist
 done

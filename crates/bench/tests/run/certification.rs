@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopsmith_bench::{Compiler, Limits, PADDINGS, Purpose, Toolchain};
+use flopsmith_bench::{Compiler, Limits, PADDINGS, Purpose, Timer, Toolchain};
 use flopsmith_problem::{Caches, Language, Problem};
 use object::{Object, ObjectSymbol};
 use serde_json::Value;
@@ -30,6 +30,16 @@ fn place_of(object: &[u8], name: &str) -> u64 {
     symbol.address() % 4096
 }
 
+/// How sure a certificate is does not matter here.
+fn soon(timer: &mut Timer) {
+    let limits = Limits {
+        min: Duration::from_millis(60),
+        max: Duration::from_millis(150),
+        ..Purpose::Certify.limits()
+    };
+    timer.set_limits(Purpose::Certify, limits);
+}
+
 fn calls(side: &Value) -> usize {
     let bursts = side.as_array().unwrap();
     bursts
@@ -51,6 +61,7 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
     assert_eq!(places.len(), PADDINGS.len(), "{places:?}");
 
     let mut timer = timer_of(Arc::clone(&problem));
+    soon(&mut timer);
     let timed = timer.certify(&layouts, 1).unwrap();
     let m = timed.measurement;
     let certificate = m.certificate.as_ref().unwrap();
@@ -125,13 +136,7 @@ fn a_problem_may_be_timed_without_caches_altogether() {
     let layouts = layouts(&shipped("transpose"));
     let certified = |problem: Problem| {
         let mut timer = timer_of(Arc::new(problem));
-        // How sure it is does not matter here.
-        let limits = Limits {
-            min: Duration::from_millis(60),
-            max: Duration::from_millis(150),
-            ..Purpose::Certify.limits()
-        };
-        timer.set_limits(Purpose::Certify, limits);
+        soon(&mut timer);
         timer.certify(&layouts[..1], 3).unwrap().measurement
     };
     let (warm, cold) = (certified(warm), certified(cold));

@@ -4,6 +4,7 @@ use std::time::Duration;
 use flopsmith_bench::{Failure, Limits, Purpose};
 use flopsmith_problem::Formula;
 use flopsmith_protocol::{CandidateFault as F, InfrastructureCause, StopReason};
+use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
 use crate::fixtures::{self, alone, altered_of, fault, program, timer};
@@ -252,6 +253,9 @@ fn two_threads_are_timed_and_none_may_stay_behind() {
     );
 }
 
+/// Of the kinds of short calls, one in so many is tried each time.
+const SHORT: usize = 2;
+
 /// Five sixths of each call's work are done before its clock starts, by a process that does not sleep. Calls of 10 to 30 µs: of a longer one,
 /// what fits into the time that a process may take to wake up is no gain that shows.
 #[test]
@@ -261,14 +265,15 @@ fn short_calls_gain_nothing_by_work_before_the_clock_starts() {
         skipped("calls are timed by spinning only where there are two cores");
         return;
     }
-    for (problem, timed, ways) in [
+    let kinds = [
         ("conv2d", "h = 48\nw = 96\nk = 5", &["naps"][..]),
         ("dgemm", "n = 64", &["spins"]),
         ("dgemv", "m = 240\nn = 240", &["naps"]),
         ("prefix_sum", "n = 96000", &["spins", "yields"]),
         ("softmax", "m = 24\nn = 128", &["naps", "spins", "yields"]),
         ("transpose", "m = 192\nn = 192", &["yields"]),
-    ] {
+    ];
+    for (problem, timed, ways) in Part::of_commit(SHORT).of(kinds) {
         let problem = fixtures::timed_at(problem, timed);
         let mut timer = fixtures::timer_of(Arc::clone(&problem));
         let mut measured = |what: &str, object: &[u8]| {

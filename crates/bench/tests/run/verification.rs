@@ -126,7 +126,7 @@ fn what_cannot_be_loaded_is_the_candidates_fault() {
 fn a_method_that_is_exact_only_beside_the_largest_element_fails_whatever_cases_are_drawn() {
     let _alone = crate::fixtures::alone();
     let strassen = program("strassen.c");
-    for seed in 0..20 {
+    for seed in 0..10 {
         let (found, detail) = fault(verifier(seed).verify(&strassen, 0), "strassen.c");
         assert_eq!(found, F::WrongResult, "seed {seed}: {detail}");
     }
@@ -260,7 +260,7 @@ fn sums_of_several_threads_may_have_other_bits_but_must_be_right() {
     let object = built(&dot, &programs.join("sum_by_threads.c"));
     let verifier = Verifier::new(sandbox(), harness(), dot, &toolchain, [9; 32]).unwrap();
     let mut verifier = verifier.for_threads(4);
-    for seed in 0..40 {
+    for seed in 0..12 {
         let verified = verifier.verify_to(&object, seed, Thoroughness::Full);
         verified.unwrap_or_else(|e| panic!("{seed}: {e}"));
     }

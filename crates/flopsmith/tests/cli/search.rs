@@ -24,7 +24,7 @@ fn search(runs: &Path) -> Command {
     for set in [
         "tasks=2",
         "group_size=4",
-        "max_steps=4",
+        "max_steps=3",
         "evaluate.finalists=1",
         // Tests that run beside each other disturb each other.
         "evaluate.quarantine=false",
@@ -121,12 +121,12 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     let own = after.keys().filter(|id| !id.contains("-m")).count();
     assert_eq!(
         own,
-        4 * 2 * 4,
+        3 * 2 * 4,
         "each sample of each step has exactly one outcome"
     );
     let summary = last_object(&output);
     summary::is_whole(&summary, &folder);
-    assert_eq!(summary["steps"], 4);
+    assert_eq!(summary["steps"], 3);
     // There is no policy that could be evaluated, or was shown anything.
     assert_eq!(summary["start"], Value::Null);
     assert_eq!(summary["end"], Value::Null);
@@ -134,7 +134,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     assert_eq!(summary["infrastructure_errors"], 0, "{summary}");
     assert!(summary["best"]["gflops"].as_f64().unwrap() > 0.1);
     assert!(folder.join("report.html").is_file() && folder.join("best.c").is_file());
-    assert_eq!(watched(), (Some(0), 4));
+    assert_eq!(watched(), (Some(0), 3));
 
     // What speaks against timing on this machine is said when a sitting begins, once.
     let machines = objects(&folder.join("machines.jsonl"));

@@ -19,7 +19,7 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     let settings = [
         "tasks=2",
         "group_size=4",
-        "evaluate_tasks=2",
+        "evaluate_tasks=1",
         "max_steps=2",
         "evaluate.finalists=1",
         // Tests that run beside each other disturb each other.
@@ -34,7 +34,7 @@ fn training_runs_end_to_end_and_survives_a_kill() {
         &mut child,
         Duration::from_secs(180),
         "the first evaluation",
-        || only_run(&runs).is_some_and(|r| outcomes(&r).len() >= 9),
+        || only_run(&runs).is_some_and(|r| outcomes(&r).len() >= 5),
     );
     child.kill().unwrap();
     child.wait().unwrap();
@@ -49,8 +49,8 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     );
     let summary = last_object(&output);
     assert_eq!(summary["steps"], 2, "{summary}");
-    assert_eq!(summary["start"]["samples"], 8);
-    assert_eq!(summary["end"]["samples"], 8);
+    assert_eq!(summary["start"]["samples"], 4);
+    assert_eq!(summary["end"]["samples"], 4);
     assert_eq!(summary["finished"], true);
     let folder = only_run(&runs).unwrap();
     summary::is_whole(&summary, &folder);
@@ -59,7 +59,10 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     assert!(summary["corpus_best_gflops"].is_number(), "{summary}");
     let all = outcomes(&folder);
     assert!(all.values().all(|n| *n == 1));
-    assert_eq!(all.keys().filter(|id| !id.contains("-m")).count(), 8 * 4);
+    assert_eq!(
+        all.keys().filter(|id| !id.contains("-m")).count(),
+        4 + 2 * 8 + 4
+    );
     // What was trained is a model like any other, with weights of its own.
     let model = folder.join("model");
     let inspected = run(&["model", "inspect", model.to_str().unwrap()]);

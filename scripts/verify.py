@@ -91,10 +91,13 @@ def output_of(command):
     return subprocess.run(command, cwd=ROOT, text=True, capture_output=True).stdout.strip()
 
 
+# What was measured is no part of what is checked, and may be committed meanwhile.
+CHECKED = [".", ":(exclude)docs/results"]
+
+
 def changed():
-    """Is anything else than the result itself not committed?"""
-    lines = output_of(["git", "status", "--porcelain"]).splitlines()
-    return any(not line.endswith(RESULT.relative_to(ROOT).as_posix()) for line in lines)
+    """Is anything that is checked not committed?"""
+    return bool(output_of(["git", "status", "--porcelain", "--", *CHECKED]))
 
 
 def counts(text):
@@ -160,8 +163,7 @@ def main():
             print(f"{part.name:13} {part.what}")
         return 0
     LOGS.mkdir(parents=True, exist_ok=True)
-    # The result itself may be committed meanwhile.
-    commit = output_of(["git", "log", "-1", "--format=%H", "--", ".", f":(exclude){RESULT.relative_to(ROOT).as_posix()}"])
+    commit = output_of(["git", "log", "-1", "--format=%H", "--", *CHECKED])
     dirty = changed()
     if dirty:
         print("warning: there are changes that are not committed; the result says so", file=sys.stderr)

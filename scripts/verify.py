@@ -54,7 +54,9 @@ def no_rotel():
 
 
 def no_nightly():
-    return None if succeeds("cargo +nightly --version") else "a nightly compiler is needed (rustup toolchain install nightly)"
+    if not succeeds("cargo +nightly --version"):
+        return "a nightly compiler is needed (rustup toolchain install nightly)"
+    return None if succeeds("cargo +nightly fuzz --version") else "cargo-fuzz is needed (scripts/fuzz.sh says how to install it)"
 
 
 class Part:

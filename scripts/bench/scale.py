@@ -3,7 +3,7 @@
 
     scripts/bench/scale.py [--nodes 10 100 1000 10000] [--name VALUE ...] [--json]
 
-Each unit cost is an option; what it is by default, and how it was measured, stands in docs/scale.md. A resource that is asked for
+Each unit cost is an option; what it is by default, and how it was measured, stands in docs/explanation/scale.md. A resource that is asked for
 more than it has is marked: there a cluster breaks first.
 """
 import argparse

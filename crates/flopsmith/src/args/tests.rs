@@ -83,7 +83,7 @@ fn a_seed_is_one_that_the_runs_own_configuration_can_hold() {
     }
 }
 
-/// The words of a line as a shell reads them, as far as the documentation needs it.
+/// The words of a line's first command as a shell reads them, as far as the documentation needs it.
 #[cfg(feature = "torch")]
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
@@ -98,24 +98,47 @@ fn words(line: &str) -> Vec<String> {
         }
     }
     words.retain(|word| !word.is_empty());
+    let end = |word: &String| ["|", ">", ">>", "&&"].contains(&word.as_str());
+    let length = words.iter().position(end).unwrap_or(words.len());
+    words.truncate(length);
     words
+}
+
+/// Every page under a folder, with its text.
+#[cfg(feature = "torch")]
+fn pages(folder: &std::path::Path, found: &mut Vec<(std::path::PathBuf, String)>) {
+    let entries =
+        std::fs::read_dir(folder).unwrap_or_else(|e| unreachable!("{}: {e}", folder.display()));
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            pages(&path, found);
+        } else if path.extension().is_some_and(|end| end == "md") {
+            let text = std::fs::read_to_string(&path)
+                .unwrap_or_else(|e| unreachable!("{}: {e}", path.display()));
+            found.push((path, text));
+        }
+    }
 }
 
 #[cfg(feature = "torch")]
 #[test]
 fn what_the_documentation_says_to_type_is_understood() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = root.join("README.md");
+    let text = std::fs::read_to_string(&readme).expect("README.md");
+    let mut documents = vec![(readme, text)];
+    pages(&root.join("docs"), &mut documents);
     let mut commands = 0;
-    for text in [
-        include_str!("../../../../README.md"),
-        include_str!("../../../../docs/results/README.md"),
-    ] {
+    for (path, text) in documents {
         let mut inside = false;
-        for line in text.lines() {
+        // A backslash at the end of a line joins it with the next one.
+        for line in text.replace("\\\n", " ").lines() {
             if line.starts_with("```") {
                 inside = line == "```sh";
             } else if inside && line.starts_with("flopsmith ") {
                 let parsed = Args::try_parse_from(words(line));
-                assert!(parsed.is_ok(), "{line}: {parsed:?}");
+                assert!(parsed.is_ok(), "{}: {line}: {parsed:?}", path.display());
                 commands += 1;
             }
         }

@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_manual_names_every_field_column_and_reason() {
-        let manual = include_str!("../../../../../docs/bench.md");
+        let manual = include_str!("../../../../../docs/reference/bench.md");
         let mut row = fast("a.c", 1, 40.0);
         certify(&mut row, Some(12.5));
         row.place = Some(by_memory());

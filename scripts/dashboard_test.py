@@ -20,7 +20,7 @@ import local_cluster
 from local_cluster import ROOT, Cluster, Failed, Processes, answers, free_port, program, say, until
 
 FOLDER = ROOT / "docker" / "observability"
-GUIDE = ROOT / "docs" / "how-to" / "observe.md"
+GUIDE = ROOT / "docs" / "reference" / "metrics.md"
 # Every metric of a node with its labels, and whether it is so new that --known-missing lets it be absent.
 OLD, NEW = False, True
 KNOWN = {
@@ -132,7 +132,7 @@ def shape(results, board):
     results.note(not unused, "each metric is shown somewhere", ", ".join(sorted(unused)))
     guide = GUIDE.read_text()
     missing = [name for name in KNOWN if f"`{name}`" not in guide] + [name for name in alerts() if f"`{name}`" not in guide]
-    results.note(not missing, "each metric and alert is in docs/how-to/observe.md", ", ".join(missing))
+    results.note(not missing, "each metric and alert is in docs/reference/metrics.md", ", ".join(missing))
 
 
 def promtool(results, tool, *arguments):

@@ -13,7 +13,7 @@ TESTS ?= --workspace --tests
 WHOLE = $$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node train search report test verify long variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces faults audit parity clean distclean
+.PHONY: help setup build node train search test verify long variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'

@@ -69,6 +69,20 @@ def what_passed_is_kept_for_the_same_commit(place):
     assert len(ran.read_text().split()) == 10
 
 
+def parts_of_two_that_run_at_a_time_are_all_kept(place):
+    result = place / "verify.json"
+    # The first one has begun, and ends after the second.
+    inner = f"import sys; sys.argv = ['x']; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_verify as t; t.verified(t.Path({str(place)!r}), ['--only', 'short'], t.two())"
+    parts = two(f'{sys.executable} -c "{inner}"')
+    code, written = verified(place, ["--only", "long"], parts)
+    assert code == 0 and results(written) == {"long": "passed", "short": "passed"}, written
+    assert json.loads(result.read_text())["not_run"] == []
+
+
+def two(long="true"):
+    return [Part("long", "", long), Part("short", "", "true")]
+
+
 def of_a_sample_a_part_takes_all(place):
     sample = place / "sample"
     verified(place, [], [Part("corpus", "", f"echo $FLOPSMITH_SAMPLE >{sample}", sample="all")])
@@ -86,5 +100,5 @@ SHIPPED = verify.PARTS
 if __name__ == "__main__":
     sys.exit(run_all("verify", (
         tests_are_counted_as_the_runner_and_the_scripts_say_it, a_part_that_fails_stops_no_other, what_passed_is_kept_for_the_same_commit,
-        of_a_sample_a_part_takes_all, every_part_is_named_once_and_says_what_it_is,
+        parts_of_two_that_run_at_a_time_are_all_kept, of_a_sample_a_part_takes_all, every_part_is_named_once_and_says_what_it_is,
     )))

@@ -4,6 +4,7 @@ each part whether it passed, failed or was skipped and why, its seconds and its 
 code is 1 if any failed. What each part says goes to target/verify/PART.log. Hours on two cores; `.ci/run` is the short form."""
 
 import argparse
+import fcntl
 import json
 import os
 import pathlib
@@ -156,7 +157,7 @@ def line(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", metavar="PART", choices=[part.name for part in PARTS], help="this part; may be given several times")
+    parser.add_argument("--only", action="append", metavar="PART", choices=[part.name for part in PARTS], help="this part; may be given several times, and to several verify.py at a time: parts that measure need the machine for themselves")
     parser.add_argument("--resume", action="store_true", help="keep what passed for the same commit, and run the rest")
     parser.add_argument("--list", action="store_true", help="list the parts, and run none")
     given = parser.parse_args()
@@ -169,22 +170,35 @@ def main():
     dirty = changed()
     if dirty:
         print("warning: there are changes that are not committed; the result says so", file=sys.stderr)
-    kept = {}
-    if (given.resume or given.only) and RESULT.exists():
-        earlier = json.loads(RESULT.read_text())
-        if earlier["commit"] == commit and not dirty and not earlier["uncommitted_changes"]:
-            kept = {result["part"]: result for result in earlier["parts"]}
-        elif given.resume:
-            print("warning: the earlier result is of another commit or has changes; all parts are run", file=sys.stderr)
-    results = dict(kept)
+
+    def earlier():
+        """Results of the same tree by part; None if those that there are belong to another one."""
+        if not (given.resume or given.only) or not RESULT.exists():
+            return {}
+        found = json.loads(RESULT.read_text())
+        if found["commit"] == commit and not dirty and not found["uncommitted_changes"]:
+            return {result["part"]: result for result in found["parts"]}
+        return None
+
+    kept = earlier()
+    if kept is None and given.resume:
+        print("warning: the earlier result is of another commit or has changes; all parts are run", file=sys.stderr)
+    kept = kept or {}
+    results = {}
 
     def write():
-        parts = [results[part.name] for part in PARTS if part.name in results]
+        # Another verify.py may run other parts at the same time (--only).
+        with (LOGS / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            save((earlier() or {}) | results)
+
+    def save(all_results):
+        parts = [all_results[part.name] for part in PARTS if part.name in all_results]
         machine = {"processors": os.cpu_count(), "system": platform.platform(), "machine": platform.machine()}
         whole = {
             "commit": commit, "uncommitted_changes": dirty, "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": machine,
             "seconds": round(sum(part.get("seconds", 0) for part in parts), 1),
-            "parts": parts, "not_run": [part.name for part in PARTS if part.name not in results],
+            "parts": parts, "not_run": [part.name for part in PARTS if part.name not in all_results],
         }
         new = RESULT.with_suffix(".new")
         new.write_text(json.dumps(whole, indent=1) + "\n")
@@ -204,9 +218,10 @@ def main():
         print(line(results[part.name]), flush=True)
         if results[part.name]["result"] == "failed":
             print(f"         see {LOGS.relative_to(ROOT) / part.name}.log", flush=True)
-    failed = [name for name, result in results.items() if result["result"] == "failed"]
-    print(f"{sum(r['result'] == 'passed' for r in results.values())} parts passed, {len(failed)} failed, "
-          f"{sum(r['result'] == 'skipped' for r in results.values())} skipped: {RESULT.relative_to(ROOT)}")
+    known = kept | results
+    failed = [name for name, result in known.items() if result["result"] == "failed"]
+    print(f"{sum(r['result'] == 'passed' for r in known.values())} parts passed, {len(failed)} failed, "
+          f"{sum(r['result'] == 'skipped' for r in known.values())} skipped: {RESULT.relative_to(ROOT)}")
     return 1 if failed else 0
 
 

@@ -22,8 +22,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to listen.
+    /// Begins to listen, for a process that measures or learns.
     pub fn start() -> Result<Self> {
+        Self::saying("stopping after the measurement in hand (once more ctrl-c to leave at once)…")
+    }
+
+    /// Begins to listen; the first signal is answered with these `words`.
+    pub fn saying(words: &'static str) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("signals")
@@ -59,9 +64,7 @@ impl Watch {
                 let quiet = quiet.load(Ordering::SeqCst);
                 told.cancel();
                 if !quiet {
-                    say(
-                        "stopping after the measurement in hand (once more ctrl-c to leave at once)…",
-                    );
+                    say(words);
                 }
             }
         });

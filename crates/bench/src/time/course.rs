@@ -9,6 +9,7 @@ use flopsmith_protocol::StopReason;
 use rand::Rng;
 
 use super::decision::{self, Limits, Progress, SLOW_CALL};
+use super::resolution::Resolution;
 use crate::stats::{self, Burst, Estimate};
 
 /// One of the two sides.
@@ -57,6 +58,8 @@ pub struct Course {
     best_log_ratio: Option<f64>,
     /// Each call takes so much besides its own time.
     hand_shake: Duration,
+    /// What no number of calls tells.
+    resolution: Resolution,
     ours: Side,
     theirs: Side,
     /// Rounds begun.
@@ -75,6 +78,7 @@ impl Course {
             limits,
             best_log_ratio,
             hand_shake: Duration::ZERO,
+            resolution: Resolution::default(),
             ours: Side::default(),
             theirs: Side::default(),
             rounds: 0,
@@ -88,6 +92,12 @@ impl Course {
     /// nanoseconds would come to no end.
     pub fn with_hand_shake(self, hand_shake: Duration) -> Self {
         Self { hand_shake, ..self }
+    }
+
+    /// The same where hand-shakes differ from process to process: samples are taken until their scatter is small beside that
+    /// difference, since more of them cannot make the comparison surer.
+    pub fn with_resolution(self, resolution: Resolution) -> Self {
+        Self { resolution, ..self }
     }
 
     /// The burst to make now, or none once it is enough. Every turn is answered by [`Course::saw`].
@@ -176,7 +186,11 @@ impl Course {
             estimate: stats::estimate(&self.ours.bursts, &self.theirs.bursts)?,
             best_log_ratio: self.best_log_ratio,
         };
-        let stop = decision::stop(&self.limits, &progress)?;
+        let hidden = self
+            .resolution
+            .log_se(progress.estimate.candidate, progress.estimate.baseline);
+        let limits = self.limits.beside(hidden);
+        let stop = decision::stop(&limits, &progress)?;
         Some(match stop {
             StopReason::Precise | StopReason::Decided => (stop, progress.estimate),
             StopReason::Budget | StopReason::Unconverged => {
@@ -229,6 +243,43 @@ mod tests {
             course.saw(turn, seconds);
         }
         assert!(hand_shake * calls < 2 * limits.max, "{calls} calls");
+    }
+
+    /// Calls of about 10 µs, each a per cent or two off, where hand-shakes differ by so many seconds. Rounds and why it ended.
+    fn short_calls(error_seconds: f64) -> (usize, StopReason, f64) {
+        let resolution = Resolution {
+            error_seconds,
+            ..Resolution::default()
+        };
+        let limits = Limits::SECOND_LOOK;
+        let mut course = Course::new(limits, None).with_resolution(resolution);
+        let mut rng = ChaCha8Rng::seed_from_u64(4);
+        while let Some(turn) = course.next_turn(&mut rng) {
+            // What the machine is like lasts for a while, so many calls say less than they seem to.
+            let state = 1.0 + 0.3 * rng.random::<f64>();
+            let seconds =
+                (0..turn.calls).map(|_| 1e-5 * state * (1.0 + 0.02 * rng.random::<f64>()));
+            let seconds = seconds.collect();
+            course.saw(turn, seconds);
+        }
+        let finished = course.finish().expect("it has ended");
+        (
+            finished.candidate.len(),
+            finished.stop,
+            finished.estimate.log_se,
+        )
+    }
+
+    #[test]
+    fn nothing_is_measured_finer_than_hand_shakes_let_it_be_known() {
+        let (exact, _, _) = short_calls(0.0);
+        let (some, _, _) = short_calls(1e-9);
+        assert_eq!(exact, some, "a nanosecond of ten microseconds is nothing");
+        // 2.8 % of a comparison is hidden; a quarter of that is as good as nothing beside it.
+        let (rounds, stop, log_se) = short_calls(2e-7);
+        assert_eq!(stop, StopReason::Precise);
+        assert!(log_se <= 0.25 * 2f64.sqrt() * 2e-2 * 1.05, "{log_se}");
+        assert!(2 * rounds < exact, "{rounds} rounds instead of {exact}");
     }
 
     #[test]

@@ -126,7 +126,18 @@ pub struct Progress {
     pub best_log_ratio: Option<f64>,
 }
 
+/// Scatter of samples that is this share of an error that they cannot reduce adds 3 % to it.
+const BESIDE: f64 = 0.25;
+
 impl Limits {
+    /// These limits where a standard error `hidden` of ln(ratio) is in every comparison, however many samples it has.
+    pub fn beside(self, hidden: f64) -> Self {
+        Self {
+            target_log_se: self.target_log_se.max(BESIDE * hidden),
+            ..self
+        }
+    }
+
     /// What a measurement came to whose budget is spent and whose standard error of ln(ratio) is `log_se`.
     pub fn at_the_end(&self, log_se: f64) -> StopReason {
         // An error that is no number is none of the better ones.

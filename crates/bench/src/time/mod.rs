@@ -450,6 +450,7 @@ impl Timer {
             baseline,
             filler,
             unclocked: Unclocked::new(resolution.least()),
+            resolution,
             call_limit: self.call_limit,
             threads: self.threads,
             cold: caches == Caches::Cold,

@@ -97,6 +97,8 @@ pub struct Session<'a> {
     pub filler: Filler,
     /// What calls took, and what was done before.
     pub unclocked: Unclocked,
+    /// What no number of calls tells.
+    pub resolution: Resolution,
     /// How long a call may take.
     pub call_limit: Duration,
     /// Threads the candidate may use.
@@ -117,7 +119,8 @@ impl Session<'_> {
     /// Measures until it is enough.
     pub fn run(&mut self, request: &Request) -> Result<Trial, Failure> {
         let mut course = Course::new(request.limits, request.best_log_ratio)
-            .with_hand_shake(Duration::from_secs_f64(self.unclocked.least()));
+            .with_hand_shake(Duration::from_secs_f64(self.unclocked.least()))
+            .with_resolution(self.resolution);
         let (mut checked, mut hard_calls) = (0, 0);
         while let Some(turn) = course.next_turn(&mut self.rng) {
             let slow = course

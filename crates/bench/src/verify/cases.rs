@@ -487,8 +487,12 @@ impl Case {
                 )
             }
             Finding::BandBroken { array, distance } => {
+                let place = match distance {
+                    0 => "right".to_owned(),
+                    bytes => format!("{bytes} bytes"),
+                };
                 format!(
-                    "memory was written {distance} bytes behind the end of {}",
+                    "memory was written {place} behind the end of {}",
                     self.specification.argument(*array)
                 )
             }

@@ -88,7 +88,7 @@ impl Summary {
         }
         if self.disturbed > 0 {
             lines.push(format!(
-                "{} timed while others were at work on the timed cores: flopsmith.log says who",
+                "{} timed while others were at work on the timed cores: flopsmith.log says when and how much",
                 counted(self.disturbed, "program")
             ));
         }

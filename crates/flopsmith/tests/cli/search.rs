@@ -1,6 +1,7 @@
 //! Searches that end before their time: killed, or left by their broker.
 
 use std::collections::HashSet;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -59,6 +60,37 @@ pub fn resume_quick_search(runs: &Path) -> Command {
     command
 }
 
+/// Interrupts `runs watch` beside a run that is at work.
+fn interrupted_watching_leaves_the_run_alone(runs: &Path) {
+    let mut command = flopsmith();
+    command.args(["runs", "watch", "--runs"]).arg(runs);
+    let mut watching = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(watching.stderr.take().unwrap()).lines();
+    // It listens for signals a moment after that.
+    assert!(said.next().unwrap().unwrap().starts_with("watching "));
+    let pid = watching.id().to_string();
+    let listens = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+        u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & 2 != 0
+    };
+    wait_for(
+        &mut watching,
+        Duration::from_secs(60),
+        "a watch that listens",
+        listens,
+    );
+    let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(sent.success());
+    let words: Vec<String> = said.map(Result::unwrap).collect();
+    assert_eq!(watching.wait().unwrap().code(), Some(130), "{words:?}");
+    assert_eq!(words, ["no longer watching; the run goes on"]);
+}
+
 #[test]
 fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     let place = tempfile::tempdir().unwrap();
@@ -74,6 +106,8 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
         "some outcomes",
         || only_run(&runs).is_some_and(|r| outcomes(&r).len() >= 5),
     );
+    interrupted_watching_leaves_the_run_alone(&runs);
+    assert!(child.try_wait().unwrap().is_none(), "the run has ended");
     child.kill().unwrap();
     child.wait().unwrap();
     let folder = only_run(&runs).unwrap();

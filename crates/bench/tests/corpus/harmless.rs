@@ -3,7 +3,7 @@
 use crate::program::attacks;
 
 /// For a process that does not sleep after its calls.
-const BEFORE_THE_CLOCK: &str = "processor time that it uses before the clock starts, and time in which it waits for the core then, is added to the call";
+const BEFORE_THE_CLOCK: &str = "processor time that it uses before the clock starts is added to the call, and to a call of a process that is awake then all the time in which its inputs were made";
 
 /// For changing inputs that are not its own.
 const INPUTS_OF_THE_BASELINE: &str = "one call of the baseline in a burst has other inputs, of which lower quartiles show nothing, and it is refused once that call is looked at";

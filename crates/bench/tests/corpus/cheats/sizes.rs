@@ -1,4 +1,4 @@
-//! Cheats that are right for some sizes only. All of them are tried each time.
+//! Cheats that are right for some sizes only. The commit chooses one half of them; `make verify` tries all.
 //!
 //! Benchmarks that check a program at one size and time it at another have a hole of their own, which ParEval is known for: a
 //! program that is right where it is checked may do nothing where it is timed, and be the fastest of all.

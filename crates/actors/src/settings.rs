@@ -14,8 +14,8 @@ pub struct Settings {
     pub problem: String,
     /// Seed of everything that is random in the run, except the verifier's secrets.
     pub seed: u64,
-    /// How long training or the search may go on, seconds. The evaluations before and after training and the measurements
-    /// of the fastest programs come on top.
+    /// How long the search, or training with its evaluations before and after, may take, seconds. Measuring the machine
+    /// before it and the fastest programs after it comes on top.
     pub budget_seconds: f64,
     /// Training steps at most; 0 means as many as the budget allows.
     pub max_steps: u64,

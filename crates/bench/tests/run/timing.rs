@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flopsmith_bench::{Failure, Limits, Purpose};
@@ -206,6 +207,53 @@ fn one_core_is_enough_for_a_sleeping_hand_shake() {
             .iter()
             .any(|a| a.contains("supervisor"))
     );
+}
+
+/// Where one core has to do for everything, a process that has answered may have to wait for the core before it can go to sleep.
+#[test]
+fn nobody_is_blamed_for_not_sleeping_on_one_busy_core() {
+    let _alone = alone();
+    let core = flopsmith_bench::pinning::allowed_cores()[0];
+    let cores = flopsmith_bench::Cores {
+        supervisor: None,
+        kernel: vec![core],
+    };
+    let _pinned = flopsmith_bench::pinning::Pinned::to(Some(core)).unwrap();
+    let mut timer = flopsmith_bench::Timer::new(
+        crate::fixtures::sandbox(),
+        crate::fixtures::harness(),
+        crate::fixtures::problem(),
+        &crate::fixtures::toolchain(),
+        cores,
+        1,
+    )
+    .unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // It inherits the core.
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let measured: Vec<_> = (0..4)
+            .map(|seed| timer.measure(&program("fast.c"), Purpose::Screen, seed, None))
+            .collect();
+        over.store(true, Ordering::Relaxed);
+        for timed in measured {
+            match timed {
+                Ok(timed) => {
+                    let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
+                    let charged = raw["charged_seconds"].as_f64().unwrap();
+                    // Going to sleep late takes some microseconds. Making the inputs of one call takes longer than this.
+                    assert!(charged < 100e-6, "{charged} s");
+                }
+                // The machine may be too busy, which is not the program's fault.
+                Err(Failure::Infrastructure { detail, .. }) => eprintln!("{detail}"),
+                Err(failure) => panic!("an honest program is blamed: {failure}"),
+            }
+        }
+    });
 }
 
 #[test]

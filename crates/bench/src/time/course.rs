@@ -58,7 +58,7 @@ pub struct Course {
     best_log_ratio: Option<f64>,
     /// Each call takes so much besides its own time.
     hand_shake: Duration,
-    /// What no number of calls tells.
+    /// The error that hand-shakes leave in every comparison.
     resolution: Resolution,
     ours: Side,
     theirs: Side,
@@ -255,7 +255,7 @@ mod tests {
         let mut course = Course::new(limits, None).with_resolution(resolution);
         let mut rng = ChaCha8Rng::seed_from_u64(4);
         while let Some(turn) = course.next_turn(&mut rng) {
-            // What the machine is like lasts for a while, so many calls say less than they seem to.
+            // The machine's state lasts for a while, so many calls say less than they seem to.
             let state = 1.0 + 0.3 * rng.random::<f64>();
             let seconds =
                 (0..turn.calls).map(|_| 1e-5 * state * (1.0 + 0.02 * rng.random::<f64>()));

@@ -97,7 +97,7 @@ pub struct Session<'a> {
     pub filler: Filler,
     /// What calls took, and what was done before.
     pub unclocked: Unclocked,
-    /// What no number of calls tells.
+    /// The error that hand-shakes leave in every comparison.
     pub resolution: Resolution,
     /// How long a call may take.
     pub call_limit: Duration,

@@ -181,20 +181,25 @@ fn timed_calls_that_do_not_do_their_work_are_found() {
         .unwrap();
 }
 
+/// A timer of the usual problem on these cores.
+fn timer_on(cores: flopsmith_bench::Cores, threads: u32) -> flopsmith_bench::Timer {
+    flopsmith_bench::Timer::new(
+        fixtures::sandbox(),
+        fixtures::harness(),
+        fixtures::problem(),
+        &fixtures::toolchain(),
+        cores,
+        threads,
+    )
+    .unwrap()
+}
+
 #[test]
 fn one_core_is_enough_for_a_sleeping_hand_shake() {
     let _alone = alone();
     let mut cores = crate::fixtures::cores();
     cores.supervisor = None;
-    let mut timer = flopsmith_bench::Timer::new(
-        crate::fixtures::sandbox(),
-        crate::fixtures::harness(),
-        crate::fixtures::problem(),
-        &crate::fixtures::toolchain(),
-        cores,
-        1,
-    )
-    .unwrap();
+    let mut timer = timer_on(cores, 1);
     let timed = timer
         .measure(&program("fast.c"), Purpose::Screen, 1, None)
         .unwrap();
@@ -219,15 +224,7 @@ fn nobody_is_blamed_for_not_sleeping_on_one_busy_core() {
         kernel: vec![core],
     };
     let _pinned = flopsmith_bench::pinning::Pinned::to(Some(core)).unwrap();
-    let mut timer = flopsmith_bench::Timer::new(
-        crate::fixtures::sandbox(),
-        crate::fixtures::harness(),
-        crate::fixtures::problem(),
-        &crate::fixtures::toolchain(),
-        cores,
-        1,
-    )
-    .unwrap();
+    let mut timer = timer_on(cores, 1);
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // It inherits the core.
@@ -268,15 +265,7 @@ fn two_threads_are_timed_and_none_may_stay_behind() {
         supervisor: None,
         kernel: allowed[..2].to_vec(),
     };
-    let mut timer = flopsmith_bench::Timer::new(
-        crate::fixtures::sandbox(),
-        crate::fixtures::harness(),
-        crate::fixtures::problem(),
-        &crate::fixtures::toolchain(),
-        cores,
-        2,
-    )
-    .unwrap();
+    let mut timer = timer_on(cores, 2);
     let timed = timer
         .measure(&program("openmp.c"), Purpose::Screen, 1, None)
         .unwrap();

@@ -1,9 +1,9 @@
 //! At which sizes a program is called that is to count, beside the cases that every program meets.
 //!
-//! A program that is right at every size but one passes cases of which each has its size by lot. So where a problem has few
-//! sizes, such a program is called with all of them. Where there are many, all sizes are divided into equal parts, and one is
-//! drawn from each: a program that is wrong at a share p of them, whichever these are, is right at n such draws with a
-//! probability of (1 - p)ⁿ at most. Beside these every value comes of a parameter that has few.
+//! A program that is right at every size but one passes cases of which each has its size by lot. So where a problem's sizes
+//! can be gone through, such a program is called with all of them. Where there are too many, all sizes are divided into equal
+//! parts, and one is drawn from each: a program that is wrong at a share p of them, whichever these are, is right at n such
+//! draws with a probability of (1 - p)ⁿ at most. Beside these every value comes of a parameter that has few.
 //!
 //! Pure: the verifier calls.
 
@@ -18,7 +18,9 @@ use rand_chacha::ChaCha8Rng;
 
 use super::pool::Thoroughness;
 
-/// So many sizes, or values of one parameter, are few: all of them are met.
+/// So many sizes are all met in full, as long as the time lasts: what one parameter counts in shipped problems.
+const ALL_IN_FULL: u64 = 1000;
+/// So many sizes, or values of one parameter, are few: all of them are met, wherever the code lies.
 const FEW: u64 = 64;
 /// Sizes that are drawn where there are many: enough for a program that is wrong at one in twenty.
 const DRAWN: u64 = 90;
@@ -27,6 +29,8 @@ const DRAWN_ELSEWHERE: u64 = DRAWN / 5;
 /// Time after which no further case begins, in full and elsewhere. What is slower is verified at fewer sizes, which is said.
 const BUDGET: Duration = Duration::from_secs(10);
 const BUDGET_ELSEWHERE: Duration = Duration::from_secs(4);
+/// Time after which no further case begins once a problem whose sizes are gone through met as many as one that has too many.
+const BUDGET_BEYOND_DRAWN: Duration = Duration::from_secs(4);
 
 /// The sizes of one program.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +38,7 @@ pub struct Sweep {
     /// With which sizes it is to be called, in this order.
     pub sizes: Vec<Params>,
     /// Time after which no further one begins.
-    pub budget: Duration,
+    budget: Duration,
     /// How many of `sizes`, from the first on, come one from each of as many equal parts of all sizes, or are drawn without
     /// being put back.
     drawn: usize,
@@ -56,11 +60,15 @@ impl Sweep {
             Thoroughness::Full => (DRAWN, BUDGET),
             Thoroughness::Elsewhere => (DRAWN_ELSEWHERE, BUDGET_ELSEWHERE),
         };
+        let goes_through_all = match thoroughness {
+            Thoroughness::Full => ALL_IN_FULL,
+            _ => FEW,
+        };
         let legal = Legal::of(problem);
         let count = legal.count();
         let met: BTreeSet<Params> = met.filter(|params| legal.has(params)).cloned().collect();
         let mut sizes: Vec<Params>;
-        if count <= FEW {
+        if count <= goes_through_all {
             sizes = (0..count).map(|n| legal.size(n)).collect();
             sizes.retain(|size| !met.contains(size));
         } else {
@@ -72,7 +80,7 @@ impl Sweep {
         // The time may end before all of them were met, and those that were must be as good as any others.
         sizes.shuffle(rng);
         let drawn = sizes.len();
-        if thoroughness == Thoroughness::Full && count > FEW {
+        if thoroughness == Thoroughness::Full && count > goes_through_all {
             let values = legal.values_left_out(met.iter().chain(&sizes), rng);
             sizes.extend(values);
         }
@@ -83,6 +91,17 @@ impl Sweep {
             legal: count,
             met,
         })
+    }
+
+    /// Does another size begin, once this many were met in so much time?
+    pub fn goes_on(&self, done: usize, elapsed: Duration) -> bool {
+        let enough = done as u64 >= DRAWN && self.legal <= ALL_IN_FULL;
+        let budget = if enough {
+            self.budget.min(BUDGET_BEYOND_DRAWN)
+        } else {
+            self.budget
+        };
+        elapsed <= budget
     }
 
     /// What is verified once the program was right at the first `done` sizes.
@@ -218,12 +237,46 @@ mod tests {
     }
 
     #[test]
+    fn in_full_all_sizes_are_met_where_one_parameter_counts_them() {
+        for (name, count) in [("floyd_warshall", 200), ("sgemm", 400), ("nbody", 800)] {
+            let sweep = swept(problem(name), Thoroughness::Full, 5);
+            let all = sweep.met.iter().chain(&sweep.sizes);
+            let sizes: BTreeSet<i64> = all.map(|p| p["n"]).collect();
+            assert!(sizes.into_iter().eq(1..=count), "{name}");
+            let verified = sweep.verified(sweep.sizes.len());
+            assert_eq!(verified.to_string(), format!("all {count} sizes"));
+        }
+    }
+
+    #[test]
+    fn more_sizes_than_the_largest_problems_get_cost_no_more_than_a_place() {
+        let [soon, late, end] = [4, 5, 11].map(Duration::from_secs);
+        for (name, met, elapsed, goes_on) in [
+            ("sgemm", 200, soon, true),
+            ("sgemm", 89, late, true),
+            ("sgemm", 90, late, false),
+            ("sgemm", 89, end, false),
+            ("conv2d", 95, late, true),
+            ("conv2d", 95, end, false),
+        ] {
+            let sweep = swept(problem(name), Thoroughness::Full, 1);
+            assert_eq!(sweep.goes_on(met, elapsed), goes_on, "{name}, {met}");
+        }
+        let elsewhere = swept(problem("conv2d"), Thoroughness::Elsewhere, 1);
+        assert!(elsewhere.goes_on(5, soon) && !elsewhere.goes_on(5, late));
+    }
+
+    #[test]
     fn what_was_not_met_for_want_of_time_is_not_said_to_be() {
         let sweep = swept(problem("dgemm"), Thoroughness::Full, 1);
         let verified = sweep.verified(3);
         assert_eq!((verified.met, verified.legal), (4, 8));
         assert!(verified.one_in.is_some_and(|n| n < 3), "{verified}");
         let sweep = swept(problem("sgemm"), Thoroughness::Full, 1);
+        let verified = sweep.verified(300);
+        assert_eq!((verified.met, verified.legal), (301, 400));
+        assert!(verified.one_in.is_some_and(|n| n < 300), "{verified}");
+        let sweep = swept(problem("dot"), Thoroughness::Full, 1);
         let of = |done| sweep.verified(done).one_in.unwrap_or(0);
         assert_eq!((of(0), of(10), of(45), of(90)), (1, 2, 10, 20));
     }
@@ -235,7 +288,7 @@ mod tests {
         const PROGRAMS: u64 = 120;
         for problem in shipped() {
             let legal = Legal::of(problem);
-            if legal.count() <= FEW {
+            if legal.count() <= ALL_IN_FULL {
                 continue;
             }
             let (mut by_remainder, mut in_a_row) = (0, 0);

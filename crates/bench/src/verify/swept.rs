@@ -26,7 +26,7 @@ impl Verifier {
         let mut own: Option<(Arena, Yardstick)> = None;
         let mut worst: f64 = 0.0;
         for (done, params) in sweep.sizes.iter().enumerate() {
-            if began.elapsed() > sweep.budget {
+            if !sweep.goes_on(done, began.elapsed()) {
                 self.end(own)?;
                 return Ok((done, worst));
             }

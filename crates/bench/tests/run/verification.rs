@@ -190,6 +190,33 @@ fn what_is_wrong_at_any_one_of_few_sizes_never_counts() {
     assert_eq!(screened.sizes, None);
 }
 
+/// Sizes that one parameter counts are gone through, all 200 of them.
+#[test]
+fn what_is_wrong_at_one_size_of_hundreds_never_counts() {
+    let _alone = crate::fixtures::alone();
+    let lu = crate::fixtures::shipped("lu");
+    let toolchain = Toolchain::detect(None, &lu).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("lu.c");
+    let honest = lu.reference_source.trim_end();
+    let body = honest.strip_suffix('}').unwrap();
+    let wrong = format!("{body}    if (n == 137) LU[0] = 0.0;\n}}\n");
+    std::fs::write(&source, wrong).unwrap();
+    let object = built(&lu, &source);
+    let mut verifier =
+        Verifier::new(sandbox(), harness(), lu.clone(), &toolchain, [12; 32]).unwrap();
+    for seed in 0..3 {
+        let verified = verifier.verify_to(&object, seed, Thoroughness::Full);
+        let (found, detail) = fault(verified, "lu.c");
+        assert_eq!(found, F::WrongResult, "{detail}");
+        assert!(detail.contains("n = 137"), "{detail}");
+    }
+    std::fs::write(&source, &lu.reference_source).unwrap();
+    let honest = verifier.verify_to(&built(&lu, &source), 1, Thoroughness::Full);
+    let met = honest.unwrap().sizes.map(|sizes| sizes.to_string());
+    assert_eq!(met.as_deref(), Some("all 200 sizes"));
+}
+
 #[test]
 fn where_there_are_many_sizes_it_is_said_how_many_were_met_and_what_that_shows() {
     let _alone = crate::fixtures::alone();

@@ -157,7 +157,7 @@ def line(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", metavar="PART", choices=[part.name for part in PARTS], help="this part; may be given several times, and to several verify.py at a time: parts that measure need the machine for themselves")
+    parser.add_argument("--only", action="append", metavar="PART", choices=[part.name for part in PARTS], help="this part; may be given several times, and on a committed tree to several verify.py at a time: parts that measure need the machine for themselves")
     parser.add_argument("--resume", action="store_true", help="keep what passed for the same commit, and run the rest")
     parser.add_argument("--list", action="store_true", help="list the parts, and run none")
     given = parser.parse_args()
@@ -218,7 +218,8 @@ def main():
         print(line(results[part.name]), flush=True)
         if results[part.name]["result"] == "failed":
             print(f"         see {LOGS.relative_to(ROOT) / part.name}.log", flush=True)
-    known = kept | results
+    # With what another verify.py wrote meanwhile.
+    known = kept | (earlier() or {}) | results
     failed = [name for name, result in known.items() if result["result"] == "failed"]
     print(f"{sum(r['result'] == 'passed' for r in known.values())} parts passed, {len(failed)} failed, "
           f"{sum(r['result'] == 'skipped' for r in known.values())} skipped: {RESULT.relative_to(ROOT)}")

@@ -34,7 +34,7 @@ pub use failure::{Failure, ran_out};
 pub use flopsmith_harness::VERSION as HARNESS_VERSION;
 /// Changes when what a verdict or a number means changes outside the harness: checks, estimators, stopping rules. Results of
 /// different methods are never taken for each other.
-pub const METHOD: &str = "9";
+pub const METHOD: &str = "10";
 pub use sanitize::{Checked, Sanitizers};
 pub use time::{
     Chain, Change, Cores, Limits, PADDINGS, Purpose, Quarantine, Resolution, State, Timed, Timer,

@@ -12,10 +12,14 @@
 //! so the kernel has booked all that it used before, and what it uses later is
 //! on the clock. Then it is woken up, and waits for its turn; then the filler is
 //! told to sleep. So the core passes from one to the other without an interrupt
-//! from another core and without a pause, which take longer than many a call,
-//! and a process that waits for the core already need not be woken up, which
-//! shows: all the time in which its inputs were made counts then. Orders to do
-//! nothing ([`Filler::empty_call`]) measure the least length of this, which is taken off again.
+//! from another core and without a pause, which take longer than many a call.
+//! A process that need not be woken up waits for the core already, or has it:
+//! all the time in which its inputs were made counts then. Only where
+//! supervisor, filler and called process share the one core that they may use is
+//! processor time exact whatever the called process does, and honest processes
+//! may be taken off the core before they sleep, so there it alone counts.
+//! Orders to do nothing ([`Filler::empty_call`]) measure the least length of
+//! this, which is taken off again.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +28,7 @@ use flopsmith_protocol::InfrastructureCause;
 
 use super::process::{CallFailure, Passed, Process};
 use crate::Failure;
-use crate::pinning::pin_thread;
+use crate::pinning::{allowed_cores, pin_thread};
 
 /// A trusted process that does nothing has done so by then, on the busiest machine.
 const EMPTY_LIMIT: Duration = Duration::from_secs(10);
@@ -35,11 +39,17 @@ pub struct Called {
     /// From the start of the clock to the end of the call.
     pub clocked: Duration,
     /// Processor time that the called process used between the order to make the inputs and the start of the clock, or all of that time
-    /// where it did not sleep when the clock started. An honest one sleeps.
+    /// where it did not sleep when the clock started and does not share its only core with the supervisor. An honest one sleeps.
     pub ran: Duration,
     /// Time in which it waited for the core between the order to make the inputs and the end of the call. An honest one does so
     /// while the filler leaves, and where others use the core.
     pub queued: Duration,
+}
+
+/// Is there one core for the supervisor and the called process? Whatever that one executed is booked then: the supervisor looks while it
+/// has the core itself.
+fn share_their_only_core(called: &Process) -> bool {
+    called.cores.len() == 1 && called.cores == allowed_cores()
 }
 
 /// A process that makes inputs.
@@ -100,9 +110,9 @@ impl Filler {
         }
         let lead = clock.elapsed();
         let passed = self.hand_over(called, false, limit)?;
-        // A process that is awake already has the core about a microsecond sooner than one that sleeps. Where all share one core, that is
-        // nothing beside their hand-shakes, and an honest process may be taken off the core before it can go to sleep.
-        if !passed.slept && self.spins() {
+        // A process that is awake already has the core sooner than one that sleeps, and without a supervisor on the filler's core it may have
+        // had it since the inputs were complete.
+        if !passed.slept && !share_their_only_core(called) {
             ran = ran.max(clock - start);
         }
         Ok(Called {

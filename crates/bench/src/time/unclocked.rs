@@ -4,9 +4,9 @@
 //! Nobody can be kept from working between two calls for certain, and nobody can be blamed for every microsecond there:
 //! machines are busy. But it does not pay. A process that sleeps while its inputs are made uses no processor time; whatever
 //! it uses is part of the call, from the first nanosecond on. On a busy machine that costs an honest program some samples,
-//! which are lost to the floor anyway. A process that is awake when
-//! the clock starts gets the core about a microsecond sooner than one that is woken up then. It gains nothing by that: all the
-//! time in which its inputs were made is part of its call (`supervise::filler`).
+//! which are lost to the floor anyway. A process that is awake when the clock starts gets the core about a microsecond sooner
+//! than one that is woken up then. It gains nothing by that: all the time in which its inputs were made is part of its call,
+//! unless it shares its only core with the supervisor (`supervise::filler`).
 
 use std::collections::VecDeque;
 use std::time::Duration;

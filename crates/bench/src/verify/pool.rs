@@ -37,10 +37,10 @@ pub enum Thoroughness {
     /// A first look at a fresh program: what is dear is met by some programs only.
     Screening,
     /// Before a program counts, as an elite or in a report: nothing is left to the draw that would be dear, and it is called
-    /// with every size where there are few, else with so many that [`VerifiedSizes`](flopsmith_protocol::VerifiedSizes) says
+    /// with every size of up to a thousand, else with so many that [`VerifiedSizes`](flopsmith_protocol::VerifiedSizes) says
     /// what they show.
     Full,
-    /// The same program with its code at another place: as in full, with a fifth of the sizes where there are many.
+    /// The same program with its code at another place: as in full, with fewer sizes where there are many.
     Elsewhere,
 }
 

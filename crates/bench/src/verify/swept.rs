@@ -1,7 +1,8 @@
 //! Calls of a program with the sizes of a sweep.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use flopsmith_protocol::CandidateFault;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
@@ -23,10 +24,17 @@ impl Verifier {
         rng: &mut ChaCha8Rng,
     ) -> Result<(usize, f64), Failure> {
         let began = Instant::now();
+        let mut spent = Spent::default();
         let mut own: Option<(Arena, Yardstick)> = None;
         let mut worst: f64 = 0.0;
         for (done, params) in sweep.sizes.iter().enumerate() {
-            if !sweep.goes_on(done, began.elapsed()) {
+            let work = began.elapsed().saturating_sub(spent.called);
+            let limit = Sweep::limit_of_calls(work) * self.threads.max(1);
+            if spent.used > limit {
+                self.end(own)?;
+                return Err(too_slow(done, spent.used, limit));
+            }
+            if !sweep.goes_on(done, work) {
                 self.end(own)?;
                 return Ok((done, worst));
             }
@@ -36,7 +44,7 @@ impl Verifier {
                 Placing::AtEnd
             };
             if let Some(case) = self.pool.of_size(params) {
-                worst = worst.max(self.meet(case, placing, process, rng)?);
+                worst = worst.max(self.meet(case, placing, process, rng, &mut spent)?);
                 continue;
             }
             let (arena, yardstick) = match &mut own {
@@ -56,7 +64,7 @@ impl Verifier {
                 yardstick,
                 rng,
             )?;
-            worst = worst.max(self.meet(&case, placing, process, rng)?);
+            worst = worst.max(self.meet(&case, placing, process, rng, &mut spent)?);
         }
         self.end(own)?;
         Ok((sweep.sizes.len(), worst))
@@ -66,18 +74,43 @@ impl Verifier {
         own.map_or(Ok(()), |(_, yardstick)| yardstick.exit())
     }
 
-    /// Has a program called once with a case: the error as a share of the bound.
+    /// Has a program called once with a case: the error as a share of the bound. Adds what the call took to `spent`.
     fn meet(
         &self,
         case: &Case,
         placing: Placing,
         process: &mut Process,
         rng: &mut ChaCha8Rng,
+        spent: &mut Spent,
     ) -> Result<f64, Failure> {
         let placement = self.lay_out(case, &self.arena, placing, process, rng)?;
-        let result =
-            call(case, process).and_then(|()| passed(case, &case.judge(&self.arena, &placement)));
+        let (began, before) = (Instant::now(), process.cpu_time()?);
+        let returned = call(case, process);
+        spent.called += began.elapsed();
+        let result = returned.and_then(|()| passed(case, &case.judge(&self.arena, &placement)));
         self.arena.restore(&placement);
-        result
+        let share = result?;
+        spent.used += process.cpu_time()?.saturating_sub(before);
+        Ok(share)
     }
+}
+
+/// What a program's calls took.
+#[derive(Default)]
+struct Spent {
+    /// No time of our own work.
+    called: Duration,
+    /// Processor time: a machine that others use makes no program slow.
+    used: Duration,
+}
+
+fn too_slow(done: usize, used: Duration, limit: Duration) -> Failure {
+    Failure::candidate(
+        CandidateFault::Timeout,
+        format!(
+            "calls with {done} sizes took {:.1} s of processor time; the limit beside the reference is {:.1} s",
+            used.as_secs_f64(),
+            limit.as_secs_f64()
+        ),
+    )
 }

@@ -214,6 +214,15 @@ fn one_core_is_enough_for_a_sleeping_hand_shake() {
     );
 }
 
+/// Says that it is over, however a test ends.
+struct Raises<'a>(&'a AtomicBool);
+
+impl Drop for Raises<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Where one core has to do for everything, a process that has answered may have to wait for the core before it can go to sleep.
 #[test]
 fn nobody_is_blamed_for_not_sleeping_on_one_busy_core() {
@@ -233,23 +242,30 @@ fn nobody_is_blamed_for_not_sleeping_on_one_busy_core() {
                 std::hint::spin_loop();
             }
         });
-        let measured: Vec<_> = (0..4)
-            .map(|seed| timer.measure(&program("fast.c"), Purpose::Screen, seed, None))
-            .collect();
-        over.store(true, Ordering::Relaxed);
-        for timed in measured {
-            match timed {
+        let _end = Raises(&over);
+        let mut measured = 0;
+        for seed in 0..4 {
+            match timer.measure(&program("fast.c"), Purpose::Screen, seed, None) {
                 Ok(timed) => {
                     let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
                     let charged = raw["charged_seconds"].as_f64().unwrap();
-                    // Going to sleep late takes some microseconds. Making the inputs of one call takes longer than this.
-                    assert!(charged < 100e-6, "{charged} s");
+                    let bursts = raw["candidate"].as_array().unwrap().iter();
+                    let calls = bursts.map(|burst| burst["seconds"].as_array().unwrap().len());
+                    let calls: usize = calls.sum();
+                    // Going to sleep late takes some microseconds. Making the inputs of one call takes longer than 150.
+                    let late = 60e-6 + 2e-6 * calls as f64;
+                    assert!(charged < late, "{charged} s in {calls} calls");
+                    measured += 1;
                 }
                 // The machine may be too busy, which is not the program's fault.
                 Err(Failure::Infrastructure { detail, .. }) => eprintln!("{detail}"),
-                Err(failure) => panic!("an honest program is blamed: {failure}"),
+                Err(Failure::Candidate { fault, detail }) => {
+                    panic!("an honest program is blamed: {fault:?}, {detail}")
+                }
+                Err(failure) => panic!("{failure}"),
             }
         }
+        assert!(measured > 0, "nothing could be measured");
     });
 }
 
@@ -311,45 +327,85 @@ fn short_calls_gain_nothing_by_work_before_the_clock_starts() {
         ("transpose", "m = 192\nn = 192", &["yields"]),
     ];
     for (problem, timed, ways) in Part::of_commit(SHORT).of(kinds) {
-        let problem = fixtures::timed_at(problem, timed);
-        let mut timer = fixtures::timer_of(Arc::clone(&problem));
-        let mut measured = |what: &str, object: &[u8]| {
-            let timed = timer.measure(object, Purpose::Rank, 1, None)?;
-            let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
-            let charged = raw["charged_seconds"].as_f64().unwrap();
-            let m = timed.measurement;
-            eprintln!(
-                "{} {what}: {:.2} µs, {:.3} times the reference, [{:.3}, {:.3}], {:?}, {charged:.6} s charged",
-                problem.id,
-                m.seconds_per_call * 1e6,
-                m.ratio,
-                m.interval.low,
-                m.interval.high,
-                m.stop
-            );
-            Ok(m)
-        };
-        let early = |way: &str| format!("works_before_the_clock_{}_{way}.c", problem.id);
-        // The same loops, which never take a call for one that is timed.
-        let (before, behind) = ("return calls > 1;", "return calls > 1 && 0;");
-        let honest = altered_of(&problem, &early(ways[0]), before, behind);
-        let honest = measured("honest", &honest).unwrap();
-        for way in ways {
-            let early = early(way);
-            match measured(way, &fixtures::program_of(&problem, &early)) {
-                // Processes of one program differ by some per cent; what is to be gained here is a factor of six.
-                Ok(gained) => assert!(gained.interval.low < 1.1 * honest.interval.high),
-                refused => {
-                    let (fault, detail) = fault(refused, &early);
-                    assert!(
-                        [F::LeftRunning, F::SkippedWork].contains(&fault),
-                        "{detail}"
-                    );
-                    eprintln!("{early}: {detail}");
-                }
+        gains_nothing(problem, timed, ways, fixtures::cores());
+    }
+}
+
+/// The supervisor has a core of its own and does not spin there, as on two hardware threads of one core: the kernel's core is free from the
+/// filler's last byte until the supervisor has woken up.
+#[test]
+fn short_calls_gain_nothing_by_work_before_the_clock_starts_where_both_sides_sleep() {
+    let _alone = alone();
+    let mut cores = fixtures::cores();
+    if cores.supervisor.take().is_none() {
+        skipped("the supervisor shares the only core");
+        return;
+    }
+    let [honest, early] = gains_nothing("softmax", "m = 24\nn = 128", &["spins", "yields"], cores);
+    // Intervals of so short calls are wide here.
+    assert!(early < 1.5 * honest, "{early} instead of {honest}");
+}
+
+/// None of the corpus' programs that begin early in one of these ways is faster than itself without that: the ratios of the honest one and of
+/// the fastest of the others.
+fn gains_nothing(
+    problem: &str,
+    timed: &str,
+    ways: &[&str],
+    cores: flopsmith_bench::Cores,
+) -> [f64; 2] {
+    let problem = fixtures::timed_at(problem, timed);
+    let toolchain = flopsmith_bench::Toolchain::detect(None, &problem).unwrap();
+    let mut timer = flopsmith_bench::Timer::new(
+        fixtures::sandbox(),
+        fixtures::harness(),
+        Arc::clone(&problem),
+        &toolchain,
+        cores,
+        1,
+    )
+    .unwrap();
+    let mut measured = |what: &str, object: &[u8]| {
+        let timed = timer.measure(object, Purpose::Rank, 1, None)?;
+        let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
+        let charged = raw["charged_seconds"].as_f64().unwrap();
+        let m = timed.measurement;
+        eprintln!(
+            "{} {what}: {:.2} µs, {:.3} times the reference, [{:.3}, {:.3}], {:?}, {charged:.6} s charged",
+            problem.id,
+            m.seconds_per_call * 1e6,
+            m.ratio,
+            m.interval.low,
+            m.interval.high,
+            m.stop
+        );
+        Ok(m)
+    };
+    let early = |way: &str| format!("works_before_the_clock_{}_{way}.c", problem.id);
+    // The same loops, which never take a call for one that is timed.
+    let (before, behind) = ("return calls > 1;", "return calls > 1 && 0;");
+    let honest = altered_of(&problem, &early(ways[0]), before, behind);
+    let honest = measured("honest", &honest).unwrap();
+    let mut fastest: f64 = 0.0;
+    for way in ways {
+        let early = early(way);
+        match measured(way, &fixtures::program_of(&problem, &early)) {
+            // Processes of one program differ by some per cent; what is to be gained here is a factor of six.
+            Ok(gained) => {
+                assert!(gained.interval.low < 1.1 * honest.interval.high);
+                fastest = fastest.max(gained.ratio);
+            }
+            refused => {
+                let (fault, detail) = fault(refused, &early);
+                assert!(
+                    [F::LeftRunning, F::SkippedWork].contains(&fault),
+                    "{detail}"
+                );
+                eprintln!("{early}: {detail}");
             }
         }
     }
+    [honest.ratio, fastest]
 }
 
 #[test]

@@ -190,17 +190,24 @@ fn what_is_wrong_at_any_one_of_few_sizes_never_counts() {
     assert_eq!(screened.sizes, None);
 }
 
-/// Sizes that one parameter counts are gone through, all 200 of them.
+/// `lu` with up to 80 rows: more sizes than few, and so few that there is always time for all of them.
+fn lu_of_eighty() -> Arc<flopsmith_problem::Problem> {
+    let mut lu = Arc::unwrap_or_clone(crate::fixtures::shipped("lu"));
+    lu.timed.insert("n".to_owned(), 48);
+    lu.verify.hidden[0].max = 80;
+    Arc::new(lu)
+}
+
 #[test]
-fn what_is_wrong_at_one_size_of_hundreds_never_counts() {
+fn what_is_wrong_at_one_size_of_eighty_never_counts() {
     let _alone = crate::fixtures::alone();
-    let lu = crate::fixtures::shipped("lu");
+    let lu = lu_of_eighty();
     let toolchain = Toolchain::detect(None, &lu).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("lu.c");
     let honest = lu.reference_source.trim_end();
     let body = honest.strip_suffix('}').unwrap();
-    let wrong = format!("{body}    if (n == 137) LU[0] = 0.0;\n}}\n");
+    let wrong = format!("{body}    if (n == 71) LU[0] = 0.0;\n}}\n");
     std::fs::write(&source, wrong).unwrap();
     let object = built(&lu, &source);
     let mut verifier =
@@ -209,12 +216,34 @@ fn what_is_wrong_at_one_size_of_hundreds_never_counts() {
         let verified = verifier.verify_to(&object, seed, Thoroughness::Full);
         let (found, detail) = fault(verified, "lu.c");
         assert_eq!(found, F::WrongResult, "{detail}");
-        assert!(detail.contains("n = 137"), "{detail}");
+        assert!(detail.contains("n = 71"), "{detail}");
     }
     std::fs::write(&source, &lu.reference_source).unwrap();
     let honest = verifier.verify_to(&built(&lu, &source), 1, Thoroughness::Full);
     let met = honest.unwrap().sizes.map(|sizes| sizes.to_string());
-    assert_eq!(met.as_deref(), Some("all 200 sizes"));
+    assert_eq!(met.as_deref(), Some("all 80 sizes"));
+}
+
+/// A program that takes its time at some sizes does not keep the verifier from the others.
+#[test]
+fn nobody_escapes_verification_by_being_slow_at_untimed_sizes() {
+    let _alone = crate::fixtures::alone();
+    let lu = crate::fixtures::shipped("lu");
+    let toolchain = Toolchain::detect(None, &lu).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("lu.c");
+    let honest = lu.reference_source.trim_end();
+    let body = honest.strip_suffix('}').unwrap();
+    // The limit of a single call is a second.
+    let slow = format!(
+        "{body}    if (n > 40 && n != 128 && n != 200)\n        for (volatile int i = 0; i < 400000000; i++) ;\n}}\n"
+    );
+    std::fs::write(&source, slow).unwrap();
+    let object = built(&lu, &source);
+    let mut verifier = Verifier::new(sandbox(), harness(), lu, &toolchain, [13; 32]).unwrap();
+    let verified = verifier.verify_to(&object, 1, Thoroughness::Full);
+    let (found, detail) = fault(verified, "lu.c");
+    assert_eq!(found, F::Timeout, "{detail}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub fn run(args: &Top) -> Result<ExitCode> {
     let every = config::time(&args.every).context("--every cannot be read")?;
     let every = every.max(Duration::from_millis(200));
     let once = args.once || args.format == Format::Json || !std::io::stdout().is_terminal();
-    let watch = Watch::saying("no longer watching; the runs go on")?;
+    let watch = Watch::saying("no longer watching; this stops no run")?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -26,7 +26,7 @@ const PATIENCE: u32 = 4;
 pub fn watch(place: &Place, name: &str) -> Result<ExitCode> {
     let folder = folder::find(place.folder(), name, |_| true)?;
     say(&format!("watching {}", folder.display()));
-    let watch = Watch::saying("no longer watching; the run goes on")?;
+    let watch = Watch::saying("no longer watching; this stops no run")?;
     let mut shown = 0;
     let mut alone = 0;
     loop {

@@ -79,6 +79,15 @@ def parts_of_two_that_run_at_a_time_are_all_kept(place):
     assert json.loads(result.read_text())["not_run"] == []
 
 
+def a_part_that_is_checked_again_leaves_the_others_with_their_commit(place):
+    verified(place, [], two("exit 1"))
+    code, written = verified(place, ["--only", "long"], two(), commit="another")
+    assert code == 0 and results(written) == {"long": "passed", "short": "passed"}
+    assert [part["commit"] for part in written["parts"]] == ["another", "c"] and written["commit"] == "another"
+    _, written = verified(place, ["--only", "short"], two(), commit="another", changed=True)
+    assert results(written) == {"short": "passed"} and written["uncommitted_changes"]
+
+
 def two(long="true"):
     return [Part("long", "", long), Part("short", "", "true")]
 
@@ -100,5 +109,5 @@ SHIPPED = verify.PARTS
 if __name__ == "__main__":
     sys.exit(run_all("verify", (
         tests_are_counted_as_the_runner_and_the_scripts_say_it, a_part_that_fails_stops_no_other, what_passed_is_kept_for_the_same_commit,
-        parts_of_two_that_run_at_a_time_are_all_kept, of_a_sample_a_part_takes_all, every_part_is_named_once_and_says_what_it_is,
+        parts_of_two_that_run_at_a_time_are_all_kept, a_part_that_is_checked_again_leaves_the_others_with_their_commit, of_a_sample_a_part_takes_all, every_part_is_named_once_and_says_what_it_is,
     )))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks everything that can be checked on this machine, one part after the other, and writes docs/results/verify.json: commit, machine, and for
-each part whether it passed, failed or was skipped and why, its seconds and its counts. A part that fails does not stop the others; the exit
+each part whether it passed, failed or was skipped and why, of which commit, its seconds and its counts. A part that fails does not stop the others; the exit
 code is 1 if any failed. What each part says goes to target/verify/PART.log. Hours on two cores; `.ci/run` is the short form."""
 
 import argparse
@@ -172,25 +172,27 @@ def main():
         print("warning: there are changes that are not committed; the result says so", file=sys.stderr)
 
     def earlier():
-        """Results of the same tree by part; None if those that there are belong to another one."""
-        if not (given.resume or given.only) or not RESULT.exists():
+        """Results of committed trees by part, each with its commit."""
+        if not (given.resume or given.only) or dirty or not RESULT.exists():
             return {}
         found = json.loads(RESULT.read_text())
-        if found["commit"] == commit and not dirty and not found["uncommitted_changes"]:
-            return {result["part"]: result for result in found["parts"]}
-        return None
+        if found["uncommitted_changes"]:
+            return {}
+        return {result["part"]: {"commit": found["commit"]} | result for result in found["parts"]}
 
-    kept = earlier()
-    if kept is None and given.resume:
-        print("warning: the earlier result is of another commit or has changes; all parts are run", file=sys.stderr)
-    kept = kept or {}
+    def of_this_tree(found):
+        return {name: result for name, result in found.items() if result["commit"] == commit}
+
+    kept = of_this_tree(earlier())
+    if given.resume and not kept and RESULT.exists():
+        print("warning: the earlier results are of other commits or have changes; all parts are run", file=sys.stderr)
     results = {}
 
     def write():
         # Another verify.py may run other parts at the same time (--only).
         with (LOGS / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            save((earlier() or {}) | results)
+            save(earlier() | results)
 
     def save(all_results):
         parts = [all_results[part.name] for part in PARTS if part.name in all_results]
@@ -214,12 +216,13 @@ def main():
             results[part.name] = {"part": part.name, "what": part.what, "result": "skipped", "reason": reason}
         else:
             results[part.name] = run(part)
+        results[part.name]["commit"] = commit
         write()
         print(line(results[part.name]), flush=True)
         if results[part.name]["result"] == "failed":
             print(f"         see {LOGS.relative_to(ROOT) / part.name}.log", flush=True)
     # With what another verify.py wrote meanwhile.
-    known = kept | (earlier() or {}) | results
+    known = kept | of_this_tree(earlier()) | results
     failed = [name for name, result in known.items() if result["result"] == "failed"]
     print(f"{sum(r['result'] == 'passed' for r in known.values())} parts passed, {len(failed)} failed, "
           f"{sum(r['result'] == 'skipped' for r in known.values())} skipped: {RESULT.relative_to(ROOT)}")

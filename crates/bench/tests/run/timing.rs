@@ -344,8 +344,8 @@ fn short_calls_gain_nothing_by_work_before_the_clock_starts_where_both_sides_sle
         return;
     }
     let [honest, early] = gains_nothing("softmax", "m = 24\nn = 128", &["spins", "yields"], cores);
-    // Intervals of so short calls are wide here.
-    assert!(early < 1.5 * honest, "{early} instead of {honest}");
+    // So short calls scatter much here; what is to be gained is a factor of six.
+    assert!(early < 3.0 * honest, "{early} instead of {honest}");
 }
 
 /// None of the corpus' programs that begin early in one of these ways is faster than itself without that: the ratios of the honest one and of

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mkdir -p fuzz/corpus/{source,problem,message}
-# The digit of a source's language, which the fuzzer's inputs begin with (`bench::fuzz`).
+# The digit of a source's language, which the fuzzer's inputs begin with (`inspect::fuzz`).
 language() {
     case "$1" in
         *.c) printf 0 ;;
@@ -16,7 +16,7 @@ language() {
 # Not every folder has programs in all languages.
 shopt -s nullglob
 # The folder's name goes into the file's, since folders share names of files.
-for file in crates/bench/tests/{corpus,compile}/*/*.{c,cpp,f90,f} crates/bench/tests/problems/*.c problems/*/*.c; do
+for file in crates/measure/tests/corpus/*/*.{c,cpp,f90,f} crates/compile/tests/compile/*/*.{c,cpp,f90,f} crates/measure/tests/problems/*.c problems/*/*.c; do
     { language "$file" && cat "$file"; } >"fuzz/corpus/source/$(basename "$(dirname "$file")")-$(basename "$file")"
 done
 for file in problems/*/problem.toml; do

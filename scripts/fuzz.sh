@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzes the parsers that read what somebody else wrote, one target after the other. By hand: `make test` has short runs of the
-# same bodies (`fuzz_one` in protocol, problem and bench).
+# same bodies (`fuzz_one` in protocol, problem and inspect).
 #
 #   scripts/fuzz.sh [SECONDS [TARGET...]]     seconds for each target (1200: an hour for all three)
 #

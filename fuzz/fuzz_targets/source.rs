@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use flopsmith_bench::fuzz::fuzz_one;
+use flopsmith_inspect::fuzz::fuzz_one;
 use flopsmith_problem::Problem;
 use libfuzzer_sys::fuzz_target;
 

@@ -110,10 +110,10 @@ impl Error {
     }
 }
 
-impl From<flopsmith_bench::Failure> for Error {
-    fn from(failure: flopsmith_bench::Failure) -> Self {
+impl From<flopsmith_protocol::Failure> for Error {
+    fn from(failure: flopsmith_protocol::Failure) -> Self {
         match failure {
-            flopsmith_bench::Failure::Infrastructure { cause, detail } => {
+            flopsmith_protocol::Failure::Infrastructure { cause, detail } => {
                 Error::Stage { cause, detail }
             }
             other => Error::Stage {

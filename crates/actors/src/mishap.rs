@@ -5,9 +5,8 @@
 //! run. So only what concerns the role itself (the bus, its settings) is an
 //! [`crate::Error`] of it; what concerns one program is a [`Mishap`].
 
-use flopsmith_bench::{Failure, ran_out};
+use flopsmith_protocol::{ran_out, Failure, InfrastructureCause, UnknownCause, Verdict};
 use flopsmith_bus::ErrorClass;
-use flopsmith_protocol::{InfrastructureCause, UnknownCause, Verdict};
 use tokio::task::JoinError;
 
 use crate::supervisor::words;

@@ -28,7 +28,7 @@ pub struct Yardstick {
     pub toolchain: Digest,
     /// The harness and its hand-shake.
     pub harness: String,
-    /// Flopsmith's own version and its method ([`flopsmith_bench::METHOD`]): supervisor, checks and statistics.
+    /// Flopsmith's own version and its method ([`flopsmith_measure::METHOD`]): supervisor, checks and statistics.
     pub version: String,
 }
 
@@ -38,7 +38,7 @@ impl Yardstick {
         Self {
             problem: problem.digest.clone(),
             toolchain: toolchain.clone(),
-            harness: flopsmith_bench::HARNESS_VERSION.to_owned(),
+            harness: flopsmith_measure::HARNESS_VERSION.to_owned(),
             version: version(),
         }
     }
@@ -54,7 +54,7 @@ pub fn version() -> String {
     format!(
         "{} method {}{steady}",
         env!("CARGO_PKG_VERSION"),
-        flopsmith_bench::METHOD
+        flopsmith_measure::METHOD
     )
 }
 
@@ -295,7 +295,7 @@ mod tests {
         let problem = Problem::load(&root).expect("the shipped problem");
         let toolchain = Digest::of(b"gcc");
         let now = Yardstick::of(&problem, &toolchain);
-        assert_eq!(now.harness, flopsmith_bench::HARNESS_VERSION);
+        assert_eq!(now.harness, flopsmith_measure::HARNESS_VERSION);
         let candidate = candidate(1, 0, 0);
         let of = |yardstick: &Yardstick| key("a program", &candidate, yardstick);
         assert_eq!(of(&now), of(&Yardstick::of(&problem, &toolchain)));

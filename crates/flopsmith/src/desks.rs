@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use flopsmith_actors::node::Context;
 use flopsmith_actors::role::{compiler, timer, verifier};
-use flopsmith_bench::{Failure, Timer, openblas};
-use flopsmith_protocol::{MachineClass, MachineFacts, NodeId, RunId};
+use flopsmith_protocol::{Failure, MachineClass, MachineFacts, NodeId, RunId};
+use flopsmith_measure::{Timer};
+use flopsmith_machine::{openblas};
 
 use crate::evaluator::Evaluator;
 use crate::paths;
@@ -35,7 +36,7 @@ pub fn machine_facts(
 
 /// What programs of a run are compiled with.
 pub fn compiler(context: &Arc<Context>, evaluator: &Evaluator) -> compiler::Desk {
-    let stage: Arc<flopsmith_bench::Compiler> = Arc::clone(&evaluator.compiler);
+    let stage: Arc<flopsmith_compile::Compiler> = Arc::clone(&evaluator.compiler);
     compiler::Desk {
         context: Arc::clone(context),
         stage,
@@ -59,8 +60,8 @@ pub struct VerifierParts {
     sandbox: Arc<flopsmith_sandbox::Sandbox>,
     harness: PathBuf,
     problem: Arc<flopsmith_problem::Problem>,
-    toolchain: flopsmith_bench::toolchain::Toolchain,
-    sanitizers: Option<Arc<flopsmith_bench::Sanitizers>>,
+    toolchain: flopsmith_compile::toolchain::Toolchain,
+    sanitizers: Option<Arc<flopsmith_measure::Sanitizers>>,
     /// Programs will be timed with so many.
     threads: u32,
 }
@@ -79,8 +80,8 @@ impl VerifierParts {
     }
 
     /// One verifier with secrets of its own.
-    pub fn make(&self) -> Result<flopsmith_bench::Verifier, Failure> {
-        let verifier = flopsmith_bench::Verifier::new(
+    pub fn make(&self) -> Result<flopsmith_measure::Verifier, Failure> {
+        let verifier = flopsmith_measure::Verifier::new(
             Arc::clone(&self.sandbox),
             self.harness.clone(),
             Arc::clone(&self.problem),

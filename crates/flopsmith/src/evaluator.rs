@@ -4,17 +4,14 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_actors::settings::Settings;
-use flopsmith_bench::compile::Compiler;
-use flopsmith_bench::environment::Watched;
-use flopsmith_bench::pinning;
-use flopsmith_bench::toolchain::{Presence, Toolchain};
-use flopsmith_bench::verify::soundness::{self, Examined};
-use flopsmith_bench::{
-    Built, Checked, Cores, Failure, PADDINGS, Purpose, Sanitizers, Thoroughness, Timed, Timer,
-    Verifier, openblas,
-};
+use flopsmith_machine::environment::Watched;
+use flopsmith_compile::toolchain::{Presence, Toolchain};
+use flopsmith_measure::verify::soundness::{self, Examined};
+use flopsmith_compile::{Built, Compiler};
+use flopsmith_measure::{Checked, PADDINGS, Purpose, Sanitizers, Thoroughness, Timed, Timer, Verifier};
+use flopsmith_machine::{openblas, pinning, Cores};
+use flopsmith_protocol::{Failure, Technique, TechniqueSet, Verdict, VerifiedSizes};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Technique, TechniqueSet, Verdict, VerifiedSizes};
 use flopsmith_sandbox::Sandbox;
 
 use crate::exit::usage;

@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use flopsmith_bench::needs;
+use flopsmith_measure::needs;
 use flopsmith_sandbox::{Error, Options, Sandbox};
 
 use crate::exit::say;

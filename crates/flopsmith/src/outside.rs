@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use flopsmith_actors::role::recorder::note_machine;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
-use flopsmith_bench::{Purpose, Timer};
+use flopsmith_measure::{Purpose, Timer};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateId, MachineClass, MachineFacts, NodeId, Outcome, Verdict};
 use tokio_util::sync::CancellationToken;

@@ -6,7 +6,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flopsmith_actors::role::timer::Layouts;
-use flopsmith_bench::{Compiler, Failure, PADDINGS, Thoroughness, Verifier};
+use flopsmith_compile::{Compiler};
+use flopsmith_protocol::{Failure};
+use flopsmith_measure::{PADDINGS, Thoroughness, Verifier};
 use flopsmith_problem::{Language, Problem};
 
 use crate::evaluator::random;

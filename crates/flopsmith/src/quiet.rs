@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use flopsmith_bench::environment::{self, Watched};
-use flopsmith_bench::{State, Timer};
+use flopsmith_machine::environment::{self, Watched};
+use flopsmith_measure::{State, Timer};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::say;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use flopsmith_actors::settings::Settings;
-use flopsmith_bench::peak::Peak;
-use flopsmith_bench::roofline::{self, Bound, Place, Roof, Roofs};
+use flopsmith_machine::peak::Peak;
+use flopsmith_machine::roofline::{self, Bound, Place, Roof, Roofs};
 use flopsmith_protocol::MachineFacts;
 use flopsmith_report::{Bandwidth, Ceiling, Roofline};
 use serde::Deserialize;

@@ -300,8 +300,8 @@ async fn sitting(
     live: bool,
     evaluator: Option<&Evaluator>,
     measuring: Option<(
-        flopsmith_bench::Timer,
-        Option<flopsmith_bench::openblas::Best>,
+        flopsmith_measure::Timer,
+        Option<flopsmith_machine::openblas::Best>,
     )>,
     meter: &Meter,
     facts: &mut Facts,
@@ -352,7 +352,7 @@ async fn sitting(
         repeated::say_machine(&bus, &folder.id, recorded, &class).await?;
     }
     if server.is_none() {
-        let chain = timer.as_ref().map(flopsmith_bench::Timer::chain);
+        let chain = timer.as_ref().map(flopsmith_measure::Timer::chain);
         let first = facts.sittings == 1;
         let parts = (folder, &settings, &*problem, &class);
         Box::pin(announce::announce(&bus, &store, job, parts, chain, first)).await?;

@@ -16,7 +16,7 @@ use flopsmith_actors::role::timer::Timer;
 use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::settings::Hosted;
 use flopsmith_actors::supervisor::{Limits, Spec, Standing, supervise};
-use flopsmith_bench::pinning;
+use flopsmith_machine::pinning;
 use flopsmith_bus::Bus;
 use flopsmith_protocol::{MachineClass, NodeId};
 use flopsmith_store::Store;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::results::Yardstick;
-use flopsmith_bench::Toolchain;
+use flopsmith_compile::Toolchain;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Digest;
 

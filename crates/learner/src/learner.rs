@@ -14,10 +14,8 @@ use crate::correction::{self, Correction};
 use crate::error::{Doing, Error, Result};
 use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
 use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
-use crate::pace;
+use crate::{pace, sharpen, state};
 use crate::report::StepReport;
-use crate::sharpen;
-use crate::state;
 use crate::twins::{Share, Twins};
 
 /// One sampled completion and what it was worth.

@@ -16,6 +16,7 @@
 //!   that is done twice carries the same id twice.
 
 pub mod codec;
+pub mod failure;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod ids;
@@ -28,6 +29,7 @@ pub mod technique;
 pub mod text;
 
 pub use codec::{Envelope, Message, decode, encode};
+pub use failure::{Failure, harmless, ran_out};
 pub use ids::{
     CandidateId, Digest, GroupId, MachineClass, NodeId, PolicyVersion, ProblemId, RunId, TaskId,
 };

@@ -1,8 +1,7 @@
 //! The tables of the page.
 
-use crate::heat;
+use crate::{heat, source};
 use crate::model::{ArchiveStats, CellRow, Moment, RunReport};
-use crate::source;
 use crate::text::{count, escape, number, percent};
 
 /// Start → end of the policy.

@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use flopsmith_bench::{Built, Failure};
+use flopsmith_compile::{Built};
+use flopsmith_protocol::{Candidate, CandidateFault, CandidateId, Compiled, Digest, Failure, RawAnswer, TechniqueSet, Verdict};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
-use flopsmith_protocol::{
-    Candidate, CandidateFault, CandidateId, Compiled, Digest, RawAnswer, TechniqueSet, Verdict,
-};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -26,7 +24,7 @@ use crate::results::{BuiltBefore, Known, Lookup};
 use crate::runs::{Only, Runs};
 use crate::trace::candidate_span;
 
-/// What compiles: [`flopsmith_bench::Compiler`], and in tests what fails as they need it.
+/// What compiles: [`flopsmith_compile::Compiler`], and in tests what fails as they need it.
 pub trait Stage: Send + Sync + 'static {
     /// Checks and compiles `source`, which may use the `permitted` techniques only.
     fn compile(
@@ -37,14 +35,14 @@ pub trait Stage: Send + Sync + 'static {
     ) -> Result<Built, Failure>;
 }
 
-impl Stage for flopsmith_bench::Compiler {
+impl Stage for flopsmith_compile::Compiler {
     fn compile(
         &self,
         problem: &Problem,
         source: &str,
         permitted: TechniqueSet,
     ) -> Result<Built, Failure> {
-        flopsmith_bench::Compiler::compile(self, problem, source, permitted)
+        flopsmith_compile::Compiler::compile(self, problem, source, permitted)
     }
 }
 

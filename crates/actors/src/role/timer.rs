@@ -1,6 +1,6 @@
 //! Timer: verified → outcome. Has every core of its node while it measures.
 //!
-//! While the machine is in quarantine ([`flopsmith_bench::Quarantine`]) it keeps the programs it has in hand, whose queue
+//! While the machine is in quarantine ([`flopsmith_measure::Quarantine`]) it keeps the programs it has in hand, whose queue
 //! hears all the while that they are being worked on, and times the baseline alone now and then. Nobody else of this node
 //! has a core then: their work would be the next disturbance, and time that nobody has counts as idle, after which
 //! samples are given up for lost.
@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use flopsmith_bench::{Failure, Limits, Purpose as Measure, State, Timed, environment};
+use flopsmith_protocol::{Failure, InfrastructureCause, Measurement, Purpose, RunId, Verdict, Verified};
+use flopsmith_measure::{Limits, Purpose as Measure, State, Timed};
+use flopsmith_machine::{environment};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
-use flopsmith_protocol::{InfrastructureCause, Measurement, Purpose, RunId, Verdict, Verified};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
@@ -40,9 +41,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Under this name the node's ledger of cores has the time in quarantine.
 pub const QUARANTINE: &str = "quarantine";
 
-/// What measures: [`flopsmith_bench::Timer`], and in tests what fails as they need it.
+/// What measures: [`flopsmith_measure::Timer`], and in tests what fails as they need it.
 pub trait Stage: Send + 'static {
-    /// Measures a verified candidate; see [`flopsmith_bench::Timer::measure`].
+    /// Measures a verified candidate; see [`flopsmith_measure::Timer::measure`].
     fn measure(
         &mut self,
         object: &[u8],
@@ -52,7 +53,7 @@ pub trait Stage: Send + 'static {
     ) -> Result<Timed, Failure>;
 
     /// Measures a verified candidate whose code lies elsewhere in each of these objects; see
-    /// [`flopsmith_bench::Timer::certify`].
+    /// [`flopsmith_measure::Timer::certify`].
     fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure>;
 
     /// Looks at the machine while nothing is timed, and says what speaks against timing on it now, if anything does.
@@ -60,21 +61,21 @@ pub trait Stage: Send + 'static {
         None
     }
 
-    /// How the machine stands after the last measurement; see [`flopsmith_bench::Timer::standing`].
+    /// How the machine stands after the last measurement; see [`flopsmith_measure::Timer::standing`].
     fn standing(&self) -> State {
         State::Quiet
     }
 
-    /// Times the baseline alone and says how the machine stands then; see [`flopsmith_bench::Timer::canary`].
+    /// Times the baseline alone and says how the machine stands then; see [`flopsmith_measure::Timer::canary`].
     fn canary(&mut self) -> Result<State, Failure> {
         Ok(self.standing())
     }
 
-    /// Hears that nobody waits any longer; see [`flopsmith_bench::Timer::go_on`].
+    /// Hears that nobody waits any longer; see [`flopsmith_measure::Timer::go_on`].
     fn go_on(&mut self) {}
 }
 
-impl Stage for flopsmith_bench::Timer {
+impl Stage for flopsmith_measure::Timer {
     fn measure(
         &mut self,
         object: &[u8],
@@ -82,11 +83,11 @@ impl Stage for flopsmith_bench::Timer {
         seed: u64,
         best_gflops_known: Option<f64>,
     ) -> Result<Timed, Failure> {
-        flopsmith_bench::Timer::measure(self, object, purpose, seed, best_gflops_known)
+        flopsmith_measure::Timer::measure(self, object, purpose, seed, best_gflops_known)
     }
 
     fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
-        flopsmith_bench::Timer::certify(self, layouts, seed)
+        flopsmith_measure::Timer::certify(self, layouts, seed)
     }
 
     fn look(&mut self) -> Option<String> {
@@ -95,21 +96,21 @@ impl Stage for flopsmith_bench::Timer {
     }
 
     fn standing(&self) -> State {
-        flopsmith_bench::Timer::standing(self)
+        flopsmith_measure::Timer::standing(self)
     }
 
     fn canary(&mut self) -> Result<State, Failure> {
-        flopsmith_bench::Timer::canary(self)
+        flopsmith_measure::Timer::canary(self)
     }
 
     fn go_on(&mut self) {
-        flopsmith_bench::Timer::go_on(self);
+        flopsmith_measure::Timer::go_on(self);
     }
 }
 
 /// What builds a program once more with its code at other places and verifies it there, for certifying.
 pub trait Layouts: Send + Sync + 'static {
-    /// Objects of a source that was compiled before, each of them verified; see [`flopsmith_bench::Compiler::layouts`].
+    /// Objects of a source that was compiled before, each of them verified; see [`flopsmith_compile::Compiler::layouts`].
     fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure>;
 }
 

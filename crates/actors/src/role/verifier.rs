@@ -9,10 +9,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use flopsmith_bench::{Checked, Failure, Report, Thoroughness};
+use flopsmith_measure::{Checked, Report, Thoroughness};
+use flopsmith_protocol::{CandidateRef, Compiled, Failure, Purpose, Technique, Verified};
 use flopsmith_bus::{Delivery, Worker};
 use flopsmith_protocol::subjects::Queue;
-use flopsmith_protocol::{CandidateRef, Compiled, Purpose, Technique, Verified};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,7 @@ use crate::node::Context;
 use crate::runs::{Only, Runs};
 use crate::trace::candidate_span;
 
-/// What verifies: [`flopsmith_bench::Verifier`], and in tests what fails as they need it.
+/// What verifies: [`flopsmith_measure::Verifier`], and in tests what fails as they need it.
 pub trait Stage: Send + 'static {
     /// Checks one compiled candidate with the secret cases that `rng_seed` chooses.
     fn verify(
@@ -37,7 +37,7 @@ pub trait Stage: Send + 'static {
     ) -> Result<Report, Failure>;
 }
 
-impl Stage for flopsmith_bench::Verifier {
+impl Stage for flopsmith_measure::Verifier {
     fn verify(
         &mut self,
         object: &[u8],
@@ -48,16 +48,16 @@ impl Stage for flopsmith_bench::Verifier {
     }
 }
 
-/// What looks at programs that are about to become elites: [`flopsmith_bench::Sanitizers`], and in tests what finds as they
+/// What looks at programs that are about to become elites: [`flopsmith_measure::Sanitizers`], and in tests what finds as they
 /// need it.
 pub trait LastLook: Send + Sync + 'static {
     /// Looks at a verified program; `openmp` says whether it uses OpenMP.
     fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure>;
 }
 
-impl LastLook for flopsmith_bench::Sanitizers {
+impl LastLook for flopsmith_measure::Sanitizers {
     fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure> {
-        flopsmith_bench::Sanitizers::check(self, source, openmp)
+        flopsmith_measure::Sanitizers::check(self, source, openmp)
     }
 }
 

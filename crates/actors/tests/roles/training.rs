@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use flopsmith_actors::Error;
 use flopsmith_actors::role::learner::Learner;
 use flopsmith_actors::role::recorder::{Progress, Recorder};
 use flopsmith_actors::settings::GeneratorKind;
 use flopsmith_actors::skipped::{self, Skipped};
-use flopsmith_actors::{Settings, skipped::Sample};
+use flopsmith_actors::{skipped::Sample, Error, Settings};
 use flopsmith_protocol::{
     InfrastructureCause, Outcome, PolicyPublished, Purpose, Rollout, subjects,
 };

@@ -19,8 +19,7 @@ use serde::Serialize;
 use crate::args::{Cluster, Format, Holder};
 use crate::exit::{self, data, say, usage};
 use crate::output::unwritable;
-use crate::permissions;
-use crate::{broker, config, paths};
+use crate::{broker, config, paths, permissions};
 
 /// Sets up or looks.
 pub fn run(args: &Cluster) -> Result<ExitCode> {

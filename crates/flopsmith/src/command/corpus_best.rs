@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flopsmith_bench::Purpose;
+use flopsmith_measure::Purpose;
 use flopsmith_generator::corpus::Example;
 use flopsmith_protocol::TechniqueSet;
 

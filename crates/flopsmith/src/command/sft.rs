@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use flopsmith_bench::{Purpose, Timer, Verifier};
+use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_generator::corpus::{self, CorpusConfig, Example};
 use flopsmith_generator::schedule::Space;
 use flopsmith_learner::{SftConfig, SftReport, SftTraining};

@@ -6,7 +6,7 @@ use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::notice::Notices;
 use flopsmith_actors::results::version;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
-use flopsmith_bench::Chain;
+use flopsmith_measure::Chain;
 use flopsmith_bus::{Bus, refusals};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{MachineClass, RunSpec, Sitting};

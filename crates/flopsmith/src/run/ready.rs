@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_actors::settings::Settings;
-use flopsmith_bench::{Limits, Purpose, Timer, Toolchain, openblas};
+use flopsmith_measure::{Limits, Purpose, Timer};
+use flopsmith_compile::{Toolchain};
+use flopsmith_machine::{openblas};
 use tokio_util::sync::CancellationToken;
 
 use crate::evaluator::Evaluator;

@@ -55,7 +55,7 @@ pub struct Told {
 /// Where programs are evaluated.
 pub(super) enum Evaluation<'a> {
     /// By roles of this process.
-    Here(&'a Evaluator, Box<flopsmith_bench::Timer>),
+    Here(&'a Evaluator, Box<flopsmith_measure::Timer>),
     /// By the workers of a cluster.
     Elsewhere,
     /// Nowhere: it is known what came of them.
@@ -161,7 +161,7 @@ pub fn onlooker(context: &Arc<Context>, told: &Told, before: f64) -> Spec {
 fn evaluating(
     context: &Arc<Context>,
     evaluator: &Evaluator,
-    timer: flopsmith_bench::Timer,
+    timer: flopsmith_measure::Timer,
 ) -> Result<Vec<Spec>> {
     let mut specs = Vec::new();
     let (c, stage) = (Arc::clone(context), Arc::clone(&evaluator.compiler));

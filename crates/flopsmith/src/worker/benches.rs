@@ -18,9 +18,9 @@ use flopsmith_actors::role::{compiler, timer, verifier};
 use flopsmith_actors::runs::Runs;
 use flopsmith_actors::settings::Settings;
 use flopsmith_actors::supervisor::words;
-use flopsmith_bench::{Failure, Limits, Purpose};
+use flopsmith_protocol::{subjects, Failure, InfrastructureCause, RunId, RunSpec};
+use flopsmith_measure::{Limits, Purpose};
 use flopsmith_problem::{Problem, flags};
-use flopsmith_protocol::{InfrastructureCause, RunId, RunSpec, subjects};
 use flopsmith_store::Store;
 use tokio::sync::OnceCell;
 

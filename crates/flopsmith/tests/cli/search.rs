@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use flopsmith_bench::attest::Attestation;
+use flopsmith_machine::attest::Attestation;
 use flopsmith_protocol::Digest;
 use serde_json::Value;
 

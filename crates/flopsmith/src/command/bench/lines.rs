@@ -189,7 +189,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use flopsmith_bench::ranking::LogRatio;
+    use flopsmith_measure::ranking::LogRatio;
     use flopsmith_protocol::{CandidateFault, InfrastructureCause, UnknownCause, Verdict};
     use proptest::prelude::*;
 

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use flopsmith_bench::Purpose;
+use flopsmith_measure::Purpose;
 use flopsmith_protocol::{Measurement, StopReason};
 
 use super::rows::{self, Row};

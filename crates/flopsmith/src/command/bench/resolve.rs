@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use flopsmith_bench::ranking::{LogRatio, letters};
-use flopsmith_bench::stats::SYSTEMATIC_LOG_SE;
-use flopsmith_bench::{Chain, Limits, Purpose};
+use flopsmith_measure::ranking::{LogRatio, letters};
+use flopsmith_measure::stats::SYSTEMATIC_LOG_SE;
+use flopsmith_measure::{Chain, Limits, Purpose};
 use flopsmith_protocol::{Interval, Measurement, StopReason, Verdict};
 use tokio_util::sync::CancellationToken;
 

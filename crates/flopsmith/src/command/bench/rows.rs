@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use flopsmith_bench::Resolution;
-use flopsmith_bench::ranking::{self, Compared, Entry, LogRatio};
-use flopsmith_bench::roofline::Place;
+use flopsmith_measure::Resolution;
+use flopsmith_measure::ranking::{self, Compared, Entry, LogRatio};
+use flopsmith_machine::roofline::Place;
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Digest, Measurement, UnknownCause, Verdict};
 
@@ -215,7 +215,7 @@ pub fn code(rows: &[Row]) -> u8 {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use flopsmith_bench::roofline::Bound;
+    use flopsmith_machine::roofline::Bound;
     use flopsmith_protocol::{
         Certificate, InfrastructureCause, Interval, StopReason, TechniqueSet, VerifiedSizes,
     };

@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use flopsmith_bench::ranking::LogRatio;
-use flopsmith_bench::{Chain, Purpose};
+use flopsmith_measure::ranking::LogRatio;
+use flopsmith_measure::{Chain, Purpose};
 use flopsmith_protocol::{Measurement, Verdict};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;

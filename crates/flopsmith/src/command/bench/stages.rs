@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_bench::ranking::LogRatio;
-use flopsmith_bench::{Chain, Purpose, Timer, Verifier};
+use flopsmith_measure::ranking::LogRatio;
+use flopsmith_measure::{Chain, Purpose, Timer, Verifier};
 use flopsmith_protocol::{Measurement, Verdict};
 use flopsmith_sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;

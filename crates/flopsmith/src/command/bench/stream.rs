@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use flopsmith_bench::{METHOD, Purpose};
+use flopsmith_measure::{METHOD, Purpose};
 use serde_json::{Value, json};
 
 use super::rows::Row;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flopsmith_bench::ranking::Compared;
+use flopsmith_measure::ranking::Compared;
 use flopsmith_protocol::{Certificate, Interval, Measurement};
 
 use super::legend::legend;
@@ -208,7 +208,7 @@ fn layout(columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_bench::ranking::LogRatio;
+    use flopsmith_measure::ranking::LogRatio;
     use flopsmith_protocol::{TechniqueSet, Verdict};
     use flopsmith_test_support::wrong;
 

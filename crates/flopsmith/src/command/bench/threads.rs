@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use flopsmith_bench::pinning;
+use flopsmith_machine::pinning;
 use flopsmith_problem::Problem;
 
 use crate::args::ThreadCount;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use flopsmith_bench::ranking::{Compared, LogRatio};
+use flopsmith_measure::ranking::{Compared, LogRatio};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_bench::Purpose;
+use flopsmith_measure::Purpose;
 use flopsmith_generator::measured::Program;
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};

@@ -1,6 +1,6 @@
 //! What protects this machine from untrusted programs, and what these may use here.
 
-use flopsmith_bench::needs;
+use flopsmith_measure::needs;
 use flopsmith_sandbox::Error;
 
 use super::{Findings, State};

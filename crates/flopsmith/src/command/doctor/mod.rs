@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_bench::Purpose;
+use flopsmith_measure::Purpose;
 use serde::Serialize;
 
 use crate::args::{Doctor, Format};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use flopsmith_bench::roofline::{MEMORY, Roofs};
-use flopsmith_bench::{peak, pinning};
+use flopsmith_machine::roofline::{MEMORY, Roofs};
+use flopsmith_machine::{peak, pinning};
 
 use crate::digits::significant;
 
@@ -71,7 +71,7 @@ fn line(roofs: &Roofs, threads: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_bench::roofline::{Bandwidth, Ceiling};
+    use flopsmith_machine::roofline::{Bandwidth, Ceiling};
 
     use super::*;
 

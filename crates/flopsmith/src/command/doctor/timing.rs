@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use flopsmith_bench::{METHOD, Purpose};
+use flopsmith_measure::{METHOD, Purpose};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Measurement, Verdict};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub struct Resolution {
 pub struct Calibration {
     /// Names hardware and toolchain.
     pub machine: String,
-    /// The method of measuring ([`flopsmith_bench::METHOD`]); figures of another one say nothing of this one.
+    /// The method of measuring ([`flopsmith_measure::METHOD`]); figures of another one say nothing of this one.
     #[serde(default)]
     pub method: String,
     /// When, in seconds since 1970.

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
-use flopsmith_bench::{sanitize, toolchain};
+use flopsmith_measure::{sanitize};
+use flopsmith_compile::{toolchain};
 use flopsmith_bus::server::Error as ServerError;
 
 use super::{Findings, OPTIONAL, State};

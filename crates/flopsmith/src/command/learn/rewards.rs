@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_bench::{Purpose, Timer, Verifier};
+use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_generator::measured::exercises::{Exercise, reward};
 use flopsmith_learner::Judge;
 use flopsmith_policy::Dtype;

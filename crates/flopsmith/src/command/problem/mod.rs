@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_bench::verify::weakness;
-use flopsmith_bench::{Failure, Purpose, Toolchain};
+use flopsmith_measure::verify::weakness;
+use flopsmith_protocol::{Failure, InfrastructureCause, Technique, TechniqueSet, Verdict};
+use flopsmith_measure::{Purpose};
+use flopsmith_compile::{Toolchain};
 use flopsmith_problem::{Finding, Language, Problem as Definition, prompt};
-use flopsmith_protocol::{InfrastructureCause, Technique, TechniqueSet, Verdict};
 use serde_json::json;
 
 use crate::args::{Format, Problem};

@@ -1,0 +1,435 @@
+//! What a compiler's end means and says.
+
+use std::time::Duration;
+
+use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{harmless, CandidateFault, Failure, InfrastructureCause};
+use flopsmith_sandbox::{Exit, Finished};
+
+use super::folder::source_name;
+use super::{LARGEST_OBJECT, succeeded};
+
+/// Most bytes of diagnostics that are kept.
+const KEPT: usize = 2048;
+/// A process that gets less than one part in so many of the time does not want more: even on a busy machine others
+/// leave it more than that.
+const IDLE: u32 = 50;
+/// No more than this share of its processor time is left to a process that was killed for using it up.
+const USED_UP: f64 = 0.9;
+
+/// What a process of the compiler was allowed, and what there was when it had ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowed {
+    /// Processor time.
+    pub cpu: Duration,
+    /// Memory.
+    pub memory_bytes: u64,
+    /// Space left in the folder that it writes its result to; none where that is not known.
+    pub room_bytes: Option<u64>,
+}
+
+/// The warnings of a successful compilation, or why it failed.
+pub(super) fn judge(
+    ended: &Finished,
+    problem: &Problem,
+    language: Language,
+    allowed: &Allowed,
+) -> Result<String, Failure> {
+    let file = source_name(language);
+    let said = String::from_utf8_lossy(&ended.stderr);
+    if succeeded(ended) {
+        return Ok(cut(said.trim()));
+    }
+    limits(ended, &said, allowed)?;
+    let entry = &problem.entry.name;
+    let quoted = |before: &str, after: &str| {
+        ["'", "‘", "`"].iter().any(|open| {
+            said.lines().any(|l| {
+                l.contains("error:")
+                    && l.split_once(&format!("{before}{open}{entry}"))
+                        .is_some_and(|(_, rest)| {
+                            rest.trim_start_matches(['\'', '’', '`'])
+                                .trim_start()
+                                .starts_with(after)
+                        })
+            })
+        })
+    };
+    let signature = quoted("conflicting types for ", "")
+        || quoted("static declaration of ", "follows")
+        || quoted("", "redeclared as different kind")
+        || (language == Language::Cxx && said.lines().any(|l| redeclares(l, entry)));
+    if signature {
+        return Err(Failure::candidate(
+            CandidateFault::WrongSignature,
+            format!(
+                "`{entry}` must have the type `{}`\n{}",
+                problem.entry.prototype,
+                first(&said, file)
+            ),
+        ));
+    }
+    if said.contains("`__dso_handle'") || said.contains("undefined symbol: __dso_handle") {
+        return Err(Failure::candidate(
+            CandidateFault::ForbiddenConstruct,
+            "a static object with a destructor is not permitted: code would run when the program ends",
+        ));
+    }
+    Err(Failure::candidate(
+        CandidateFault::CompileError,
+        first(&said, file),
+    ))
+}
+
+/// Does a C++ compiler say here that the entry was declared with other types or another linkage?
+fn redeclares(line: &str, entry: &str) -> bool {
+    const WORDS: [&str; 5] = [
+        "conflicting declaration of C function",
+        "ambiguating new declaration of",
+        "was declared 'extern' and later 'static'",
+        "redeclared as different kind",
+        "functions that differ only in their return type",
+    ];
+    let names = || {
+        let mut words = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        words.any(|word| word == entry)
+    };
+    // clang does not name the function in the last of these.
+    line.contains("error:")
+        && WORDS.iter().any(|words| line.contains(words))
+        && (names() || line.contains(WORDS[4]))
+}
+
+/// Why preprocessing failed, if it did.
+pub(super) fn preprocessed(
+    ended: &Finished,
+    language: Language,
+    allowed: &Allowed,
+) -> Result<(), Failure> {
+    if succeeded(ended) {
+        return Ok(());
+    }
+    let file = source_name(language);
+    let said = String::from_utf8_lossy(&ended.stderr);
+    limits(ended, &said, allowed)?;
+    Err(Failure::candidate(
+        CandidateFault::CompileError,
+        first(&said, file),
+    ))
+}
+
+/// Ends that say nothing about the source's meaning.
+fn limits(ended: &Finished, said: &str, allowed: &Allowed) -> Result<(), Failure> {
+    let seconds = format!(
+        "{:.1} s of processor time in {:.0} s",
+        ended.cpu.as_secs_f64(),
+        ended.wall.as_secs_f64()
+    );
+    match ended.exit {
+        Exit::WallTimeout if ended.cpu < ended.wall / IDLE => {
+            return Err(Failure::infrastructure(
+                InfrastructureCause::Compiler,
+                format!(
+                    "the compiler used {seconds}: it waits for something that does not come; try it by hand, or name another one"
+                ),
+            ));
+        }
+        Exit::WallTimeout if ended.cpu < allowed.cpu / 2 => {
+            return Err(Failure::infrastructure(
+                InfrastructureCause::Resources,
+                format!("the compiler got {seconds}: this machine is too busy"),
+            ));
+        }
+        Exit::WallTimeout | Exit::CpuTimeout => {
+            return Err(limit("the compiler needed more time than it may", said));
+        }
+        Exit::MemoryLimit => {
+            return Err(limit("the compiler needed more memory than it may", said));
+        }
+        Exit::OutputLimit => {
+            return Err(limit("the compiler wrote more messages than it may", said));
+        }
+        Exit::ForbiddenSyscall => {
+            return Err(Failure::infrastructure(
+                InfrastructureCause::Compiler,
+                "the jail forbids a system call that this compiler makes",
+            ));
+        }
+        Exit::Signal(libc::SIGKILL) => return Err(killed(ended, said, allowed)),
+        Exit::Signal(signal) => {
+            let died = format!("the compiler died from signal {signal}");
+            return Err(Failure::candidate(
+                CandidateFault::CompileError,
+                with_words(&died, said),
+            ));
+        }
+        Exit::Code(_) => {}
+    }
+    if said.contains("Bad system call") {
+        return Err(Failure::infrastructure(
+            InfrastructureCause::Compiler,
+            format!(
+                "the jail forbids a system call that this compiler makes: {}",
+                cut(said)
+            ),
+        ));
+    }
+    // One of the compiler's own processes, of which the first one tells.
+    if said.contains("Killed signal terminated") {
+        return Err(killed(ended, said, allowed));
+    }
+    const FULL: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
+    const EXHAUSTED: [&str; 7] = [
+        "virtual memory exhausted",
+        "out of memory",
+        "Cannot allocate memory",
+        "memory exhausted",
+        "File size limit exceeded",
+        "file truncated",
+        "CPU time limit exceeded",
+    ];
+    let spoken = |texts: &[&'static str]| texts.iter().copied().find(|text| said.contains(*text));
+    if let (Some(text), Some(room)) = (spoken(&FULL), allowed.room_bytes)
+        && room < LARGEST_OBJECT
+    {
+        return Err(Failure::infrastructure(
+            InfrastructureCause::Resources,
+            format!(
+                "the compiler could not write its result ({text}): the temporary folder has {:.1} MiB left; make room there, or set TMPDIR to another one",
+                room as f64 / f64::from(1 << 20)
+            ),
+        ));
+    }
+    match spoken(&FULL).or_else(|| spoken(&EXHAUSTED)) {
+        Some(text) => Err(limit(
+            &format!("the compiler ran into a limit ({text})"),
+            said,
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A limit that the source drove the compiler to.
+fn limit(what: &str, said: &str) -> Failure {
+    Failure::candidate(CandidateFault::CompileLimit, with_words(what, said))
+}
+
+/// Killed, by the kernel or by a person. The kernel does it for processor time and memory that the compiler may not use,
+/// and as well for memory that the machine does not have.
+fn killed(ended: &Finished, said: &str, allowed: &Allowed) -> Failure {
+    if ended.cpu.as_secs_f64() > USED_UP * allowed.cpu.as_secs_f64() {
+        return limit("the compiler needed more time than it may", said);
+    }
+    if ended.max_rss_bytes > allowed.memory_bytes / 2 {
+        return limit("the compiler needed more memory than it may", said);
+    }
+    Failure::infrastructure(
+        InfrastructureCause::Resources,
+        "the compiler was killed from outside: by the machine short of memory, or by a person",
+    )
+}
+
+/// What happened, and the first thing the compiler said of the source.
+fn with_words(what: &str, said: &str) -> String {
+    let first = |kind: &str| said.lines().find(|line| line.contains(kind));
+    match first("error:").or_else(|| first("warning:")) {
+        Some(line) => cut(&format!("{what}: {line}")),
+        None => what.to_owned(),
+    }
+}
+
+/// The first error and what the compiler shows of the place, cut.
+fn first(said: &str, file: &str) -> String {
+    let lines: Vec<&str> = said.lines().collect();
+    // gfortran shows the place first, and then says what is wrong with it.
+    let of_fortran = |l: &str| l.starts_with("Error:") || l.starts_with("Fatal Error:");
+    let is_error =
+        |l: &str| l.contains("error:") || l.contains("undefined reference") || of_fortran(l);
+    let Some(from) = lines.iter().position(|l| is_error(l)) else {
+        return cut(said.trim());
+    };
+    if of_fortran(lines[from]) {
+        let place = lines[..from].iter().rposition(|l| l.starts_with(file));
+        return cut(&lines[place.unwrap_or(from)..=from].join("\n"));
+    }
+    let more = lines[from + 1..]
+        .iter()
+        .take(6)
+        .take_while(|l| !l.starts_with(file) && !l.starts_with("compilation terminated"));
+    let shown: Vec<&str> = std::iter::once(&lines[from]).chain(more).copied().collect();
+    let others = lines.iter().filter(|l| is_error(l)).count() - 1;
+    let mut text = shown.join("\n");
+    if others > 0 {
+        text.push_str(&format!("\n({others} more errors)"));
+    }
+    cut(&text)
+}
+
+/// Compilers show the source as it is, whatever a terminal makes of it.
+fn cut(text: &str) -> String {
+    harmless(text, KEPT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(exit: Exit, cpu_seconds: u64) -> Finished {
+        Finished {
+            exit,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            wall: Duration::from_secs(60),
+            cpu: Duration::from_secs(cpu_seconds),
+            max_rss_bytes: 0,
+        }
+    }
+
+    const ALLOWED: Allowed = Allowed {
+        cpu: Duration::from_secs(10),
+        memory_bytes: 2 << 30,
+        room_bytes: Some(1 << 40),
+    };
+
+    /// The candidate's fault, or the infrastructure's.
+    fn blamed(
+        end: &Finished,
+        said: &str,
+        allowed: &Allowed,
+    ) -> Result<CandidateFault, InfrastructureCause> {
+        match limits(end, said, allowed) {
+            Err(Failure::Candidate { fault, .. }) => Ok(fault),
+            Err(Failure::Infrastructure { cause, .. }) => Err(cause),
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_busy_machine_is_nobodys_fault() {
+        use CandidateFault::CompileLimit;
+        use InfrastructureCause::{Compiler, Resources};
+        for (exit, cpu_seconds, expected) in [
+            // Of a minute: it waits for something, or others took the rest.
+            (Exit::WallTimeout, 1, Err(Compiler)),
+            (Exit::WallTimeout, 2, Err(Resources)),
+            (Exit::WallTimeout, 9, Ok(CompileLimit)),
+            (Exit::CpuTimeout, 10, Ok(CompileLimit)),
+            (Exit::ForbiddenSyscall, 0, Err(Compiler)),
+        ] {
+            let end = ended(exit, cpu_seconds);
+            assert_eq!(
+                blamed(&end, "", &ALLOWED),
+                expected,
+                "{exit:?} {cpu_seconds}"
+            );
+        }
+    }
+
+    #[test]
+    fn whoever_is_killed_is_blamed_for_what_was_used_up_only() {
+        use CandidateFault::CompileLimit;
+        let gib = 1u64 << 30;
+        let texts = [
+            (Exit::Signal(libc::SIGKILL), ""),
+            (
+                Exit::Code(1),
+                "gcc: fatal error: Killed signal terminated program cc1\ncompilation terminated.\n",
+            ),
+        ];
+        for (exit, said) in texts {
+            for (cpu_seconds, max_rss_bytes, expected) in [
+                (1, gib / 4, Err(InfrastructureCause::Resources)),
+                (1, gib + gib / 2, Ok(CompileLimit)),
+                (10, gib / 4, Ok(CompileLimit)),
+            ] {
+                let end = Finished {
+                    max_rss_bytes,
+                    ..ended(exit, cpu_seconds)
+                };
+                assert_eq!(blamed(&end, said, &ALLOWED), expected, "{exit:?} {end:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_folder_of_ours_is_not_the_sources_fault() {
+        let said = "/usr/bin/ld: final link failed: No space left on device\ncollect2: error: ld returned 1 exit status\n";
+        let end = ended(Exit::Code(1), 0);
+        let with = |room_bytes| {
+            blamed(
+                &end,
+                said,
+                &Allowed {
+                    room_bytes,
+                    ..ALLOWED
+                },
+            )
+        };
+        let limit = Ok(CandidateFault::CompileLimit);
+        assert_eq!(with(Some(1 << 40)), limit);
+        assert_eq!(with(None), limit);
+        for room in [0, 1 << 20, LARGEST_OBJECT - 1] {
+            assert_eq!(
+                with(Some(room)),
+                Err(InfrastructureCause::Resources),
+                "{room}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_limit_is_told_with_the_first_thing_that_was_said() {
+        let detail = |exit, said: &str| match limits(&ended(exit, 10), said, &ALLOWED) {
+            Err(Failure::Candidate { detail, .. }) => detail,
+            other => unreachable!("{other:?}"),
+        };
+        let warnings = "kernel.c: In function 'f':\nkernel.c:2:9: warning: division by zero\nkernel.c:3:9: warning: more\n";
+        assert_eq!(
+            detail(Exit::OutputLimit, warnings),
+            "the compiler wrote more messages than it may: kernel.c:2:9: warning: division by zero"
+        );
+        let error = format!("{warnings}kernel.c:4:1: error: no\n");
+        assert!(detail(Exit::MemoryLimit, &error).ends_with(": kernel.c:4:1: error: no"));
+        assert!(
+            detail(Exit::Signal(11), &error).ends_with("from signal 11: kernel.c:4:1: error: no")
+        );
+        assert_eq!(
+            detail(Exit::CpuTimeout, ""),
+            "the compiler needed more time than it may"
+        );
+    }
+
+    #[test]
+    fn cxx_says_in_its_own_words_that_the_entry_is_another() {
+        for line in [
+            "kernel.cpp:1:17: error: conflicting declaration of C function 'void dgemm(int, double*)'",
+            "kernel.cpp:1:5: error: ambiguating new declaration of 'int dgemm(int)'",
+            "kernel.cpp:1:5: error: functions that differ only in their return type cannot be overloaded",
+        ] {
+            assert!(redeclares(line, "dgemm"), "{line}");
+        }
+        for line in [
+            "kernel.cpp:1:17: error: conflicting declaration of C function 'void my_dgemm(int)'",
+            "kernel.cpp:1:17: note: previous declaration 'void dgemm(int)'",
+            "kernel.cpp:1:17: error: 'dgemm' was not declared in this scope",
+        ] {
+            assert!(!redeclares(line, "dgemm"), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_first_error_is_shown_with_its_place() {
+        let said = "kernel.c: In function 'f':\nkernel.c:2:5: warning: w\nkernel.c:3:9: error: 'x' undeclared\n    \
+                    3 | x;\n      | ^\nkernel.c:4:1: error: y\n";
+        assert_eq!(
+            first(said, "kernel.c"),
+            "kernel.c:3:9: error: 'x' undeclared\n    3 | x;\n      | ^\n(1 more errors)"
+        );
+        let said = "kernel.f90:2:3:\n\n    2 |   x = y +\n      |   1\nError: Invalid expression at (1)\nkernel.f90:9:1:\nError: z\n";
+        assert_eq!(
+            first(said, "kernel.f90"),
+            "kernel.f90:2:3:\n\n    2 |   x = y +\n      |   1\nError: Invalid expression at (1)"
+        );
+        assert!(cut(&"é".repeat(2000)).len() <= KEPT + 4);
+    }
+}

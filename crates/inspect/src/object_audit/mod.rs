@@ -1,0 +1,364 @@
+//! What a candidate's shared object may contain.
+//!
+//! The source scan refuses what it can see; this refuses what arrived all the
+//! same. The object is linked without start files, so a plain kernel has no
+//! code that runs at load time, and everything here is an exact list: symbols,
+//! sections, libraries and, instruction by instruction, machine code.
+
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "other.rs"]
+mod code;
+#[cfg(target_arch = "x86_64")]
+#[path = "x86.rs"]
+mod code;
+mod lists;
+
+use flopsmith_problem::Language;
+use flopsmith_protocol::{CandidateFault, Failure};
+use object::elf;
+use object::read::elf::{Dyn, ElfFile64, ProgramHeader};
+use object::{
+    Endianness, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolFlags, SymbolKind,
+};
+
+use lists::{LIBRARIES, OPENMP, PERMITTED, SECTIONS, is_vector_form};
+
+/// What the audit found out about a permitted object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Audit {
+    /// The object calls the OpenMP library.
+    pub openmp: bool,
+    /// What its machine code holds.
+    pub code: Code,
+}
+
+/// What the instructions of an object say; nothing where this machine's code cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Code {
+    /// Width of the widest vector register that is used, in bits.
+    pub vector_bits: u32,
+    /// There are instructions that only fetch.
+    pub prefetches: bool,
+}
+
+/// Judges `object`, built from a source in `language`, in which `entry` shall be the one function to call, and of the libraries'
+/// functions that others may call none of the `forbidden` ones may be.
+pub fn audit(
+    object: &[u8],
+    entry: &str,
+    language: Language,
+    forbidden: &[String],
+) -> Result<Audit, Failure> {
+    let file = ElfFile64::<Endianness>::parse(object).map_err(|e| unreadable(&e))?;
+    exports(&file, entry, language)?;
+    let openmp = imports(&file, forbidden)?;
+    sections(&file)?;
+    segments(&file)?;
+    libraries(&file)?;
+    Ok(Audit {
+        openmp,
+        code: code::check(&file)?,
+    })
+}
+
+/// Most bytes of thread-local data.
+const LARGEST_OF_A_THREAD: u64 = 16 << 20;
+
+type File<'a> = ElfFile64<'a, Endianness>;
+
+fn refuse<T>(fault: CandidateFault, what: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::candidate(fault, what))
+}
+
+/// The linker made it, so only a source can have made the linker make it.
+fn unreadable(error: &object::Error) -> Failure {
+    Failure::candidate(
+        CandidateFault::ForbiddenConstruct,
+        format!("the compiled object cannot be read: {error}"),
+    )
+}
+
+fn exports(file: &File<'_>, entry: &str, language: Language) -> Result<(), Failure> {
+    let mut found = false;
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        if let SymbolFlags::Elf { st_info, .. } = symbol.flags()
+            && st_info & 0xf == elf::STT_GNU_IFUNC
+        {
+            return refuse(
+                CandidateFault::ForbiddenConstruct,
+                format!(
+                    "`{}` is chosen at load time",
+                    symbol.name().unwrap_or("a symbol")
+                ),
+            );
+        }
+    }
+    for symbol in file.dynamic_symbols().filter(|s| !s.is_undefined()) {
+        let name = symbol.name().map_err(|e| unreadable(&e))?;
+        if name == entry {
+            if symbol.kind() != SymbolKind::Text {
+                return refuse(
+                    CandidateFault::MissingEntry,
+                    format!("`{entry}` is not a function"),
+                );
+            }
+            found = true;
+        } else if symbol.is_global() {
+            return refuse(
+                CandidateFault::ForbiddenConstruct,
+                format!("the object exports `{name}` beside `{entry}`"),
+            );
+        }
+    }
+    if found {
+        return Ok(());
+    }
+    let mut names = file.symbols().filter_map(|s| s.name().ok());
+    let what = match names.find(|name| is_mangled(name, entry, language)) {
+        Some(name) => format!(
+            "the source defines `{name}`, a name that C cannot call, instead of `{entry}`: {}",
+            remedy(entry, language)
+        ),
+        None => format!("the source does not define the function `{entry}`"),
+    };
+    refuse(CandidateFault::MissingEntry, what)
+}
+
+/// Is a symbol's name what compilers of this language make of the entry's?
+fn is_mangled(name: &str, entry: &str, language: Language) -> bool {
+    let lower = entry.to_ascii_lowercase();
+    match language {
+        Language::C => false,
+        // A length stands before each part of a name; no digit before that makes it another.
+        Language::Cxx => name.strip_prefix("_Z").is_some_and(|rest| {
+            rest.match_indices(&format!("{}{entry}", entry.len()))
+                .any(|(at, _)| !rest[..at].ends_with(|c: char| c.is_ascii_digit()))
+        }),
+        Language::Fortran | Language::Fortran77 => {
+            name == format!("{lower}_") || name.ends_with(&format!("_MOD_{lower}"))
+        }
+    }
+}
+
+/// How a function gets the entry's name.
+fn remedy(entry: &str, language: Language) -> String {
+    if language.is_fortran() {
+        format!("write `bind(C, name=\"{entry}\")` behind its arguments")
+    } else {
+        "write `extern \"C\"` before it, and give it the parameters of the prototype".to_owned()
+    }
+}
+
+/// Checks what the object wants from others, and tells if OpenMP is among it.
+fn imports(file: &File<'_>, forbidden: &[String]) -> Result<bool, Failure> {
+    let mut openmp = false;
+    for symbol in file.dynamic_symbols().filter(ObjectSymbol::is_undefined) {
+        let name = symbol.name().map_err(|e| unreadable(&e))?;
+        if forbidden.iter().any(|f| f == name) {
+            return refuse(
+                CandidateFault::ForbiddenSymbol,
+                format!("`{name}` may not be called here: it does what this problem asks for"),
+            );
+        }
+        if OPENMP.contains(&name) {
+            openmp = true;
+        } else if !name.is_empty() && !PERMITTED.contains(&name) && !is_vector_form(name) {
+            let why = match library(name) {
+                Some(why) => format!("`{name}` {why}"),
+                None => format!("`{name}` is neither defined in the source nor permitted"),
+            };
+            return refuse(CandidateFault::ForbiddenSymbol, why);
+        }
+    }
+    Ok(openmp)
+}
+
+/// What stands behind a name of the run-time libraries, which programs in C++ and Fortran cannot have.
+fn library(name: &str) -> Option<&'static str> {
+    const KERNELS: [&str; 3] = ["matmul", "pack", "reshape"];
+    if let Some(rest) = name.strip_prefix("_gfortran_") {
+        return Some(if rest.starts_with(KERNELS[0]) {
+            "is the library's kernel for `matmul`, which is not permitted: write the loops"
+        } else if KERNELS[1..].iter().any(|k| rest.contains(k)) {
+            "copies arrays in Fortran's run-time library, which is not linked: pass whole arrays with explicit shapes, and copy by loops"
+        } else if rest.starts_with("st_") || rest.starts_with("transfer_") {
+            "is input or output, which is not permitted"
+        } else {
+            "belongs to Fortran's run-time library, which is not linked: write it with loops and arithmetic"
+        });
+    }
+    let of_cxx = [
+        "_ZSt",
+        "_ZNSt",
+        "_ZNKSt",
+        "_ZTI",
+        "_ZTVN10__cxxabiv",
+        "__cxa_",
+        "__gxx_",
+        "_Unwind_",
+    ];
+    of_cxx.iter().any(|start| name.starts_with(start)).then_some(
+        "belongs to the run-time library of C++, which is not linked: no exceptions, streams, threads or types at run time",
+    )
+}
+
+fn sections(file: &File<'_>) -> Result<(), Failure> {
+    for section in file.sections() {
+        let name = section.name().map_err(|e| unreadable(&e))?;
+        // gcc makes one constant section per size and alignment.
+        let plain = SECTIONS.contains(&name)
+            || [".rodata.", ".note.", ".debug_"]
+                .iter()
+                .any(|p| name.starts_with(p));
+        if plain {
+            continue;
+        }
+        let what = match name {
+            ".init_array" | ".preinit_array" | ".ctors" | ".fini_array" | ".dtors" => {
+                format!(
+                    "code that runs when the program is loaded or ends (`{name}`) is not permitted: neither constructors nor static objects that are not initialised by constants"
+                )
+            }
+            _ => format!("the section `{name}` is not one that plain C makes"),
+        };
+        return refuse(CandidateFault::ForbiddenConstruct, what);
+    }
+    Ok(())
+}
+
+fn segments(file: &File<'_>) -> Result<(), Failure> {
+    let endian = file.endian();
+    for header in file.elf_program_headers() {
+        let (kind, flags) = (header.p_type(endian), header.p_flags(endian));
+        let writable_code = flags & elf::PF_W != 0 && flags & elf::PF_X != 0;
+        match kind {
+            elf::PT_GNU_STACK if flags & elf::PF_X != 0 => {
+                return refuse(
+                    CandidateFault::ForbiddenConstruct,
+                    "nested functions that need an executable stack are not permitted",
+                );
+            }
+            elf::PT_LOAD if writable_code => {
+                return refuse(
+                    CandidateFault::ForbiddenConstruct,
+                    "memory that is both writable and executable",
+                );
+            }
+            elf::PT_TLS if header.p_memsz(endian) > LARGEST_OF_A_THREAD => {
+                return refuse(
+                    CandidateFault::MemoryLimit,
+                    format!(
+                        "the thread-local data take {} MiB for each thread; at most {} are permitted",
+                        header.p_memsz(endian) >> 20,
+                        LARGEST_OF_A_THREAD >> 20
+                    ),
+                );
+            }
+            elf::PT_INTERP => {
+                return refuse(
+                    CandidateFault::ForbiddenConstruct,
+                    "the object names a loader",
+                );
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn libraries(file: &File<'_>) -> Result<(), Failure> {
+    let endian = file.endian();
+    let sections = file.elf_section_table();
+    let Some((dynamic, strings)) = sections
+        .dynamic(endian, file.data())
+        .map_err(|e| unreadable(&e))?
+    else {
+        return refuse(
+            CandidateFault::ForbiddenConstruct,
+            "the object has no dynamic section",
+        );
+    };
+    let strings = sections
+        .strings(endian, file.data(), strings)
+        .map_err(|e| unreadable(&e))?;
+    for entry in dynamic {
+        let Some(tag) = entry.tag32(endian) else {
+            continue;
+        };
+        match tag {
+            elf::DT_NEEDED => {
+                let name = entry.string(endian, strings).map_err(|e| unreadable(&e))?;
+                let name = String::from_utf8_lossy(name);
+                if !LIBRARIES.contains(&name.as_ref()) {
+                    return refuse(
+                        CandidateFault::ForbiddenSymbol,
+                        format!("the library `{name}` is not permitted"),
+                    );
+                }
+            }
+            // Its data would lie within those of the loader and the threads themselves.
+            elf::DT_FLAGS
+                if entry
+                    .val32(endian)
+                    .is_none_or(|f| f & elf::DF_STATIC_TLS != 0) =>
+            {
+                return refuse(
+                    CandidateFault::ForbiddenConstruct,
+                    "thread-local data that are laid out when the program is loaded are not permitted",
+                );
+            }
+            elf::DT_RPATH
+            | elf::DT_RUNPATH
+            | elf::DT_TEXTREL
+            | elf::DT_AUXILIARY
+            | elf::DT_FILTER
+            | elf::DT_PREINIT_ARRAY
+            | elf::DT_INIT_ARRAY
+            | elf::DT_FINI_ARRAY
+            | elf::DT_INIT
+            | elf::DT_FINI => {
+                return refuse(
+                    CandidateFault::ForbiddenConstruct,
+                    format!("the dynamic entry {tag:#x} is not one that a plain kernel has"),
+                );
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        let end = audit(b"\x7fELFnothing", "f", Language::C, &[]);
+        let fault = CandidateFault::ForbiddenConstruct;
+        assert!(
+            matches!(end, Err(Failure::Candidate { fault: f, .. }) if f == fault),
+            "{end:?}"
+        );
+    }
+
+    #[test]
+    fn names_that_compilers_make_of_the_entry_are_known() {
+        for (name, language, is) in [
+            ("_Z5dgemmiPKdS0_Pd", Language::Cxx, true),
+            ("_ZN4mine5dgemmEiPKdS1_Pd", Language::Cxx, true),
+            ("_Z15dgemm0123456789i", Language::Cxx, false),
+            ("_Z7dgemm_2i", Language::Cxx, false),
+            ("dgemm_", Language::Cxx, false),
+            ("dgemm_", Language::Fortran, true),
+            ("__kernels_MOD_dgemm", Language::Fortran77, true),
+            ("my_dgemm_", Language::Fortran, false),
+            ("_Z5dgemmi", Language::C, false),
+        ] {
+            assert_eq!(is_mangled(name, "dgemm", language), is, "{name}");
+        }
+        assert!(library("_gfortran_matmul_r8").is_some_and(|w| w.contains("matmul")));
+        assert!(library("_ZSt4cout").is_some_and(|w| w.contains("C++")));
+        assert_eq!(library("getenv"), None);
+    }
+}

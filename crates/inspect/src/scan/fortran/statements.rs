@@ -1,0 +1,295 @@
+//! What statements of a kernel may be.
+
+use std::collections::BTreeSet;
+
+use flopsmith_problem::FORTRAN_MODULES;
+use flopsmith_protocol::{CandidateFault, Failure};
+
+use super::words::{CALLED, DECLARATIONS, ENDS, HEADS, HINTS, PLAIN, REFUSED, WORDS};
+use super::{Statement, Token};
+use crate::scan::token::Kind;
+use crate::scan::{Pragma, refused};
+
+/// Judges all statements of a source.
+pub(super) fn check(statements: &[Statement]) -> Result<(), Failure> {
+    let own = Own::of(statements);
+    statements
+        .iter()
+        .try_for_each(|s| own.check(s.line, &s.tokens))
+}
+
+/// Refuses directives that do more than share work or give a hint.
+pub(super) fn check_directives(directives: &[Pragma]) -> Result<(), Failure> {
+    const BEYOND: [&str; 5] = ["target", "requires", "allocate", "interop", "declare"];
+    for directive in directives {
+        let second = directive.words.get(1).map_or("", String::as_str);
+        let good = if directive.starts_with(&["omp"]) {
+            !directive.words.iter().any(|w| BEYOND.contains(&w.as_str()))
+        } else {
+            HINTS.contains(&second)
+        };
+        if !good {
+            let what = format!(
+                "the directive `{}` is not permitted",
+                directive.words.join(" ")
+            );
+            return Err(refused(
+                CandidateFault::ForbiddenConstruct,
+                directive.line,
+                what,
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What the source defines itself.
+#[derive(Default)]
+struct Own<'s> {
+    subroutines: BTreeSet<&'s str>,
+    modules: BTreeSet<&'s str>,
+    /// It has pointers or types of its own, which may hold some.
+    pointers: bool,
+}
+
+impl<'s> Own<'s> {
+    fn of(statements: &'s [Statement]) -> Self {
+        let mut own = Own::default();
+        for statement in statements {
+            let words: Vec<&str> = statement.tokens.iter().map(|t| t.text.as_str()).collect();
+            let follows = |word: &str| {
+                let at = words.iter().position(|w| *w == word)?;
+                words.get(at + 1).copied()
+            };
+            if words.first() != Some(&"end") {
+                own.subroutines.extend(follows("subroutine"));
+                if words.first() == Some(&"module") {
+                    own.modules.extend(words.get(1).copied());
+                }
+            }
+            own.pointers |= words.contains(&"pointer")
+                || words.contains(&"class")
+                || (words.first() == Some(&"type") && words.get(1) != Some(&"("));
+        }
+        own
+    }
+
+    fn check(&self, line: u32, tokens: &[Token]) -> Result<(), Failure> {
+        let tokens = without_label(tokens);
+        self.words(line, tokens)?;
+        if tokens.is_empty() || is_assignment(tokens) {
+            return Ok(());
+        }
+        self.statement(line, tokens)
+    }
+
+    /// Words that are refused wherever they stand.
+    fn words(&self, line: u32, tokens: &[Token]) -> Result<(), Failure> {
+        for (at, token) in tokens
+            .iter()
+            .enumerate()
+            .filter(|(_, t)| t.kind == Kind::Word)
+        {
+            let word = token.text.as_str();
+            if let Some((_, what)) = WORDS.iter().find(|(w, _)| *w == word) {
+                return construct(line, format!("{what}: `{word}` is not permitted"));
+            }
+            if word.starts_with("ieee_") {
+                return construct(
+                    line,
+                    format!("changing the floating-point state: `{word}` is not permitted"),
+                );
+            }
+            let called = text(tokens, at + 1) == "(";
+            if word == "loc" && called {
+                return construct(line, "addresses: `loc` is not permitted".into());
+            }
+            if word == "transfer" && called && self.pointers {
+                return construct(
+                    line,
+                    "`transfer` is not permitted where there are pointers or types of its own: it can make one of a number".into(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn statement(&self, line: u32, tokens: &[Token]) -> Result<(), Failure> {
+        let first = text(tokens, 0);
+        let second = text(tokens, 1);
+        match first {
+            "if" | "where" | "forall" | "elsewhere" => {
+                let rest = match closing(tokens, 1) {
+                    Some(end) => &tokens[end + 1..],
+                    None if first == "elsewhere" => return Ok(()),
+                    None => return unknown(line, first),
+                };
+                // A block, or the labels of an arithmetic `if`.
+                let is_block = rest.is_empty()
+                    || text(rest, 0) == "then"
+                    || rest.iter().all(|t| t.kind == Kind::Number || t.text == ",");
+                // None of these may stand in the place of what it governs, so this goes one level deep.
+                let inner = text(without_label(rest), 0);
+                if is_block {
+                    Ok(())
+                } else if matches!(inner, "if" | "where" | "forall" | "elsewhere") {
+                    unknown(line, inner)
+                } else {
+                    self.check(line, rest)
+                }
+            }
+            "end" => {
+                if tokens.len() == 1 || ENDS.contains(&second) {
+                    Ok(())
+                } else {
+                    construct(line, format!("`end {second}` is not permitted"))
+                }
+            }
+            "block" => match second {
+                "" => Ok(()),
+                _ => unknown(line, "block data"),
+            },
+            "call" => {
+                let own = self.subroutines.contains(second)
+                    || CALLED.contains(&second)
+                    || text(tokens, 2) == "%";
+                if own {
+                    return Ok(());
+                }
+                Err(refused(
+                    CandidateFault::ForbiddenSymbol,
+                    line,
+                    format!("the subroutine `{second}` is not one of the source's own"),
+                ))
+            }
+            "use" => {
+                // `use, intrinsic :: name`; behind `only:` stands a single colon.
+                let mut places = 1..tokens.len();
+                let colons = |at: &usize| text(tokens, *at) == ":" && text(tokens, at + 1) == ":";
+                let name = places
+                    .find(colons)
+                    .map_or(second, |at| text(tokens, at + 2));
+                if FORTRAN_MODULES.contains(&name) || self.modules.contains(name) {
+                    return Ok(());
+                }
+                Err(refused(
+                    CandidateFault::ForbiddenInclude,
+                    line,
+                    format!(
+                        "the module `{name}` may not be used; permitted are {} and the source's own",
+                        FORTRAN_MODULES.join(", ")
+                    ),
+                ))
+            }
+            "include" => Err(refused(
+                CandidateFault::ForbiddenInclude,
+                line,
+                "`include` is not permitted",
+            )),
+            "module" if !matches!(second, "procedure" | "subroutine" | "function") => Ok(()),
+            word if HEADS.contains(&word) => Ok(()),
+            word if DECLARATIONS.contains(&word) => {
+                let is_head = tokens.iter().any(|t| t.text == "function");
+                if !is_head && tokens.iter().any(|t| t.text == "bind") {
+                    return construct(
+                        line,
+                        "data that other languages share (`bind`) is not permitted".into(),
+                    );
+                }
+                Ok(())
+            }
+            word if PLAIN.contains(&word) => Ok(()),
+            word => match REFUSED.iter().find(|(words, _)| words.contains(&word)) {
+                Some((_, why)) => construct(line, format!("`{word}`: {why}")),
+                None => unknown(line, word),
+            },
+        }
+    }
+}
+
+fn construct(line: u32, what: String) -> Result<(), Failure> {
+    Err(refused(CandidateFault::ForbiddenConstruct, line, what))
+}
+
+fn unknown(line: u32, word: &str) -> Result<(), Failure> {
+    construct(
+        line,
+        format!("a statement that begins with `{word}` is not one that a kernel may have here"),
+    )
+}
+
+fn text(tokens: &[Token], at: usize) -> &str {
+    tokens.get(at).map_or("", |t| t.text.as_str())
+}
+
+/// A statement without its label or its construct's name (`outer: do …`).
+fn without_label(tokens: &[Token]) -> &[Token] {
+    let tokens = match tokens.first() {
+        Some(t) if t.kind == Kind::Number => &tokens[1..],
+        _ => tokens,
+    };
+    match tokens {
+        [name, colon, rest @ ..]
+            if name.kind == Kind::Word && colon.text == ":" && text(rest, 0) != ":" =>
+        {
+            rest
+        }
+        _ => tokens,
+    }
+}
+
+/// The token that closes the parenthesis at `open`.
+fn closing(tokens: &[Token], open: usize) -> Option<usize> {
+    if text(tokens, open) != "(" {
+        return None;
+    }
+    let mut depth = 0;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match token.text.as_str() {
+            "(" => depth += 1,
+            ")" => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// `name = …`, `name(…) = …`, `a%b(i) => …`. Fortran has no reserved words, so this is looked at first.
+fn is_assignment(tokens: &[Token]) -> bool {
+    let mut at = 0;
+    loop {
+        if tokens.get(at).is_none_or(|t| t.kind != Kind::Word) {
+            return false;
+        }
+        at += 1;
+        // An element, and a part of a text's element.
+        while text(tokens, at) == "(" {
+            match closing(tokens, at) {
+                Some(end) => at = end + 1,
+                None => return false,
+            }
+        }
+        match text(tokens, at) {
+            "%" => at += 1,
+            "=" => break,
+            _ => return false,
+        }
+    }
+    // `do i = 1, n` written in one word, and a comparison.
+    let mut depth = 0;
+    text(tokens, at + 1) != "="
+        && tokens[at..].iter().all(|t| {
+            match t.text.as_str() {
+                "(" | "[" => depth += 1,
+                ")" | "]" => depth -= 1,
+                _ => {}
+            }
+            depth > 0 || t.text != ","
+        })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! The pragmas of a preprocessed source.
+
+use flopsmith_protocol::{CandidateFault, Failure};
+
+use super::token::tokens;
+use super::{UserText, refused};
+
+/// A pragma.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pragma {
+    /// Its line in the source.
+    pub line: u32,
+    /// Its words and signs, without `#pragma`.
+    pub words: Vec<String>,
+}
+
+impl Pragma {
+    /// Does it begin with these words?
+    pub fn starts_with(&self, words: &[&str]) -> bool {
+        self.words.len() >= words.len() && self.words.iter().zip(words).all(|(a, b)| a == b)
+    }
+}
+
+/// Takes the pragmas out of the text (their lines become blank) and refuses those that are not known to be harmless.
+///
+/// Which of the harmless ones are *permitted* depends on the techniques of the task and is judged there.
+pub fn split(user: &UserText) -> Result<(UserText, Vec<Pragma>), Failure> {
+    let mut rest = UserText {
+        text: String::with_capacity(user.text.len()),
+        lines: user.lines.clone(),
+    };
+    let mut pragmas = Vec::new();
+    for (row, line) in user.text.lines().enumerate() {
+        if let Some(text) = line.trim_start().strip_prefix("#pragma") {
+            let words: Vec<String> = tokens(text).iter().map(|t| t.text.to_owned()).collect();
+            let pragma = Pragma {
+                line: user.source_line(row),
+                words,
+            };
+            if !is_known(&pragma) {
+                let what = format!("`#pragma {}` is not permitted", text.trim());
+                return Err(refused(
+                    CandidateFault::ForbiddenConstruct,
+                    pragma.line,
+                    what,
+                ));
+            }
+            pragmas.push(pragma);
+        } else {
+            rest.text.push_str(line);
+        }
+        rest.text.push('\n');
+    }
+    Ok((rest, pragmas))
+}
+
+/// First words of pragmas that a compiler may understand. Nobody heeds any other, so it says nothing.
+const UNDERSTOOD: &[&str] = &[
+    "STDC",
+    "acc",
+    "weak",
+    "redefine_extname",
+    "extern_prefix",
+    "scalar_storage_order",
+    "push_macro",
+    "pop_macro",
+    "poison",
+    "dependency",
+    "system_header",
+    "include_alias",
+    "ident",
+    "init",
+    "fini",
+    "align",
+    "options",
+    "ms_struct",
+    "section",
+    "bss_seg",
+    "code_seg",
+    "const_seg",
+    "data_seg",
+    "init_seg",
+    "alloc_text",
+    "optimize",
+    "function",
+    "intrinsic",
+    "float_control",
+    "fp_contract",
+    "fenv_access",
+    "comment",
+    "detect_mismatch",
+    "vtordisp",
+    "pointers_to_members",
+    "export",
+    "unused",
+    "long_calls",
+    "long_calls_off",
+    "no_long_calls",
+    "OPENCL",
+    "unroll_and_jam",
+    "nounroll_and_jam",
+];
+
+/// May this pragma stand in a program?
+fn is_known(pragma: &Pragma) -> bool {
+    let word = |at: usize| pragma.words.get(at).map_or("", String::as_str);
+    match word(0) {
+        "GCC" => match word(1) {
+            "unroll" | "ivdep" | "diagnostic" | "novector" | "warning" | "error" => true,
+            // Only the entry is exported. Whoever asks for more hopes for it.
+            "visibility" => {
+                word(2) == "pop" || (word(2) == "push" && matches!(word(4), "hidden" | "internal"))
+            }
+            _ => false,
+        },
+        // Offloading belongs to no CPU kernel.
+        "omp" => !pragma
+            .words
+            .iter()
+            .any(|w| matches!(w.as_str(), "target" | "requires" | "allocate" | "interop")),
+        // What gives all functions an attribute, or a section, says more than a hint.
+        "clang" => !matches!(word(1), "attribute" | "section"),
+        first => !UNDERSTOOD.contains(&first),
+    }
+}

@@ -1,0 +1,149 @@
+//! C tokens.
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Word,
+    Number,
+    /// String and character literals.
+    Text,
+    Sign,
+}
+
+/// A token and where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token<'a> {
+    pub kind: Kind,
+    pub text: &'a str,
+    /// Offset of its first byte.
+    pub at: usize,
+}
+
+/// The tokens of `text`, in which no comments and continuation lines are left.
+pub fn tokens(text: &str) -> Vec<Token<'_>> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::with_capacity(text.len() / 3);
+    let mut at = 0;
+    while at < bytes.len() {
+        let c = bytes[at];
+        let (kind, end) = match c {
+            b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c' => {
+                at += 1;
+                continue;
+            }
+            _ if is_word_start(c) => (Kind::Word, run(bytes, at, is_word)),
+            b'0'..=b'9' => (Kind::Number, number(bytes, at)),
+            b'.' if bytes.get(at + 1).is_some_and(u8::is_ascii_digit) => {
+                (Kind::Number, number(bytes, at))
+            }
+            b'"' | b'\'' => (Kind::Text, literal(bytes, at)),
+            _ => (Kind::Sign, sign(bytes, at)),
+        };
+        found.push(Token {
+            kind,
+            text: &text[at..end],
+            at,
+        });
+        at = end;
+    }
+    found
+}
+
+/// Letters, `_`, `$`, anything beyond ASCII, and the backslash of `\u`: all of an identifier stays together.
+fn is_word_start(c: u8) -> bool {
+    c.is_ascii_alphabetic() || matches!(c, b'_' | b'$' | b'\\') || c >= 0x80
+}
+
+fn is_word(c: u8) -> bool {
+    is_word_start(c) || c.is_ascii_digit()
+}
+
+fn run(bytes: &[u8], from: usize, belongs: fn(u8) -> bool) -> usize {
+    bytes[from..]
+        .iter()
+        .position(|c| !belongs(*c))
+        .map_or(bytes.len(), |n| from + n)
+}
+
+/// A preprocessing number: letters, digits, points, and a sign after an exponent's letter.
+fn number(bytes: &[u8], from: usize) -> usize {
+    let mut at = from + 1;
+    while let Some(c) = bytes.get(at) {
+        let exponent = matches!(bytes[at - 1], b'e' | b'E' | b'p' | b'P');
+        if is_word(*c) || *c == b'.' || (matches!(c, b'+' | b'-') && exponent) {
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    at
+}
+
+fn literal(bytes: &[u8], from: usize) -> usize {
+    let quote = bytes[from];
+    let mut at = from + 1;
+    while let Some(c) = bytes.get(at) {
+        match *c {
+            b'\n' => return at,
+            b'\\' => at += 2,
+            c if c == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    // A backslash may stand before the end of the text or within a character of several bytes.
+    bytes.len()
+}
+
+/// Signs of several characters matter only where they would be mistaken for others.
+fn sign(bytes: &[u8], at: usize) -> usize {
+    const LONG: [&[u8]; 22] = [
+        b"<<=", b">>=", b"...", b"->", b"++", b"--", b"<<", b">>", b"<=", b">=", b"==", b"!=",
+        b"&&", b"||", b"*=", b"/=", b"%=", b"+=", b"-=", b"&=", b"^=", b"|=",
+    ];
+    let rest = &bytes[at..];
+    LONG.iter()
+        .find(|s| rest.starts_with(s))
+        .map_or(at + 1, |s| at + s.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_stay_whole() {
+        let texts: Vec<_> = tokens("x+=1.5e-3*a[i]->b\"q\\\"r\";__asm__ 'c'")
+            .iter()
+            .map(|t| t.text)
+            .collect();
+        let expected = [
+            "x",
+            "+=",
+            "1.5e-3",
+            "*",
+            "a",
+            "[",
+            "i",
+            "]",
+            "->",
+            "b",
+            "\"q\\\"r\"",
+            ";",
+            "__asm__",
+            "'c'",
+        ];
+        assert_eq!(texts, expected);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn tokens_cover_everything_but_blanks(text in "\\PC{0,60}") {
+            let mut last = 0;
+            for token in tokens(&text) {
+                proptest::prop_assert!(text[last..token.at].trim().is_empty());
+                last = token.at + token.text.len();
+            }
+            proptest::prop_assert!(text[last..].trim().is_empty());
+        }
+    }
+}

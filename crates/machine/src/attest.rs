@@ -1,0 +1,477 @@
+//! What a machine was like when something was timed on it.
+//!
+//! Everything is read from files the kernel offers; what is not there stays
+//! unknown and says so. An attestation holds no time stamps and no load, so
+//! that the same machine in the same state gives the same digest; what moves
+//! (load, steal time) is kept beside it in [`Conditions`](crate::environment::Conditions).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use flopsmith_protocol::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::peak::Peak;
+use crate::roofline::Roofs;
+
+/// Lines of advice that a run begins with at most.
+const WARNINGS: usize = 2;
+
+/// A machine, as far as it matters for the time of a kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attestation {
+    /// Processor model, as it names itself.
+    pub cpu_model: String,
+    /// Vendor, family, model and stepping.
+    pub cpu_id: String,
+    /// Microcode revision.
+    pub microcode: Option<String>,
+    /// Instruction sets that matter for numerical kernels.
+    pub isa: Vec<String>,
+    /// Processors the kernel sees.
+    pub processors: u32,
+    /// Cores this process may use.
+    pub allowed_cores: Vec<usize>,
+    /// Core of the supervisor; none when it shares the kernel's.
+    pub supervisor_core: Option<usize>,
+    /// Cores of the kernel.
+    pub kernel_cores: Vec<usize>,
+    /// Threads a kernel may use.
+    pub threads: u32,
+    /// Cores that share a physical core with a kernel core.
+    pub smt_siblings: Vec<usize>,
+    /// NUMA nodes.
+    pub numa_nodes: u32,
+    /// Data caches of the kernel's first core: level → bytes.
+    pub caches: BTreeMap<String, u64>,
+    /// Frequency governor.
+    pub governor: Option<String>,
+    /// Is turbo or boost on?
+    pub boost: Option<bool>,
+    /// Is address space randomisation on?
+    pub aslr: Option<bool>,
+    /// Transparent huge pages: anonymous memory.
+    pub huge_pages: Option<String>,
+    /// Did the shared buffers get huge pages?
+    pub buffers_in_huge_pages: bool,
+    /// Bytes of swap.
+    pub swap_bytes: u64,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Hypervisor or container, where one shows.
+    pub hypervisor: Option<String>,
+    /// The clock of the kernel.
+    pub clock_source: Option<String>,
+    /// Compiler and its version.
+    pub compiler: String,
+    /// Its flags.
+    pub flags: Vec<String>,
+    /// The linker's version. Attestations of earlier versions have none.
+    #[serde(default)]
+    pub linker: String,
+    /// Language, version and flags of the other compilers. Attestations of earlier versions have none.
+    #[serde(default)]
+    pub other_compilers: Vec<String>,
+    /// Version of the harness and its hand-shake.
+    pub harness: String,
+    /// How supervisor and harness wait for each other: `spin` or `sleep`.
+    pub hand_shake: String,
+    /// The measured roof.
+    pub peak: Peak,
+    /// The roofs beside it: other vector widths, caches, one thread. Attestations of earlier versions have none.
+    #[serde(default)]
+    pub roofs: Roofs,
+}
+
+/// What an attestation needs to be told.
+pub struct Circumstances<'a> {
+    /// Core of the supervisor.
+    pub supervisor_core: Option<usize>,
+    /// Cores of the kernel.
+    pub kernel_cores: &'a [usize],
+    /// Threads a kernel may use.
+    pub threads: u32,
+    /// Did the shared buffers get huge pages?
+    pub buffers_in_huge_pages: bool,
+    /// Compiler and version.
+    pub compiler: &'a str,
+    /// Flags.
+    pub flags: &'a [String],
+    /// The linker's version.
+    pub linker: &'a str,
+    /// Language, version and flags of the other compilers.
+    pub other_compilers: &'a [String],
+    /// `spin` or `sleep`.
+    pub hand_shake: &'a str,
+    /// The measured roof.
+    pub peak: Peak,
+    /// The roofs beside it.
+    pub roofs: &'a Roofs,
+}
+
+impl Attestation {
+    /// Reads what this machine says of itself.
+    pub fn collect(circumstances: &Circumstances) -> Self {
+        let root = Path::new("/");
+        let cpuinfo = read(root, "proc/cpuinfo").unwrap_or_default();
+        let field = |name: &str| cpuinfo_field(&cpuinfo, name);
+        let first = circumstances.kernel_cores.first().copied().unwrap_or(0);
+        let cpu = format!("sys/devices/system/cpu/cpu{first}");
+        Self {
+            cpu_model: field("model name").unwrap_or_else(|| "unknown".into()),
+            cpu_id: ["vendor_id", "cpu family", "model", "stepping"]
+                .map(|f| field(f).unwrap_or_else(|| "?".into()))
+                .join(" "),
+            microcode: field("microcode"),
+            isa: numerical_isa(&field("flags").unwrap_or_default()),
+            processors: cpuinfo
+                .lines()
+                .filter(|l| l.starts_with("processor"))
+                .count() as u32,
+            allowed_cores: crate::pinning::allowed_cores(),
+            supervisor_core: circumstances.supervisor_core,
+            kernel_cores: circumstances.kernel_cores.to_vec(),
+            threads: circumstances.threads,
+            smt_siblings: siblings(root, circumstances.kernel_cores),
+            numa_nodes: numa_nodes(root),
+            caches: data_caches(first),
+            governor: read(root, &format!("{cpu}/cpufreq/scaling_governor")),
+            boost: boost(root),
+            aslr: read(root, "proc/sys/kernel/randomize_va_space").map(|v| v != "0"),
+            huge_pages: read(root, "sys/kernel/mm/transparent_hugepage/enabled")
+                .map(|v| chosen(&v)),
+            buffers_in_huge_pages: circumstances.buffers_in_huge_pages,
+            swap_bytes: meminfo(root, "SwapTotal"),
+            memory_bytes: meminfo(root, "MemTotal"),
+            kernel: read(root, "proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".into()),
+            hypervisor: hypervisor(root, &cpuinfo),
+            clock_source: read(
+                root,
+                "sys/devices/system/clocksource/clocksource0/current_clocksource",
+            ),
+            compiler: circumstances.compiler.to_owned(),
+            flags: circumstances.flags.to_vec(),
+            linker: circumstances.linker.to_owned(),
+            other_compilers: circumstances.other_compilers.to_vec(),
+            harness: flopsmith_harness::VERSION.to_owned(),
+            hand_shake: circumstances.hand_shake.to_owned(),
+            peak: circumstances.peak,
+            roofs: circumstances.roofs.clone(),
+        }
+    }
+
+    /// The attestation as JSON, in the form its digest is made of.
+    pub fn to_json(&self) -> String {
+        // A struct of strings, numbers and string-keyed maps always has a JSON form.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Digest of everything in it.
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.to_json().as_bytes())
+    }
+
+    /// Names the hardware and toolchain, but not the state of this boot: machines with equal keys have timings that may be compared.
+    pub fn class_key(&self) -> String {
+        let text = format!(
+            "{}|{}|{:?}|{:?}|{}|{:?}",
+            self.cpu_model, self.cpu_id, self.isa, self.caches, self.compiler, self.flags
+        );
+        Digest::of(text.as_bytes()).short().to_owned()
+    }
+
+    /// What would make timings on this machine better, one sentence each, the most important first.
+    pub fn advice(&self) -> Vec<String> {
+        let mut lines = self.pressing();
+        lines.extend(self.minor());
+        lines
+    }
+
+    /// What is worth a word before every run: the two most important of what moves clocks or lets others into the physical
+    /// cores of kernels, and can be changed.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut lines = self.pressing();
+        lines.truncate(WARNINGS);
+        lines
+    }
+
+    fn pressing(&self) -> Vec<String> {
+        of([
+            (
+                self.supervisor_core.is_none(),
+                "No core is left for the supervisor: times are taken through the kernel's scheduler and intervals are wider. Give the timer one core more than the kernel has threads.",
+            ),
+            (
+                self.governor.as_deref().is_some_and(|g| g != "performance"),
+                "The frequency governor is not `performance`: clocks follow the load. Set it with `cpupower frequency-set -g performance`.",
+            ),
+            (
+                !self.smt_siblings.is_empty(),
+                "A kernel core shares its physical core with another processor: keep that one idle, or switch SMT off (`echo off > /sys/devices/system/cpu/smt/control`).",
+            ),
+            (
+                self.boost == Some(true),
+                "Turbo is on: the clock depends on temperature and neighbours. Switch it off for certified numbers.",
+            ),
+        ])
+    }
+
+    fn minor(&self) -> Vec<String> {
+        of([
+            (
+                self.swap_bytes > 0,
+                "Swap is on: a page that is read back in the middle of a call spoils it. Switch it off on timing nodes.",
+            ),
+            (
+                !self.buffers_in_huge_pages,
+                "The buffers lie in small pages; physical placement then varies from run to run, by per cents for some programs. Huge pages take root or user namespaces, a kernel from 5.2 on with transparent huge pages, and no `deny` in /sys/kernel/mm/transparent_hugepage/shmem_enabled.",
+            ),
+            (
+                self.hypervisor.is_some(),
+                "This is a virtual machine: neighbours on the host can be felt. Only floors of many short samples are trusted.",
+            ),
+        ])
+    }
+}
+
+/// The lines of what is so.
+fn of<const N: usize>(all: [(bool, &str); N]) -> Vec<String> {
+    let so = all.into_iter().filter(|(so, _)| *so);
+    so.map(|(_, line)| line.to_owned()).collect()
+}
+
+/// The trimmed text of a file below `root`; none where there is no text.
+pub fn read(root: &Path, path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(root.join(path)).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn cpuinfo_field(cpuinfo: &str, name: &str) -> Option<String> {
+    cpuinfo
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(key, _)| key.trim() == name)
+        .map(|(_, value)| value.trim().to_owned())
+        .filter(|value| !value.is_empty())
+}
+
+fn numerical_isa(flags: &str) -> Vec<String> {
+    let known = [
+        "sse2", "sse4_2", "avx", "fma", "avx2", "avx_vnni", "avx10", "sve", "asimd",
+    ];
+    let mut found: Vec<String> = flags
+        .split_whitespace()
+        .filter(|f| known.contains(f) || f.starts_with("avx512") || f.starts_with("amx"))
+        .map(str::to_owned)
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The word in brackets of `always [madvise] never`.
+fn chosen(text: &str) -> String {
+    text.split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map_or_else(|| text.to_owned(), |(word, _)| word.to_owned())
+}
+
+/// Reads `0-2,5` as 0, 1, 2, 5.
+pub fn core_list(text: &str) -> Vec<usize> {
+    let mut cores = Vec::new();
+    for part in text.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(from), Ok(to)) = (from.trim().parse::<usize>(), to.trim().parse::<usize>()) {
+            cores.extend(from..=to.min(from + 4096));
+        }
+    }
+    cores
+}
+
+fn siblings(root: &Path, kernel_cores: &[usize]) -> Vec<usize> {
+    let mut others: Vec<usize> = kernel_cores
+        .iter()
+        .filter_map(|c| {
+            read(
+                root,
+                &format!("sys/devices/system/cpu/cpu{c}/topology/thread_siblings_list"),
+            )
+            .map(|list| (c, core_list(&list)))
+        })
+        .flat_map(|(c, list)| list.into_iter().filter(move |other| other != c))
+        .collect();
+    others.sort_unstable();
+    others.dedup();
+    others
+}
+
+fn numa_nodes(root: &Path) -> u32 {
+    read(root, "sys/devices/system/node/online").map_or(1, |list| core_list(&list).len() as u32)
+}
+
+/// The data caches that a core uses, level → bytes.
+pub fn data_caches(core: usize) -> BTreeMap<String, u64> {
+    let root = Path::new("/");
+    (0..8)
+        .filter_map(|index| {
+            let base = format!("sys/devices/system/cpu/cpu{core}/cache/index{index}");
+            let kind = read(root, &format!("{base}/type"))?;
+            let level = read(root, &format!("{base}/level"))?;
+            let size = cache_bytes(&read(root, &format!("{base}/size"))?)?;
+            (kind != "Instruction").then(|| (format!("L{level}"), size))
+        })
+        .collect()
+}
+
+fn cache_bytes(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    );
+    let scale = match unit.trim() {
+        "" => 1,
+        "K" | "kB" => 1 << 10,
+        "M" => 1 << 20,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(scale)
+}
+
+fn boost(root: &Path) -> Option<bool> {
+    if let Some(no_turbo) = read(root, "sys/devices/system/cpu/intel_pstate/no_turbo") {
+        return Some(no_turbo == "0");
+    }
+    read(root, "sys/devices/system/cpu/cpufreq/boost").map(|boost| boost != "0")
+}
+
+fn meminfo(root: &Path, name: &str) -> u64 {
+    read(root, "proc/meminfo")
+        .and_then(|text| cpuinfo_field(&text, name))
+        .and_then(|value| {
+            value
+                .split_whitespace()
+                .next()
+                .and_then(|n| n.parse::<u64>().ok())
+        })
+        .map_or(0, |kb| kb << 10)
+}
+
+fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
+    let flagged = cpuinfo_field(cpuinfo, "flags")
+        .is_some_and(|flags| flags.split_whitespace().any(|f| f == "hypervisor"));
+    let name =
+        read(root, "sys/class/dmi/id/sys_vendor").or_else(|| read(root, "sys/hypervisor/type"));
+    flagged.then(|| name.unwrap_or_else(|| "unnamed hypervisor".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roofline::Ceiling;
+
+    fn here() -> Attestation {
+        Attestation::collect(&Circumstances {
+            supervisor_core: Some(0),
+            kernel_cores: &[0],
+            threads: 1,
+            buffers_in_huge_pages: false,
+            compiler: "gcc 12",
+            flags: &["-O3".to_owned()],
+            linker: "ld 2.40",
+            other_compilers: &["C++: g++ 12, -O3".to_owned()],
+            hand_shake: "spin",
+            peak: Peak {
+                gflops: 50.0,
+                bandwidth_gb_s: 10.0,
+                vector_bits: 256,
+                threads: 1,
+            },
+            roofs: &Roofs {
+                compute: vec![Ceiling {
+                    vector_bits: 256,
+                    threads: 1,
+                    gflops: 50.0,
+                }],
+                ..Roofs::default()
+            },
+        })
+    }
+
+    #[test]
+    fn the_same_machine_attests_the_same() {
+        let (one, two) = (here(), here());
+        assert_eq!(one.digest(), two.digest());
+        assert!(one.processors > 0 && one.memory_bytes > 0 && one.kernel != "unknown");
+        let back: Attestation = serde_json::from_str(&one.to_json()).expect("own JSON");
+        assert_eq!(back, one);
+    }
+
+    #[test]
+    fn an_attestation_of_an_earlier_version_has_neither_roofs_nor_a_linker() {
+        let now = here();
+        let mut object: serde_json::Value = serde_json::from_str(&now.to_json()).expect("own JSON");
+        assert_eq!(object["roofs"]["compute"][0]["gflops"], 50.0);
+        for key in ["roofs", "linker", "other_compilers"] {
+            let fields = object.as_object_mut().expect("an object");
+            fields.remove(key).expect(key);
+        }
+        let then: Attestation = serde_json::from_value(object).expect("an older attestation");
+        assert_eq!(then.roofs, Roofs::default());
+        assert!(then.linker.is_empty() && then.other_compilers.is_empty());
+        assert_eq!(then.class_key(), now.class_key());
+    }
+
+    #[test]
+    fn another_flag_is_another_attestation() {
+        let one = here();
+        let mut two = one.clone();
+        two.flags.push("-ffast-math".into());
+        assert_ne!(one.digest(), two.digest());
+        assert_ne!(one.class_key(), two.class_key());
+    }
+
+    #[test]
+    fn advice_follows_the_state() {
+        let mut machine = here();
+        machine.swap_bytes = 0;
+        let before = machine.advice().len();
+        machine.swap_bytes = 1 << 30;
+        assert_eq!(machine.advice().len(), before + 1);
+        machine.supervisor_core = None;
+        assert_eq!(machine.advice().len(), before + 2);
+    }
+
+    #[test]
+    fn a_run_begins_with_the_two_warnings_that_matter_most() {
+        let mut machine = here();
+        machine.governor = Some("performance".into());
+        machine.smt_siblings = Vec::new();
+        machine.boost = Some(false);
+        machine.swap_bytes = 1 << 30;
+        assert!(machine.warnings().is_empty(), "{:?}", machine.warnings());
+        machine.boost = Some(true);
+        assert_eq!(machine.warnings(), machine.advice()[..1]);
+        machine.smt_siblings = vec![1];
+        machine.governor = Some("powersave".into());
+        let warnings = machine.warnings();
+        assert_eq!(warnings, machine.advice()[..2]);
+        assert!(warnings[0].contains("cpupower"), "{warnings:?}");
+        assert!(warnings[1].contains("SMT"), "{warnings:?}");
+    }
+
+    #[test]
+    fn kernel_files_are_read_right() {
+        assert_eq!(core_list("0-2,5"), [0, 1, 2, 5]);
+        assert_eq!(core_list(""), Vec::<usize>::new());
+        assert_eq!(chosen("always [madvise] never"), "madvise");
+        assert_eq!(cache_bytes("32K"), Some(32 << 10));
+        assert_eq!(cache_bytes("32X"), None);
+        assert_eq!(
+            numerical_isa("fpu avx2 fma avx512f amx_tile sse2 sse2"),
+            ["amx_tile", "avx2", "avx512f", "fma", "sse2"]
+        );
+    }
+}

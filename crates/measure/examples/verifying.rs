@@ -1,0 +1,76 @@
+//! What does a verification cost?
+//!
+//! `verifying [--number 3] [--problems dgemm,dot]`: verifies the baseline of each problem (all shipped ones, if none is named) as at a
+//! first look, in full, and with its code elsewhere. Prints the milliseconds of each, medians, and what was met in full.
+#![expect(clippy::print_stdout, reason = "a report for people")]
+
+#[expect(dead_code, reason = "each of the programs needs a part of it")]
+mod laboratory;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use flopsmith_measure::Thoroughness;
+use flopsmith_problem::Problem;
+use flopsmith_protocol::TechniqueSet;
+use laboratory::words::Words;
+use laboratory::{Done, Laboratory, numbers};
+
+const USAGE: &str = "verifying [--number 3] [--problems dgemm,dot]";
+
+fn main() -> Done {
+    let mut words = Words::of_this_call();
+    let number: u64 = words.value("--number", 3)?;
+    let named: String = words.value("--problems", String::new())?;
+    words.nothing_else(USAGE)?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let mut names: Vec<String> = named
+        .split(',')
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
+    if names.is_empty() {
+        for folder in std::fs::read_dir(&root)? {
+            let folder = folder?;
+            if folder.path().join("problem.toml").is_file() {
+                names.push(folder.file_name().to_string_lossy().into_owned());
+            }
+        }
+        names.sort();
+    }
+    let laboratory = Laboratory::new()?;
+    for name in names {
+        let problem = Arc::new(Problem::load(&root.join(&name))?);
+        let baseline = problem.baseline_source.as_ref();
+        let source = baseline.unwrap_or(&problem.reference_source);
+        let built = laboratory
+            .compiler
+            .compile(&problem, source, TechniqueSet::all())?;
+        let mut verifier = laboratory.verifier_of(Arc::clone(&problem))?;
+        let mut milliseconds = [const { Vec::new() }; 3];
+        let mut met = String::new();
+        for seed in 0..number.max(1) {
+            for (thoroughness, of) in [
+                Thoroughness::Screening,
+                Thoroughness::Elsewhere,
+                Thoroughness::Full,
+            ]
+            .into_iter()
+            .zip(&mut milliseconds)
+            {
+                let began = Instant::now();
+                let report = verifier.verify_to(&built.object, seed, thoroughness)?;
+                of.push(began.elapsed().as_secs_f64() * 1e3);
+                if let Some(sizes) = report.sizes {
+                    met = sizes.to_string();
+                }
+            }
+        }
+        let [screening, elsewhere, full] = milliseconds.map(|of| numbers::median(&of));
+        println!(
+            "{name}: screening {screening:.0} ms, elsewhere {elsewhere:.0} ms, in full {full:.0} ms; {met}"
+        );
+    }
+    Ok(())
+}

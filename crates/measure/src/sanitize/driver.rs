@@ -1,0 +1,245 @@
+//! The program around a sanitized candidate, and the file of what it is called with.
+
+use flopsmith_problem::{ArgKind, Distribution, Entry, Params, Problem};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use flopsmith_protocol::Failure;
+use crate::supervise::{Given, poison, specify};
+use crate::verify::content;
+use crate::verify::sizes::{PARTS, Sizes};
+
+const DRIVER: &str = include_str!("driver.c");
+const REPORTERS: &str = include_str!("fortran.c");
+
+/// What a sanitizer's runtime ends a program with once it has reported something.
+pub(super) const REPORTED: i32 = 97;
+/// Stack of the thread that calls the program. Larger than a candidate's own, since the checks make frames larger.
+pub(super) const STACK_BYTES: u64 = 64 << 20;
+
+/// Leaks are none: a program may keep its workspace, and to look for them the runtime would have to trace it. Core dumps are
+/// forbidden by a limit already, and the runtime's way of forbidding them is a call that the jail does not know. Locals that are
+/// used after their function has returned are not looked for: the runtime would keep locals on a heap of its own, which is not
+/// aligned as vectors of 64 bytes need it, and honest programs would die.
+const COMMON: &str = "halt_on_error=1:exitcode=97:symbolize=0:disable_coredump=0";
+const ADDRESS: &str = "detect_leaks=0:detect_stack_use_after_return=0:max_allocation_size_mb=1024:allocator_may_return_null=1:\
+                       quarantine_size_mb=16:detect_odr_violation=0:allow_user_segv_handler=0:handle_abort=1:print_legend=0:\
+                       malloc_context_size=2";
+const UNDEFINED: &str = "print_stacktrace=1";
+/// Threads of a pool go on after the last call; that they may is the verifier's matter.
+const THREAD: &str =
+    "atexit_sleep_ms=0:report_thread_leaks=0:report_mutex_bugs=0:report_signal_unsafe=0";
+
+/// Most operations of a case: what is checked is up to some hundred times as slow as what is timed.
+const MOST_WORK: f64 = 2e7;
+
+/// The driver of a problem's programs, in C.
+pub(super) fn source(problem: &Problem) -> String {
+    let options = |own: &str| format!("{COMMON}:{own}");
+    DRIVER
+        .replace("@PROTOTYPE@", problem.entry.prototype.trim())
+        .replace("@ADDRESS@", &options(ADDRESS))
+        .replace("@UNDEFINED@", &options(UNDEFINED))
+        .replace("@THREAD@", &options(THREAD))
+        .replace("@STACK@", &STACK_BYTES.to_string())
+        .replace("@CASE@", &calls(&problem.entry))
+}
+
+/// What programs in Fortran call where something is wrong with them, in C.
+pub(super) fn reporters() -> String {
+    REPORTERS.replace("@REPORTED@", &REPORTED.to_string())
+}
+
+/// Two calls with the same arguments: reads them, calls, reads them again into the same places, calls.
+fn calls(entry: &Entry) -> String {
+    let (mut first, mut again, mut last) = (Vec::new(), Vec::new(), Vec::new());
+    for (n, argument) in entry.args.iter().enumerate() {
+        match &argument.kind {
+            ArgKind::Int { .. } => {
+                first.push(format!("  int fs_{n} = fs_number();"));
+                again.push(format!("  fs_{n} = fs_number();"));
+            }
+            ArgKind::Array { align, .. } => {
+                // What allocates takes no smaller alignment than a pointer's.
+                let align = (*align).max(8);
+                first.push(format!("  void *fs_{n} = fs_array({align});"));
+                again.push(format!("  fs_again(fs_{n});"));
+                last.push(format!("  free(fs_{n});"));
+            }
+        }
+    }
+    let arguments: Vec<String> = (0..entry.args.len()).map(|n| format!("fs_{n}")).collect();
+    let call = format!("  {}({});", entry.name, arguments.join(", "));
+    let restart = "  lseek(fs_file, start, SEEK_SET);".to_owned();
+    first.push(call.clone());
+    first.push(restart);
+    first.extend(again);
+    first.push(call);
+    first.extend(last);
+    first.join("\n")
+}
+
+/// What a program is called with.
+pub(super) struct Cases {
+    /// The parameters of each case.
+    pub params: Vec<Params>,
+    /// The file that the driver reads.
+    pub file: Vec<u8>,
+}
+
+impl Cases {
+    /// The smallest size of all, one of the smallest, and one that parallel loops may find worth their while. Inputs are drawn
+    /// as those of verification are.
+    pub fn draw(problem: &Problem, rng: &mut ChaCha8Rng) -> Result<Self, Failure> {
+        let sizes = Sizes { problem };
+        let (smallest, small) = (sizes.smallest(), sizes.edge(rng));
+        let more = sizes.below(rng.random_range(0..PARTS), rng);
+        let more = if problem.work_flops(&more) <= MOST_WORK {
+            more
+        } else {
+            sizes.edge(rng)
+        };
+        let params = vec![smallest, small, more];
+        let mut file = number(params.len()).to_vec();
+        for params in &params {
+            write_case(problem, params, rng, &mut file)?;
+        }
+        Ok(Self { params, file })
+    }
+}
+
+fn write_case(
+    problem: &Problem,
+    params: &Params,
+    rng: &mut ChaCha8Rng,
+    file: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    let known = &problem.verify.distributions;
+    let distribution = if known.is_empty() {
+        Distribution::Uniform
+    } else {
+        known[rng.random_range(0..known.len())]
+    };
+    for given in specify(problem, params)?.given() {
+        match given {
+            Given::Int(value) => file.extend(value.to_ne_bytes()),
+            Given::Array(array) => {
+                let content = if array.output {
+                    poison(array.element).repeat(array.count())
+                } else {
+                    content::draw(array, distribution, rng)
+                };
+                file.extend(number(content.len()));
+                file.extend(content);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn number(count: usize) -> [u8; 8] {
+    (count as i64).to_ne_bytes()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::path::Path;
+
+    use rand::SeedableRng;
+
+    use super::*;
+
+    fn problem(name: &str) -> Problem {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        Problem::load(&problems.join(name)).unwrap()
+    }
+
+    const DGEMM: &str = "  int fs_0 = fs_number();
+  void *fs_1 = fs_array(64);
+  void *fs_2 = fs_array(64);
+  void *fs_3 = fs_array(64);
+  dgemm(fs_0, fs_1, fs_2, fs_3);
+  lseek(fs_file, start, SEEK_SET);
+  fs_0 = fs_number();
+  fs_again(fs_1);
+  fs_again(fs_2);
+  fs_again(fs_3);
+  dgemm(fs_0, fs_1, fs_2, fs_3);
+  free(fs_1);
+  free(fs_2);
+  free(fs_3);";
+
+    const HISTOGRAM: &str = "  int fs_0 = fs_number();
+  int fs_1 = fs_number();
+  void *fs_2 = fs_array(64);
+  void *fs_3 = fs_array(64);
+  histogram(fs_0, fs_1, fs_2, fs_3);
+  lseek(fs_file, start, SEEK_SET);
+  fs_0 = fs_number();
+  fs_1 = fs_number();
+  fs_again(fs_2);
+  fs_again(fs_3);
+  histogram(fs_0, fs_1, fs_2, fs_3);
+  free(fs_2);
+  free(fs_3);";
+
+    #[test]
+    fn the_driver_calls_what_the_problem_says() {
+        for (name, expected) in [("dgemm", DGEMM), ("histogram", HISTOGRAM)] {
+            let problem = problem(name);
+            assert_eq!(calls(&problem.entry), expected);
+            let source = source(&problem);
+            assert!(source.contains(expected) && source.contains(&problem.entry.prototype));
+            assert!(!source.contains('@'), "{source}");
+            assert!(source.contains(&format!("exitcode={REPORTED}:")));
+        }
+    }
+
+    /// Reads a file as the driver does.
+    fn read(problem: &Problem, mut file: &[u8]) -> Vec<Vec<i64>> {
+        let mut number = |skip: bool| {
+            let (bytes, rest) = file.split_first_chunk::<8>().unwrap();
+            let number = i64::from_ne_bytes(*bytes);
+            file = if skip { &rest[number as usize..] } else { rest };
+            number
+        };
+        let cases = number(false);
+        let read = (0..cases)
+            .map(|_| {
+                let kinds = problem.entry.args.iter().map(|a| &a.kind);
+                kinds
+                    .map(|kind| number(matches!(kind, ArgKind::Array { .. })))
+                    .collect()
+            })
+            .collect();
+        assert!(file.is_empty());
+        read
+    }
+
+    #[test]
+    fn the_file_holds_arrays_of_the_sizes_that_are_promised() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let problem = problem("histogram");
+        let cases = Cases::draw(&problem, &mut rng).unwrap();
+        let read = read(&problem, &cases.file);
+        assert_eq!(read.len(), cases.params.len());
+        for (read, params) in read.iter().zip(&cases.params) {
+            let (n, bins) = (params["n"], params["bins"]);
+            assert_eq!(read, &[n, bins, 4 * n, 4 * bins]);
+        }
+        assert_eq!(&read[0][..2], &[1, 1], "the smallest size comes first");
+    }
+
+    #[test]
+    fn every_problem_has_cases_that_are_soon_done() {
+        let mut rng = ChaCha8Rng::seed_from_u64(4);
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        for folder in std::fs::read_dir(problems).unwrap() {
+            let problem = Problem::load(&folder.unwrap().path()).unwrap();
+            let cases = Cases::draw(&problem, &mut rng).unwrap();
+            let bytes = cases.file.len();
+            assert!(bytes < 64 << 20, "{}: {bytes} bytes", problem.id.as_str());
+        }
+    }
+}

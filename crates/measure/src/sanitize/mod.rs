@@ -1,0 +1,524 @@
+//! A last look at programs that are about to count: built once more with sanitizers and called in their jail.
+//!
+//! Verification finds what shows in results. What a program reads behind its
+//! arrays and throws away, an overflow that happens to wrap, a race that happens
+//! to end well: none of that shows, and all of it may break elsewhere. So before a
+//! program becomes an elite, or its number is certified, it is compiled with
+//! AddressSanitizer and UndefinedBehaviorSanitizer, and where it uses OpenMP and
+//! threads are timed with ThreadSanitizer, and called with a few small secret cases.
+//!
+//! This finds mistakes, not malice: the program runs beside the runtime that
+//! watches it and could silence it. What it cannot do is tell the two builds apart
+//! by macros, or exempt itself by attributes, which the scan refuses. It does not
+//! see memory that was never written to (MemorySanitizer is not in gcc; the poison
+//! in outputs and verification stand for it), nor what masked vector loads and
+//! gathers read.
+//!
+//! Programs in C++ and Fortran are looked at as those in C are. In C++ what `new`
+//! gave must go back by the `delete` that belongs to it; in Fortran subscripts are
+//! held against the bounds that arrays are declared with, and what the compiler
+//! then calls in its library, which is not linked, is a reporter of ours
+//! (`fortran.c`).
+//!
+//! Nobody is blamed for less than a report of a runtime. But what does not build
+//! so, does not start, asks for more memory at once than the runtime gives, or is
+//! too slow or too large with checks in it, was not looked at, and so it does not
+//! count either ([`UnknownCause::Unchecked`]): else whoever has something to hide
+//! would only have to be too large. A sanitizer is used only once the problem's
+//! own reference has run under it without a finding; one that is not usable on
+//! this machine is left out for all programs, and that is said.
+
+mod driver;
+mod openmp;
+mod report;
+mod tool;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use flopsmith_problem::{Language, Params, Problem};
+use flopsmith_protocol::{harmless, CandidateFault, Digest, Failure, InfrastructureCause, UnknownCause};
+use flopsmith_sandbox::{Exit, Finished, Job, Kind, Limits, MemoryBound, Sandbox};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use flopsmith_compile::{Companion, Compiler, Instrumentation, Instrumented, Made, source_name};
+use flopsmith_compile::toolchain::{self, Toolchain};
+use driver::{Cases, REPORTED, STACK_BYTES};
+use report::Report;
+use tool::Tool;
+
+pub use tool::{missing_runtimes, no_room};
+
+/// What a sanitized program may have in memory.
+const MEMORY_BYTES: u64 = 1 << 30;
+const CPU: Duration = Duration::from_secs(20);
+const WALL: Duration = Duration::from_secs(60);
+/// Threads of the runtimes themselves, and the main one.
+const MORE_THREADS: u64 = 8;
+/// Most bytes of what a runtime said that are told where it is no report.
+const EXCERPT_BYTES: usize = 300;
+/// Verdicts that are kept: programs that become elites are few.
+const KEPT: usize = 4096;
+/// How often the reference is tried before a sanitizer is left out for all programs because it did not run to its end: a busy
+/// machine may have kept it from that.
+const REFERENCE_TRIES: u32 = 3;
+
+/// What a program without findings was looked at with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The sanitizers, in words.
+    pub by: Vec<String>,
+    /// Those that are not usable on this machine, with the reason.
+    pub left_out: Vec<String>,
+    /// Seconds it took.
+    pub seconds: f64,
+}
+
+/// What a sanitized program with so many threads may use.
+pub(crate) fn limits(threads: u32) -> Limits {
+    Limits {
+        wall: WALL,
+        cpu: CPU,
+        memory_bytes: MEMORY_BYTES,
+        file_bytes: 0,
+        processes: u64::from(threads) + MORE_THREADS,
+        open_files: 16,
+        output_bytes: 64 << 10,
+        stack_bytes: STACK_BYTES,
+    }
+}
+
+fn is_clang(toolchain: &Toolchain) -> bool {
+    toolchain.version.contains("clang")
+}
+
+/// How a sanitized program ended.
+enum Ended {
+    Clean,
+    Finding(String),
+    /// Nothing of the program's had run yet.
+    NotStarted(String),
+    /// It began and came to no end that says anything.
+    Undecided(String),
+}
+
+/// What was said of programs, by language and text.
+type Known = HashMap<(Language, Digest), Result<Checked, Failure>>;
+
+/// What is linked to programs, by sanitizer and whether they are in Fortran.
+type Own = BTreeMap<(Tool, bool), Arc<[Companion]>>;
+
+/// Looks at programs of one problem with sanitizers. One can be shared among threads.
+pub struct Sanitizers {
+    sandbox: Arc<Sandbox>,
+    compiler: Compiler,
+    problem: Arc<Problem>,
+    threads: u32,
+    /// Whether a sanitizer can be used here; why not.
+    usable: Mutex<BTreeMap<Tool, Result<(), String>>>,
+    known: Mutex<Known>,
+    /// What is linked to every program, and whether those are in Fortran.
+    own: Mutex<Own>,
+}
+
+impl Sanitizers {
+    /// Sanitizers for programs that are timed with `threads` threads. What is missing shows with the first program. Programs that
+    /// clang builds are looked at as gcc builds them, whose runtimes are linked into the one file that is called.
+    pub fn new(
+        sandbox: Arc<Sandbox>,
+        problem: Arc<Problem>,
+        toolchain: &Toolchain,
+        threads: u32,
+    ) -> Self {
+        let gcc = is_clang(toolchain).then(|| Toolchain::detect(Some("gcc"), &problem));
+        let toolchain = match gcc {
+            Some(Ok(gcc)) => gcc,
+            // That gcc is missing is said when there is something to look at.
+            Some(Err(_)) | None => toolchain.clone(),
+        };
+        Self {
+            compiler: Compiler::new(Arc::clone(&sandbox), toolchain),
+            sandbox,
+            problem,
+            threads,
+            usable: Mutex::default(),
+            known: Mutex::default(),
+            own: Mutex::default(),
+        }
+    }
+
+    /// Looks at `source`, in the language of the problem's candidates, which has passed the compile stage and verification;
+    /// `openmp` says whether it uses OpenMP. The same source has the same answer.
+    ///
+    /// # Errors
+    /// [`CandidateFault::UndefinedBehaviour`] with what was found; [`UnknownCause::Unchecked`] where a sanitizer under which the
+    /// reference runs could not look at it; or an infrastructure failure.
+    pub fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure> {
+        self.check_as(self.problem.language, source, openmp)
+    }
+
+    /// [`Sanitizers::check`] for a source in another language.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn check_as(
+        &self,
+        language: Language,
+        source: &str,
+        openmp: bool,
+    ) -> Result<Checked, Failure> {
+        let key = (language, Digest::of(source.as_bytes()));
+        if let Some(known) = locked(&self.known).get(&key) {
+            return known.clone();
+        }
+        let result = self.look(language, source, openmp);
+        if matches!(result, Ok(_) | Err(Failure::Candidate { .. })) {
+            let mut known = locked(&self.known);
+            if known.len() >= KEPT {
+                known.clear();
+            }
+            known.insert(key, result.clone());
+        }
+        result
+    }
+
+    fn look(&self, language: Language, source: &str, openmp: bool) -> Result<Checked, Failure> {
+        let started = Instant::now();
+        let (mut by, mut left_out) = (Vec::new(), Vec::new());
+        let threaded = openmp && self.threads > 1;
+        let tools = [Some(Tool::Address), threaded.then_some(Tool::Thread)];
+        for tool in tools.into_iter().flatten() {
+            if let Err(why) = self.usable(tool)? {
+                left_out.push(format!("{tool}: {why}"));
+                continue;
+            }
+            match self.once(tool, language, source)? {
+                Ended::Clean => by.push(tool.to_string()),
+                Ended::Finding(words) => {
+                    return Err(Failure::candidate(
+                        CandidateFault::UndefinedBehaviour,
+                        words,
+                    ));
+                }
+                Ended::NotStarted(why) => {
+                    let why = format!("it did not start with checks in it: {why}");
+                    return Err(unchecked(tool, &why));
+                }
+                Ended::Undecided(why) => return Err(unchecked(tool, &why)),
+            }
+        }
+        Ok(Checked {
+            by,
+            left_out,
+            seconds: started.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Can a sanitizer be used here? It is held against the problem's own reference first. Only what will stay so is kept.
+    fn usable(&self, tool: Tool) -> Result<Result<(), String>, Failure> {
+        let mut known = locked(&self.usable);
+        if let Some(answer) = known.get(&tool) {
+            return Ok(answer.clone());
+        }
+        let answer = match self.obstacle(tool) {
+            Some(why) => Err(why),
+            None => match self.reference(tool)? {
+                Ended::Clean => Ok(()),
+                Ended::Finding(words) => Err(format!(
+                    "the problem's own reference does not pass it ({words})"
+                )),
+                Ended::NotStarted(why) | Ended::Undecided(why) => {
+                    Err(format!("the problem's own reference does not run: {why}"))
+                }
+            },
+        };
+        if let Err(why) = &answer {
+            tracing::warn!(sanitizers = %tool, %why, "left out; `flopsmith doctor` says what is missing");
+        }
+        known.insert(tool, answer.clone());
+        Ok(answer)
+    }
+
+    /// How the problem's own reference ends.
+    fn reference(&self, tool: Tool) -> Result<Ended, Failure> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let ended = self
+                .once(tool, Language::C, &self.problem.reference_source)
+                .map_err(own)?;
+            let says_nothing = matches!(ended, Ended::NotStarted(_) | Ended::Undecided(_));
+            if !says_nothing || tries >= REFERENCE_TRIES {
+                return Ok(ended);
+            }
+        }
+    }
+
+    /// What can be seen to be missing without trying.
+    fn obstacle(&self, tool: Tool) -> Option<String> {
+        let toolchain = self.compiler.toolchain();
+        if is_clang(toolchain) {
+            return Some(
+                "programs are checked as gcc builds them, and there is none: install gcc"
+                    .to_owned(),
+            );
+        }
+        let missing = missing_runtimes(&toolchain.compiler);
+        if let Some(name) = tool.runtimes().iter().find(|name| missing.contains(name)) {
+            return Some(format!(
+                "{} has no {name}; install its sanitizers (Debian, Ubuntu: `apt install gcc`; Fedora: `dnf install libasan-static libubsan-static libtsan-static`)",
+                toolchain.compiler.display()
+            ));
+        }
+        if toolchain::find("objcopy").is_none() {
+            return Some("`objcopy` was not found; install binutils".to_owned());
+        }
+        // What else is wrong with the jail is met by the program itself.
+        if let Err(error @ flopsmith_sandbox::Error::Limit { .. }) =
+            crate::needs::sanitizers(&self.sandbox, self.threads)
+        {
+            return Some(error.to_string());
+        }
+        (tool == Tool::Thread).then(no_room).flatten()
+    }
+
+    /// Builds a program with a sanitizer and lets it run.
+    fn once(&self, tool: Tool, language: Language, source: &str) -> Result<Ended, Failure> {
+        let made = match self.build(tool, language, source)? {
+            Made::Built(made) => made,
+            Made::Unbuilt(why) => return Ok(Ended::Undecided(why)),
+        };
+        if tool == Tool::Thread
+            && let Some(name) = openmp::unknown(&made.object)
+        {
+            return Ok(Ended::Undecided(format!(
+                "it is not told what `{name}` orders"
+            )));
+        }
+        let cases = Cases::draw(
+            &self.problem,
+            &mut ChaCha8Rng::seed_from_u64(rand::rng().random()),
+        )?;
+        let finished = self.run(tool, &made, &cases)?;
+        Ok(self.judge(tool, language, &made, &cases, &finished))
+    }
+
+    fn build(&self, tool: Tool, language: Language, source: &str) -> Result<Made, Failure> {
+        let own = self.own(tool, language)?;
+        let objcopy = toolchain::find("objcopy").unwrap_or_else(|| PathBuf::from("objcopy"));
+        let how = Instrumentation {
+            checks: &tool.checks(language),
+            link: &tool.link(),
+            own: &own,
+            objcopy: &objcopy,
+        };
+        self.compiler
+            .instrument(language, &self.problem, source, &how)
+    }
+
+    fn own(&self, tool: Tool, language: Language) -> Result<Arc<[Companion]>, Failure> {
+        let mut known = locked(&self.own);
+        let key = (tool, language.is_fortran());
+        if let Some(own) = known.get(&key) {
+            return Ok(Arc::clone(own));
+        }
+        let driver = driver::source(&self.problem);
+        let mut own = vec![self.compiler.companion("driver", &driver)?];
+        if tool == Tool::Thread {
+            own.push(self.compiler.companion("openmp", openmp::WRAPPERS)?);
+        }
+        if language.is_fortran() {
+            own.push(self.compiler.companion("fortran", &driver::reporters())?);
+        }
+        let own: Arc<[Companion]> = own.into();
+        known.insert(key, Arc::clone(&own));
+        Ok(own)
+    }
+
+    fn run(&self, tool: Tool, made: &Instrumented, cases: &Cases) -> Result<Finished, Failure> {
+        let program = self.file("sanitized-", &made.program, 0o555)?;
+        let file = self.file("cases-", &cases.file, 0o444)?;
+        // As in verification, and two at least where threads are what it is about.
+        let verified = self.problem.threads.iter().copied().max().unwrap_or(1);
+        let threads = match tool {
+            Tool::Address => verified,
+            Tool::Thread => self.threads.max(2),
+        };
+        // The driver calls from a thread of its own.
+        let mut job = Job::new(
+            Kind::Run {
+                threads: threads + 1,
+            },
+            ["/sanitized"],
+        );
+        job.read_only = vec![
+            (program.to_path_buf(), "/sanitized".into()),
+            (file.to_path_buf(), "/cases".into()),
+        ];
+        job.env = [
+            ("OMP_NUM_THREADS", threads.to_string()),
+            ("OMP_DYNAMIC", "false".to_owned()),
+            ("GOMP_SPINCOUNT", "1000".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec();
+        job.memory_bound = MemoryBound::Resident;
+        job.limits = limits(threads);
+        self.sandbox
+            .run(&job)
+            .map_err(|e| Failure::ours(InfrastructureCause::Jail, &e))
+    }
+
+    /// A file for the jail, closed: nobody can start a program that is still open for writing.
+    fn file(&self, prefix: &str, content: &[u8], mode: u32) -> Result<tempfile::TempPath, Failure> {
+        let made = || -> std::io::Result<tempfile::TempPath> {
+            let path = tempfile::Builder::new()
+                .prefix(prefix)
+                .tempfile_in(self.sandbox.scratch())?
+                .into_temp_path();
+            fs::write(&path, content)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+            Ok(path)
+        };
+        made().map_err(|e| {
+            Failure::infrastructure(
+                InfrastructureCause::Resources,
+                format!("could not write a sanitized program's files: {e}"),
+            )
+        })
+    }
+
+    fn judge(
+        &self,
+        tool: Tool,
+        language: Language,
+        made: &Instrumented,
+        cases: &Cases,
+        finished: &Finished,
+    ) -> Ended {
+        let progress = Progress::of(&finished.stdout);
+        let said = String::from_utf8_lossy(&finished.stderr);
+        let Some(case) = progress.cases.checked_sub(1) else {
+            return Ended::NotStarted(end_in_words(finished));
+        };
+        if let Some(report) = report::find(&said, source_name(language)) {
+            let mut words = self.words(made, &report);
+            if let Some(params) = cases.params.get(case) {
+                words.push_str(&format!(" (called with {})", name(params)));
+            }
+            return Ended::Finding(format!("{tool} sanitizer: {words}"));
+        }
+        if report::was_denied_memory(&said) {
+            return Ended::Undecided(
+                "it asked for memory that it has not with checks in it".to_owned(),
+            );
+        }
+        if progress.done && finished.exit == Exit::Code(0) {
+            return Ended::Clean;
+        }
+        Ended::Undecided(end_in_words(finished))
+    }
+
+    /// A report in words, with the lines of the program that it is about.
+    fn words(&self, made: &Instrumented, report: &Report) -> String {
+        let addresses: Vec<u64> = report.stacks.iter().flatten().copied().collect();
+        let found = match toolchain::find("addr2line") {
+            Some(tool) if report.line.is_none() => self.compiler.lines(made, &tool, &addresses),
+            _ => Vec::new(),
+        };
+        let mut found = found.into_iter();
+        let mut lines = Vec::new();
+        for stack in &report.stacks {
+            let of_stack: Vec<Option<u32>> = found.by_ref().take(stack.len()).collect();
+            lines.extend(of_stack.into_iter().flatten().next());
+        }
+        report.words(&lines)
+    }
+}
+
+/// A sanitizer that looks at the problem's reference could not look at a program, which so does not count.
+fn unchecked(tool: Tool, why: &str) -> Failure {
+    Failure::unknown(
+        UnknownCause::Unchecked,
+        format!(
+            "it cannot be looked at with the {tool} sanitizer, under which the problem's reference runs, so it does not count: {why}; \
+             a program that needs less (smaller tables, fewer steps at small sizes, plain constructs) can be"
+        ),
+    )
+}
+
+/// What the problem's own program does wrong is no candidate's fault.
+fn own(failure: Failure) -> Failure {
+    match failure {
+        Failure::Candidate { fault, detail } => Failure::infrastructure(
+            InfrastructureCause::Baseline,
+            format!("the problem's own reference.c is refused ({fault}): {detail}"),
+        ),
+        other => other,
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the driver said.
+#[derive(Debug, PartialEq, Eq)]
+struct Progress {
+    /// Cases that were begun.
+    cases: usize,
+    done: bool,
+}
+
+impl Progress {
+    fn of(stdout: &[u8]) -> Self {
+        let said = String::from_utf8_lossy(stdout);
+        Self {
+            cases: said.lines().filter(|line| *line == "case").count(),
+            done: said.lines().next_back() == Some("done"),
+        }
+    }
+}
+
+fn end_in_words(finished: &Finished) -> String {
+    let how = match finished.exit {
+        Exit::WallTimeout | Exit::CpuTimeout => "with checks in it, it takes too long".to_owned(),
+        Exit::MemoryLimit => "with checks in it, it takes too much memory".to_owned(),
+        Exit::OutputLimit => "it said too much".to_owned(),
+        Exit::Code(REPORTED) => "the runtime ended it without a finding".to_owned(),
+        other => format!("it ended with {other:?}"),
+    };
+    let said = String::from_utf8_lossy(&finished.stderr);
+    let last = said
+        .lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty() && !line.contains("reading executable name failed"));
+    match last {
+        Some(line) => format!("{how}: {}", harmless(line, EXCERPT_BYTES)),
+        None => how,
+    }
+}
+
+fn name(params: &Params) -> String {
+    let each: Vec<String> = params.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+    each.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_case_that_was_begun_is_known() {
+        let of = |said: &str| Progress::of(said.as_bytes());
+        let progress = |cases, done| Progress { cases, done };
+        assert_eq!(of(""), progress(0, false));
+        assert_eq!(of("case\ncase\n"), progress(2, false));
+        assert_eq!(of("case\ncase\ndone\n"), progress(2, true));
+    }
+}

@@ -1,0 +1,184 @@
+//! Whose fault it is that a harness process is gone.
+
+use flopsmith_protocol::{harmless, CandidateFault, Failure, InfrastructureCause};
+use flopsmith_sandbox::{Exit, Finished};
+
+
+/// No program in the jail can send it, and when the supervisor does, it says why.
+const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
+
+/// Most of what a program said that is told.
+const EXCERPT_BYTES: usize = 400;
+
+/// Before a candidate's first instruction ran, nothing can be its fault.
+pub fn before_first_call(finished: &Finished) -> Failure {
+    Failure::infrastructure(
+        InfrastructureCause::Harness,
+        format!(
+            "the harness ended before the first call: {:?} {}",
+            finished.exit,
+            excerpt(&finished.stderr)
+        ),
+    )
+}
+
+/// Why the loader did not take a candidate's object, in its own words.
+pub fn not_loaded(message: &str, memory_bytes: u64) -> Failure {
+    // Of glibc and of musl.
+    const NO_ROOM: [&str; 4] = [
+        "cannot map zero-fill pages",
+        "failed to map segment",
+        "cannot allocate memory",
+        "Cannot allocate memory",
+    ];
+    if NO_ROOM.iter().any(|words| message.contains(words)) {
+        return Failure::candidate(
+            CandidateFault::MemoryLimit,
+            format!(
+                "the program's static data and what else it needs are more than the {} MiB of memory that it may have: \
+                 the object cannot be loaded: {message}",
+                memory_bytes >> 20
+            ),
+        );
+    }
+    let fault = if message.contains("undefined symbol") {
+        CandidateFault::ForbiddenSymbol
+    } else {
+        CandidateFault::ForbiddenConstruct
+    };
+    Failure::candidate(fault, format!("the object cannot be loaded: {message}"))
+}
+
+/// The end of a process whose candidate had been called.
+pub fn of_candidate(finished: &Finished, memory_bytes: u64) -> Failure {
+    // A program that touches memory it did not get dies like any other wild pointer.
+    let starved = finished.max_rss_bytes > memory_bytes / 2;
+    if finished.exit == Exit::Signal(SIGKILL) && !starved {
+        return Failure::infrastructure(
+            InfrastructureCause::Harness,
+            "the process was killed from outside: by the machine short of memory, or by a person",
+        );
+    }
+    let memory = "the program used all the memory it may have".to_owned();
+    let (fault, what) = match finished.exit {
+        Exit::Code(code) => (
+            CandidateFault::Exited,
+            format!("the program ended its process with code {code}"),
+        ),
+        Exit::Signal(_) if starved => (CandidateFault::MemoryLimit, memory),
+        Exit::MemoryLimit => (CandidateFault::MemoryLimit, memory),
+        Exit::Signal(signal) => (
+            CandidateFault::Crash,
+            format!("the program died from {}", signal_name(signal)),
+        ),
+        Exit::WallTimeout | Exit::CpuTimeout => (
+            CandidateFault::Timeout,
+            "the program's processor time was up".to_owned(),
+        ),
+        Exit::OutputLimit => (
+            CandidateFault::ForbiddenSyscall,
+            "the program flooded its output".to_owned(),
+        ),
+        Exit::ForbiddenSyscall => (
+            CandidateFault::ForbiddenSyscall,
+            "the program made a system call that no kernel needs (starting threads or processes, opening files, …)"
+                .to_owned(),
+        ),
+    };
+    let said = excerpt(&finished.stderr);
+    let detail = if said.is_empty() {
+        what
+    } else {
+        format!("{what}: {said}")
+    };
+    Failure::candidate(fault, detail)
+}
+
+fn excerpt(output: &[u8]) -> String {
+    harmless(String::from_utf8_lossy(output).trim(), EXCERPT_BYTES)
+}
+
+fn signal_name(number: i32) -> String {
+    nix::sys::signal::Signal::try_from(number)
+        .map_or_else(|_| format!("signal {number}"), |signal| signal.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn finished(exit: Exit, rss: u64) -> Finished {
+        Finished {
+            exit,
+            stdout: vec![],
+            stderr: b"free(): invalid pointer\n".to_vec(),
+            wall: Duration::ZERO,
+            cpu: Duration::ZERO,
+            max_rss_bytes: rss,
+        }
+    }
+
+    #[test]
+    fn every_end_has_its_fault() {
+        use CandidateFault as F;
+        let gib = 1u64 << 30;
+        for (exit, rss, expected) in [
+            (Exit::Code(0), 0, F::Exited),
+            (Exit::Signal(11), gib / 4, F::Crash),
+            (Exit::Signal(11), gib - 1, F::MemoryLimit),
+            (Exit::MemoryLimit, 0, F::MemoryLimit),
+            (Exit::CpuTimeout, 0, F::Timeout),
+            (Exit::ForbiddenSyscall, 0, F::ForbiddenSyscall),
+            (Exit::OutputLimit, 0, F::ForbiddenSyscall),
+        ] {
+            let failure = of_candidate(&finished(exit, rss), gib);
+            assert!(
+                matches!(&failure, Failure::Candidate { fault, detail } if *fault == expected && detail.contains("invalid pointer")),
+                "{exit:?}: {failure}"
+            );
+            assert!(matches!(
+                before_first_call(&finished(exit, rss)),
+                Failure::Infrastructure {
+                    cause: InfrastructureCause::Harness,
+                    ..
+                }
+            ));
+        }
+    }
+
+    #[test]
+    fn who_needs_more_memory_than_there_is_to_be_loaded_is_told_so() {
+        use CandidateFault as F;
+        for (message, expected) in [
+            ("kernel.so: cannot map zero-fill pages", F::MemoryLimit),
+            (
+                "kernel.so: failed to map segment from shared object",
+                F::MemoryLimit,
+            ),
+            (
+                "kernel.so: cannot allocate memory in static TLS block",
+                F::MemoryLimit,
+            ),
+            ("kernel.so: undefined symbol: f", F::ForbiddenSymbol),
+            ("kernel.so: invalid ELF header", F::ForbiddenConstruct),
+        ] {
+            let failure = not_loaded(message, 288 << 20);
+            assert!(
+                matches!(&failure, Failure::Candidate { fault, detail } if *fault == expected && detail.contains(message)),
+                "{failure}"
+            );
+        }
+    }
+
+    #[test]
+    fn last_words_are_cut_and_cannot_be_obeyed() {
+        let mut end = finished(Exit::Signal(6), 0);
+        end.stderr = b"\x1b[31mred\xff\x1b]52;c;cm0=\x07 ".repeat(1000);
+        let Failure::Candidate { detail, .. } = of_candidate(&end, 1 << 30) else {
+            unreachable!("the program's own signal");
+        };
+        assert!(detail.len() < 2 * EXCERPT_BYTES && detail.contains("red"));
+        assert!(!detail.contains(['\x1b', '\x07']));
+    }
+}

@@ -1,0 +1,345 @@
+//! Do all threads of a process rest while nothing is asked of it?
+
+use std::time::{Duration, Instant};
+
+use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
+
+use super::process::Process;
+use flopsmith_machine::attest::core_list;
+use flopsmith_machine::pinning::pin_thread;
+
+/// Between two looks whether threads are at rest.
+const LOOK: Duration = Duration::from_micros(100);
+/// Processor time between two looks that is still rest.
+const SLACK: Duration = Duration::from_micros(50);
+/// Processor time threads may use after a call before they sleep.
+const SPIN_ALLOWANCE: Duration = Duration::from_millis(20);
+/// Longest wait for that on a busy machine.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// What a process did when there was nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stillness {
+    /// Threads of the process.
+    pub threads: usize,
+    /// Did all of them come to rest?
+    pub still: bool,
+    /// Processor time they used meanwhile.
+    pub spent: Duration,
+}
+
+/// The threads of a process in one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Threads {
+    /// All of them.
+    pub all: usize,
+    /// Those that run, want to, or wait for a disk.
+    pub awake: usize,
+}
+
+/// The threads of a process; none once it is gone.
+pub(super) fn threads(pid: i32) -> Option<Threads> {
+    let mut threads = Threads::default();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        // A thread that ends between listing and looking is no thread any more.
+        let Ok(stat) = std::fs::read_to_string(task.ok()?.path().join("stat")) else {
+            continue;
+        };
+        threads.all += 1;
+        threads.awake += usize::from(matches!(state(&stat), Some('R' | 'D')));
+    }
+    Some(threads)
+}
+
+/// The threads of a process, its first one in front and the others by age; none once it is gone.
+pub(super) fn members(pid: i32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let mut members: Vec<i32> = tasks
+        .into_iter()
+        .flatten()
+        .filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    members.sort_unstable_by_key(|&member| (member != pid, member));
+    members
+}
+
+/// Which core each thread gets: one of its own, as long as there are such.
+fn seats(members: &[i32], cores: &[usize]) -> Vec<(i32, usize)> {
+    members
+        .iter()
+        .copied()
+        .zip(cores.iter().copied().cycle())
+        .collect()
+}
+
+/// The cores that each thread of a process may run on, in the order of [`members`].
+pub(super) fn allowed(pid: i32) -> Vec<Vec<usize>> {
+    let of = |member: i32| {
+        let path = format!("/proc/{pid}/task/{member}/status");
+        let status = std::fs::read_to_string(path).ok()?;
+        let list = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        Some(core_list(list))
+    };
+    members(pid).into_iter().filter_map(of).collect()
+}
+
+/// How often the first thread of a process has gone to sleep of its own accord; none where the kernel does not say. It is counted
+/// once the thread has left its core, and all that it used there is booked by then.
+pub(super) fn times_asleep(pid: i32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let count = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    count.trim().parse().ok()
+}
+
+/// How long the first thread of a process has waited for a core so far; none where the kernel does not say. A wait is counted
+/// once it is over.
+pub(super) fn queued(pid: i32) -> Option<Duration> {
+    let counts = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let waited = counts.split_ascii_whitespace().nth(1)?;
+    Some(Duration::from_nanos(waited.parse().ok()?))
+}
+
+/// Has a thread gone to sleep that had done so `before` times, and `now` more often? Where nobody counts, it is believed.
+pub(super) fn went_to_sleep(before: Option<u64>, now: impl FnOnce() -> Option<u64>) -> bool {
+    before.is_none_or(|before| now().is_none_or(|now| now > before))
+}
+
+/// The state is the first letter behind the name in parentheses, which may hold anything.
+fn state(stat: &str) -> Option<char> {
+    stat.rsplit(')').next()?.trim_start().chars().next()
+}
+
+impl Process {
+    /// Sends the process to sleep and looks until all its threads are at rest. Threads that spin for a while
+    /// before they sleep get some processor time for that; on a busy machine using it up may take a while.
+    pub fn settle(&mut self) -> Result<Stillness, Failure> {
+        self.park()?;
+        let (start, before) = (Instant::now(), self.cpu_time()?);
+        let mut quiet_since: Option<Duration> = None;
+        loop {
+            let Some(Threads { all, awake }) = self.threads() else {
+                return Ok(Stillness {
+                    threads: 0,
+                    still: true,
+                    spent: Duration::ZERO,
+                });
+            };
+            let now = self.cpu_time()?;
+            let spent = now.saturating_sub(before);
+            let answer = |still| {
+                Ok(Stillness {
+                    threads: all,
+                    still,
+                    spent,
+                })
+            };
+            // The other threads of a team are not counted: what is booked late of theirs must fit the slack of the looks.
+            let asleep = awake == 0 && self.has_left();
+            // One thread that sleeps does so until it is given an order.
+            if all <= 1 && asleep {
+                self.seat(all)?;
+                return answer(true);
+            }
+            // Several are at rest when nobody was running in two looks, and nobody ran much between them.
+            match quiet_since.filter(|_| asleep && all > 1) {
+                Some(then) if now.saturating_sub(then) < SLACK => {
+                    self.seat(all)?;
+                    return answer(true);
+                }
+                _ => quiet_since = asleep.then_some(now),
+            }
+            if spent > SPIN_ALLOWANCE || start.elapsed() > LIMIT {
+                return answer(false);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Gives each thread a core of its own, once and again when there are others: within a set of cores the kernel may move
+    /// them, and two may meet on one while another lies idle. Only done at rest, so on nobody's clock.
+    fn seat(&mut self, threads: usize) -> Result<(), Failure> {
+        // A team is only made in the first call, and would inherit the one core of who makes it.
+        if self.cores.len() < 2 || (threads < 2 && !self.was_called()) {
+            return Ok(());
+        }
+        let members = members(self.pid());
+        if members == self.seated {
+            return Ok(());
+        }
+        for (member, core) in seats(&members, &self.cores) {
+            match pin_thread(member, core) {
+                // It has ended since.
+                Ok(()) | Err(nix::errno::Errno::ESRCH) => {}
+                Err(error) => {
+                    return Err(Failure::infrastructure(
+                        InfrastructureCause::Resources,
+                        format!("a thread cannot be pinned to core {core}: {error}"),
+                    ));
+                }
+            }
+        }
+        self.seated = members;
+        Ok(())
+    }
+
+    /// The cores that each of its threads may run on.
+    pub fn thread_cores(&self) -> Vec<Vec<usize>> {
+        allowed(self.pid())
+    }
+}
+
+/// Refuses a program whose threads go on although its call has returned, or that has more threads than it may. Who was not
+/// given the processor time to fall asleep is blamed for nothing.
+pub fn judge_stillness(stillness: Stillness, threads: u32) -> Result<(), Failure> {
+    let Stillness {
+        threads: found,
+        still,
+        spent,
+    } = stillness;
+    if found > threads as usize {
+        return Err(Failure::candidate(
+            CandidateFault::LeftRunning,
+            format!("{found} threads are there after a call, permitted are {threads}"),
+        ));
+    }
+    if !still && spent <= SPIN_ALLOWANCE {
+        return Err(Failure::infrastructure(
+            InfrastructureCause::Resources,
+            format!(
+                "a process that was sent to sleep got {:.1} ms of processor time within {} s and does not sleep yet: \
+                 the machine is too busy",
+                spent.as_secs_f64() * 1e3,
+                LIMIT.as_secs()
+            ),
+        ));
+    }
+    if !still {
+        return Err(Failure::candidate(
+            CandidateFault::LeftRunning,
+            format!(
+                "threads went on after a call had returned and used {:.1} ms of processor time",
+                spent.as_secs_f64() * 1e3
+            ),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_looks_like_a_state_is_no_state() {
+        assert_eq!(state("7 (candidate) S 1 7"), Some('S'));
+        assert_eq!(state("7 (a) R (b) R) D 1 7"), Some('D'));
+        assert_eq!(state(""), None);
+    }
+
+    #[test]
+    fn each_thread_has_a_core_and_the_first_one_the_first() {
+        assert_eq!(
+            seats(&[70, 71, 75], &[2, 4, 6]),
+            [(70, 2), (71, 4), (75, 6)]
+        );
+        assert_eq!(seats(&[70], &[2, 4]), [(70, 2)]);
+        // Too many threads are a fault that is found elsewhere.
+        assert_eq!(seats(&[7, 8, 9], &[2, 4]), [(7, 2), (8, 4), (9, 2)]);
+        assert!(seats(&[7], &[]).is_empty());
+    }
+
+    #[test]
+    fn a_thread_of_this_test_is_found_and_where_it_may_run() {
+        let (id, known) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let core = flopsmith_machine::pinning::allowed_cores()[0];
+            flopsmith_machine::pinning::pin_this_thread(&[core]).expect("an allowed core");
+            let own = std::fs::read_link("/proc/thread-self").expect("a thread");
+            let own = own
+                .file_name()
+                .and_then(|n| n.to_str()?.parse::<i32>().ok());
+            id.send((own.expect("a number"), core)).expect("a listener");
+            // Until the test drops its end.
+            let _over = ended.recv();
+        });
+        let (own, core) = known.recv().expect("its number");
+        let pid = std::process::id() as i32;
+        let members = members(pid);
+        assert_eq!(members.first(), Some(&pid));
+        let status = std::fs::read_to_string(format!("/proc/{pid}/task/{own}/status"));
+        assert!(members.contains(&own) && status.is_ok());
+        assert!(allowed(pid).contains(&vec![core]));
+        drop(end);
+        thread.join().expect("it ends");
+        assert!(super::members(i32::MAX).is_empty() && allowed(i32::MAX).is_empty());
+    }
+
+    #[test]
+    fn who_waits_for_another_thread_has_gone_to_sleep() {
+        let (id, known) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let own = std::fs::read_link("/proc/thread-self").expect("a thread");
+            let own = own.file_name().and_then(|n| n.to_str()?.parse().ok());
+            let own: i32 = own.expect("a number");
+            let before = times_asleep(own).expect("a thread of this process");
+            id.send((own, before)).expect("a listener");
+            let _over = ended.recv();
+        });
+        let (own, before) = known.recv().expect("its number");
+        let start = Instant::now();
+        while times_asleep(own).is_some_and(|now| now == before) && start.elapsed() < LIMIT {
+            std::thread::yield_now();
+        }
+        let asleep = times_asleep(own);
+        drop(end);
+        thread.join().expect("it ends");
+        assert!(asleep > Some(before), "{before} then {asleep:?}");
+        assert_eq!(times_asleep(i32::MAX), None);
+    }
+
+    #[test]
+    fn who_did_not_go_to_sleep_once_more_has_not_left() {
+        assert!(!went_to_sleep(Some(7), || Some(7)));
+        assert!(went_to_sleep(Some(7), || Some(8)));
+        assert!(went_to_sleep(Some(7), || None) && went_to_sleep(None, || Some(7)));
+    }
+
+    #[test]
+    fn who_goes_on_is_refused_and_who_starves_is_not() {
+        let stillness = |threads, still, spent_ms| Stillness {
+            threads,
+            still,
+            spent: Duration::from_millis(spent_ms),
+        };
+        assert!(judge_stillness(stillness(1, true, 0), 1).is_ok());
+        assert!(judge_stillness(stillness(2, true, 19), 2).is_ok());
+        for refused in [stillness(1, false, 21), stillness(2, true, 0)] {
+            let failure = judge_stillness(refused, 1).expect_err("refused");
+            assert!(
+                matches!(
+                    failure,
+                    Failure::Candidate {
+                        fault: CandidateFault::LeftRunning,
+                        ..
+                    }
+                ),
+                "{failure}"
+            );
+        }
+        let starved = judge_stillness(stillness(1, false, 3), 1).expect_err("not at rest");
+        assert!(matches!(starved, Failure::Infrastructure { .. }));
+    }
+
+    #[test]
+    fn this_test_is_awake() {
+        let own = threads(std::process::id() as i32).expect("this process lives");
+        assert!(own.all >= 1 && own.awake >= 1 && own.awake <= own.all);
+        assert_eq!(threads(i32::MAX), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! What the baseline takes where no candidate slows it.
+//!
+//! A ratio grows when a program is fast, and also when its neighbour is slow. What a candidate leaves behind (empty caches, a
+//! lowered clock) it mostly pays for itself, but not always, and honest programs do it too: so nobody is refused for it.
+//! Where the baseline was clearly slower than it is by itself in the same moments, and is so again beside the same
+//! candidate, the ratio rests on the time that it takes alone. What is less than clear is not made up for: by slowing the
+//! baseline a ratio can be raised by as much as [`SLOWED`] permits, and not by more.
+
+use super::quiet::CANARY;
+use super::{Timer, own_fault};
+use flopsmith_protocol::Failure;
+use crate::stats::Estimate;
+
+/// So many times its time alone is more than short measurements scatter by.
+const SLOWED: f64 = 1.08;
+/// How much of the way the known time follows a shorter one. A longer one is believed only of the baseline alone.
+const FOLLOWS: f64 = 0.25;
+
+/// The floor of the baseline beside nothing that slows it, as far as that is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Alone {
+    seconds: f64,
+}
+
+impl Alone {
+    /// As just measured, seconds.
+    pub(super) fn new(seconds: f64) -> Self {
+        Self { seconds }
+    }
+
+    /// Is a floor beside a candidate, seconds, clearly longer?
+    fn is_exceeded_by(self, floor: f64) -> bool {
+        floor.is_finite() && floor > SLOWED * self.seconds
+    }
+
+    /// Takes up a floor beside a candidate that does not slow it, seconds.
+    fn saw(&mut self, floor: f64) {
+        if floor > 0.0 && floor < self.seconds {
+            self.seconds += FOLLOWS * (floor - self.seconds);
+        }
+    }
+}
+
+/// What an estimate says when the candidate is held against the baseline's time beside itself, where that is shorter. The
+/// candidate's own time stays what it is.
+pub(super) fn held_against(estimate: &Estimate, alone: &Estimate) -> Estimate {
+    let shift = (alone.baseline / estimate.baseline).ln();
+    if !shift.is_finite() || shift >= 0.0 {
+        return *estimate;
+    }
+    // How well the shorter time is known shows in how well the baseline agrees with itself.
+    let width = 1.96 * alone.log_se;
+    let log_ratio = estimate.log_ratio + shift;
+    Estimate {
+        baseline: alone.baseline,
+        log_ratio,
+        log_se: estimate.log_se.hypot(alone.log_se),
+        low: log_ratio - (estimate.log_ratio - estimate.low).hypot(width),
+        high: log_ratio + (estimate.high - estimate.log_ratio).hypot(width),
+        ..*estimate
+    }
+}
+
+impl Timer {
+    /// The baseline beside itself, right after a measurement in which it was slow beside a candidate; none where it was not,
+    /// or where it is as slow without the candidate.
+    pub(super) fn slowed(&mut self, beside: &Estimate) -> Result<Option<Estimate>, Failure> {
+        if !self.is_slow(beside) {
+            self.alone.saw(beside.baseline);
+            return Ok(None);
+        }
+        // What goes on meanwhile belongs to no measurement.
+        let meanwhile = std::mem::take(&mut self.meanwhile);
+        let alone = self.time_alone();
+        self.meanwhile = meanwhile;
+        let alone = alone?;
+        self.alone = Alone::new(alone.baseline);
+        Ok(self.is_slow(beside).then_some(alone))
+    }
+
+    /// Is the baseline slower beside this candidate than it is known to be alone?
+    pub(super) fn is_slow(&self, beside: &Estimate) -> bool {
+        self.alone.is_exceeded_by(beside.baseline)
+    }
+
+    /// Times the baseline beside itself for a moment.
+    pub(super) fn time_alone(&mut self) -> Result<Estimate, Failure> {
+        let process = self
+            .start(&self.baseline_object, &self.problem.entry.name, None)
+            .map_err(own_fault(self.baseline_name()))?;
+        self.measuring_own = true;
+        let trial = self.try_out(process, &CANARY, None, 2, self.caches);
+        self.measuring_own = false;
+        Ok(trial.map_err(own_fault(self.baseline_name()))?.estimate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn estimate(candidate: f64, baseline: f64, log_se: f64) -> Estimate {
+        let log_ratio = (baseline / candidate).ln();
+        Estimate {
+            candidate,
+            baseline,
+            log_ratio,
+            log_se,
+            low: log_ratio - 1.96 * log_se,
+            high: log_ratio + 1.96 * log_se,
+            sampling_log_se: log_se,
+            rounds: 10,
+            outlying: 0,
+            supported: true,
+        }
+    }
+
+    #[test]
+    fn slowing_the_baseline_gains_no_more_than_is_not_told_from_chance() {
+        let alone = Alone::new(1e-3);
+        let slowing = estimate(0.5e-3, 1.3e-3, 0.005);
+        assert!(alone.is_exceeded_by(slowing.baseline));
+        let held = held_against(&slowing, &estimate(1e-3, 1e-3, 0.003));
+        assert!((held.log_ratio.exp() - 2.0).abs() < 1e-9, "{held:?}");
+        assert!((held.candidate - slowing.candidate).abs() < 1e-18);
+        assert!(held.high - held.low > slowing.high - slowing.low);
+        // As much as short measurements scatter by is believed.
+        assert!(!alone.is_exceeded_by(0.999 * SLOWED * 1e-3));
+        assert!(alone.is_exceeded_by(1.001 * SLOWED * 1e-3));
+    }
+
+    #[test]
+    fn a_program_beside_which_the_baseline_is_as_usual_keeps_its_ratio() {
+        let mut alone = Alone::new(1e-3);
+        for floor in [1.01e-3, 1.06e-3, 0.97e-3, 1.03e-3] {
+            assert!(!alone.is_exceeded_by(floor), "{floor}");
+            alone.saw(floor);
+        }
+        let honest = estimate(0.5e-3, 1.02e-3, 0.005);
+        let slower_alone = held_against(&honest, &estimate(1.1e-3, 1.1e-3, 0.003));
+        assert_eq!(slower_alone, honest);
+    }
+
+    #[test]
+    fn a_machine_that_became_faster_is_noticed_and_no_single_floor_is_believed() {
+        let mut alone = Alone::new(1e-3);
+        alone.saw(0.5e-3);
+        assert!(!alone.is_exceeded_by(0.9e-3));
+        for _ in 0..20 {
+            alone.saw(0.8e-3);
+        }
+        assert!(alone.is_exceeded_by(0.9e-3));
+        // Floors beside candidates never raise it: that is what a cheat would want.
+        for _ in 0..20 {
+            alone.saw(0.9e-3);
+        }
+        assert!(alone.is_exceeded_by(0.9e-3));
+        alone.saw(f64::NAN);
+        assert!(!alone.is_exceeded_by(f64::NAN));
+    }
+
+    proptest! {
+        #[test]
+        fn no_ratio_grows(candidate in 1e-6f64..1.0, baseline in 1e-6f64..1.0, alone in 1e-6f64..1.0, log_se in 0.0f64..0.1) {
+            let (found, quiet) = (estimate(candidate, baseline, log_se), estimate(alone, alone, log_se));
+            let held = held_against(&found, &quiet);
+            prop_assert!(held.log_ratio <= found.log_ratio);
+            prop_assert!(held.low <= held.log_ratio && held.log_ratio <= held.high);
+            prop_assert!(held.baseline <= found.baseline);
+            prop_assert!(held.log_ratio <= (alone / candidate).ln().max(found.log_ratio) + 1e-9);
+        }
+    }
+}

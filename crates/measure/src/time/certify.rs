@@ -1,0 +1,271 @@
+//! Numbers that hold elsewhere: code and data at other places, each time in fresh processes, and the data in no cache.
+
+use flopsmith_harness::memory::CAN_FLUSH;
+use flopsmith_problem::Caches as Wanted;
+use flopsmith_protocol::{Certificate, Failure, InfrastructureCause, Interval, StopReason};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+use super::alone::held_against;
+use super::combine::{look_repeatedly, over_layouts, over_looks, worst};
+use super::decision::{Limits, Purpose};
+use super::numbers::{median, stopped};
+use super::session::Trial;
+use super::{Caches, Timed, Timer};
+use flopsmith_machine::environment::Surroundings;
+use crate::stats::Estimate;
+use crate::supervise::{PLACES, Placing};
+
+/// Bytes before the code in each layout: none, and others that move it to other lines and other halves of its page.
+pub const PADDINGS: [u32; 5] = [0, 64, 448, 1344, 2752];
+
+// Each layout has data of its own.
+const _: () = assert!(PADDINGS.len() as u64 == PLACES);
+
+/// Time for calls without caches where only their seconds are told.
+const COLD: Limits = Limits {
+    min: std::time::Duration::from_millis(40),
+    max: std::time::Duration::from_millis(200),
+    target_log_se: 0.01,
+    usable_log_se: 0.25,
+};
+/// The same where their ratio is.
+const COLD_RATIO: Limits = Limits {
+    min: std::time::Duration::from_millis(100),
+    max: std::time::Duration::from_millis(400),
+    target_log_se: 0.004,
+    usable_log_se: 0.008,
+};
+/// Pages, and the offsets of arrays in them.
+const PAGE: usize = 4096;
+
+/// What was measured beside the first process.
+#[derive(Serialize)]
+pub(super) struct Elsewhere {
+    /// The samples of the other layouts, then those of all layouts once more, as often as it took.
+    layouts: Vec<Trial>,
+    /// Where in their pages the arrays lay each time, the first one included, bytes.
+    page_offsets: Vec<Vec<usize>>,
+    /// Samples of calls that found nothing in a cache.
+    cold: Option<Trial>,
+    /// The same of further processes, with other objects at other places.
+    cold_again: Vec<Trial>,
+}
+
+/// A certified number without its caches.
+struct Cold {
+    seconds: f64,
+    stop: StopReason,
+    /// The ratio to the plain reference, where it is wanted.
+    ratio: Option<(f64, Interval)>,
+    /// Its samples, one for each process, unless they are those of the layouts.
+    trials: Vec<Trial>,
+}
+
+impl Timer {
+    /// Measures a verified candidate for a report: `layouts` are objects of it whose code lies at different places
+    /// ([`flopsmith_compile::Compiler::layouts`] with [`PADDINGS`]). The time of a certification is shared among them, and all of them are
+    /// measured again in further processes, twice at least, until what processes at the same place differ by averages out. The
+    /// number is the geometric mean of the places, each of which stands by the median of its processes, and its interval covers
+    /// what they differ by. Each time the baseline is started anew as well, and the data of
+    /// both sides move to other lines of their pages, the same ones in every certification.
+    ///
+    /// # Errors
+    /// As [`Timer::measure`]; and an error of the measurement where calls without caches are faster than memory lets them be.
+    pub fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
+        let timed = self.certify_elsewhere(layouts, seed);
+        // Whoever is measured next finds the data where they always lie.
+        self.lay_out(Placing::Fixed, seed)?;
+        timed
+    }
+
+    fn certify_elsewhere(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
+        let whole = self.limits[Purpose::Certify as usize];
+        let limits = shared(&whole, layouts.len());
+        self.renew_tolerances()?;
+        self.renew_hard()?;
+        self.meanwhile = Surroundings::default();
+        let mut trials = Vec::new();
+        let mut page_offsets = Vec::new();
+        let estimates = look_repeatedly(layouts, |n, object| {
+            let seed = seed.wrapping_add(trials.len() as u64);
+            self.lay_out(Placing::Numbered(n), seed)?;
+            page_offsets.push(self.page_offsets());
+            let candidate = self.start_candidate(object)?;
+            let trial = self.try_out(candidate, &limits, None, seed, self.caches)?;
+            let estimate = trial.estimate;
+            trials.push(trial);
+            Ok(estimate)
+        })?;
+        let mdape = trials.iter().map(Trial::mdape).fold(0.0, f64::max);
+        let mean = over_layouts(&estimates);
+        let stop = worst(&limits, &whole, &estimates, &mean);
+        let mut trials = trials.into_iter();
+        let (Some(first), Some(stop)) = (trials.next(), stop) else {
+            return Err(Failure::infrastructure(
+                InfrastructureCause::Harness,
+                "nothing to certify",
+            ));
+        };
+        let others: Vec<Trial> = trials.collect();
+        let alone = self.slowed(&mean)?;
+        let held = |estimate: &Estimate| match &alone {
+            Some(alone) => held_against(estimate, alone),
+            None => *estimate,
+        };
+        let mean = held(&mean);
+        self.chain.saw(mean.baseline);
+        let believed = self.believed(&mean)?;
+        let stop = if believed.log_se > mean.log_se {
+            stopped(stop, &whole, believed.log_se)
+        } else {
+            stop
+        };
+        let mean = believed;
+        let mut measurement = self.measurement(&first, &mean);
+        measurement.stop = stop;
+        measurement.median_seconds = median(
+            std::iter::once(&first)
+                .chain(&others)
+                .flat_map(Trial::counted),
+        );
+        measurement.mdape = mdape;
+        measurement.calls += others
+            .iter()
+            .flat_map(|t| &t.candidate)
+            .map(|b| b.seconds.len() as u32)
+            .sum::<u32>();
+        measurement.blocks += others
+            .iter()
+            .map(|t| (t.candidate.len() + t.baseline.len()) as u32)
+            .sum::<u32>();
+        let cold = self.cold(layouts, seed, &mean, stop)?;
+        let ratios: Vec<f64> = estimates
+            .iter()
+            .map(|e| (held(e).log_ratio + self.chain.log_ratio).exp())
+            .collect();
+        let largest = ratios.iter().copied().fold(f64::MIN, f64::max);
+        let smallest = ratios.iter().copied().fold(f64::MAX, f64::min);
+        measurement.certificate = Some(Certificate {
+            layout_ratios: ratios,
+            layout_spread: largest / smallest - 1.0,
+            // In proportion to what it takes with its caches, which both floors were disturbed by alike.
+            cold_seconds_per_call: cold
+                .as_ref()
+                .map(|c| measurement.seconds_per_call * (c.seconds / mean.candidate)),
+            cold_ratio: cold.as_ref().and_then(|c| c.ratio).map(|r| r.0),
+            cold_interval: cold.as_ref().and_then(|c| c.ratio).map(|r| r.1),
+            cold_stop: cold.as_ref().map(|c| c.stop),
+        });
+        let mut without_caches = cold.map(|c| c.trials).unwrap_or_default().into_iter();
+        let elsewhere = Elsewhere {
+            layouts: others,
+            page_offsets,
+            cold: without_caches.next(),
+            cold_again: without_caches.collect(),
+        };
+        let alone = alone.as_ref();
+        let floor = mean.baseline;
+        let raw = self.raw(
+            Purpose::Certify,
+            seed,
+            &first,
+            alone,
+            floor,
+            Some(&elsewhere),
+        )?;
+        // Calls without caches are no part of it: they take longer on any machine.
+        self.note(mean.baseline);
+        Ok(Timed { measurement, raw })
+    }
+
+    /// How the program does without its caches, as far as the problem wants to know. `mean` is what its layouts say, and `stop`
+    /// why they ended.
+    fn cold(
+        &mut self,
+        layouts: &[Vec<u8>],
+        seed: u64,
+        mean: &Estimate,
+        stop: StopReason,
+    ) -> Result<Option<Cold>, Failure> {
+        if self.caches == Caches::Cold {
+            self.plausible_without_caches(mean.candidate)?;
+            return Ok(Some(Cold {
+                seconds: mean.candidate,
+                stop,
+                ratio: Some(self.chain.to_reference(mean)),
+                trials: Vec::new(),
+            }));
+        }
+        if !CAN_FLUSH {
+            return Ok(None);
+        }
+        let (limits, chain, processes) = if self.problem.caches == Wanted::Both {
+            (COLD_RATIO, Some(self.cold_chain()?), 3)
+        } else {
+            (COLD, None, 2)
+        };
+        let mut trials = Vec::with_capacity(processes);
+        // Every other object, each with its data.
+        let objects = (0u64..).zip(layouts).cycle().step_by(2).take(processes);
+        for (n, object) in objects {
+            let seed = !seed.wrapping_add(n);
+            self.lay_out(Placing::Numbered(n), seed)?;
+            let candidate = self.start_candidate(object)?;
+            trials.push(self.try_out(candidate, &limits, None, seed, Caches::Cold)?);
+        }
+        let estimates: Vec<Estimate> = trials.iter().map(|t| t.estimate).collect();
+        let stop = trials.iter().map(|t| t.stop).max();
+        let (Some(estimate), Some(stop)) = (over_looks(&estimates), stop) else {
+            return Ok(None);
+        };
+        self.plausible_without_caches(estimate.candidate)?;
+        Ok(Some(Cold {
+            seconds: estimate.candidate,
+            stop,
+            ratio: chain.map(|chain| chain.to_reference(&estimate)),
+            trials,
+        }))
+    }
+
+    /// Moves the data. The trusted processes know where they were, so they are started anew for the next measurement, which also
+    /// gives them other addresses of their own.
+    pub(super) fn lay_out(&mut self, placing: Placing, seed: u64) -> Result<(), Failure> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let placement = self
+            .arena
+            .place(&self.specification.arrays, placing, &mut rng)
+            .ok_or_else(|| {
+                Failure::infrastructure(
+                    InfrastructureCause::Resources,
+                    "no shared memory for the buffers: the arrays do not fit elsewhere",
+                )
+            })?;
+        if let Some(baseline) = self.baseline.take() {
+            // What does not end by itself is killed.
+            let _ended = baseline.exit();
+        }
+        self.filler = None;
+        self.arena.restore(&self.placement);
+        self.placement = placement;
+        Ok(())
+    }
+
+    fn page_offsets(&self) -> Vec<usize> {
+        let arrays = self.placement.arrays.iter();
+        arrays.map(|(offset, _)| offset % PAGE).collect()
+    }
+}
+
+/// The limits of one process where all places share the time of one look.
+pub(super) fn shared(whole: &Limits, layouts: usize) -> Limits {
+    let parts = layouts.max(1) as u32;
+    Limits {
+        min: whole.min / parts,
+        max: whole.max / parts,
+        // Errors of the parts average out.
+        target_log_se: whole.target_log_se * f64::from(parts).sqrt(),
+        usable_log_se: whole.usable_log_se * f64::from(parts).sqrt(),
+    }
+}

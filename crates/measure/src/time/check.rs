@@ -1,0 +1,352 @@
+//! Was a timed call's work done?
+//!
+//! For a matrix product any element follows from the seed alone and is computed
+//! at once; for everything else the baseline says what must come out ([`Twin`]).
+
+use flopsmith_harness::Content;
+use flopsmith_harness::inputs::{POISON_F64, Stream};
+use flopsmith_protocol::{CandidateFault, Failure};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use super::tolerance::Tolerances;
+use super::twin::{Results, Twin};
+use crate::supervise::{Arena, Placement, Product, Specification};
+use crate::verify::oracle;
+
+/// Elements that are recomputed after each timed call.
+const PROBES: usize = 6;
+/// Elements that are only looked at: has anything been written there?
+const GLANCES: usize = 48;
+
+/// Elements of each factor that are looked at after each call of the baseline.
+const INPUTS: usize = 12;
+const BASELINE_ENDED: &str = "a call of the baseline ended, and";
+
+/// Knows the inputs of every call by their seed, and so what must come out.
+pub struct Check<'a> {
+    results: Results<'a>,
+    truth: Truth<'a>,
+}
+
+enum Truth<'a> {
+    Product(Product),
+    Twin(Twin<'a>),
+}
+
+impl<'a> Check<'a> {
+    /// A check of calls with these arguments: by exact arithmetic where they are a matrix product, or else by the baseline,
+    /// from which results may differ by `tolerances`.
+    pub fn new(results: Results<'a>, product: Option<Product>, tolerances: &'a Tolerances) -> Self {
+        let truth = match product {
+            Some(product) => Truth::Product(product),
+            None => Truth::Twin(Twin::new(tolerances)),
+        };
+        Self { results, truth }
+    }
+
+    /// Where the results of a call lie.
+    pub fn results(&self) -> Results<'a> {
+        self.results
+    }
+
+    /// Looks at some random elements right after a call of the candidate.
+    pub fn probe(&mut self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
+        match &mut self.truth {
+            Truth::Product(product) => self.results.by_arithmetic(product).probe(seed, rng),
+            Truth::Twin(twin) => twin.keep(self.results, seed, rng),
+        }
+    }
+
+    /// Checks every output element, every input element and every byte around them after a call that was probed.
+    pub fn everything(&mut self, seed: u64) -> Result<(), Failure> {
+        self.results.untouched(seed, "a timed call ended, and")?;
+        match &mut self.truth {
+            Truth::Product(product) => self.results.by_arithmetic(product).everything(seed),
+            Truth::Twin(twin) => {
+                twin.keep_all(self.results);
+                Ok(())
+            }
+        }
+    }
+
+    /// The seed that the baseline has to be called with next, if it matters.
+    pub fn due(&self) -> Option<u64> {
+        match &self.truth {
+            Truth::Product(_) => None,
+            Truth::Twin(twin) => twin.due(),
+        }
+    }
+
+    /// Compares, after the baseline's call with the seed that was due.
+    pub fn settle(&mut self) -> Result<(), Failure> {
+        match &mut self.truth {
+            Truth::Product(_) => Ok(()),
+            Truth::Twin(twin) => twin.settle(self.results),
+        }
+    }
+
+    /// Refuses a candidate when inputs of the baseline's call with this seed, or what lies around the arrays, were changed: both
+    /// have the same buffers, and the baseline changes nothing.
+    pub fn inputs_of_baseline(&self, seed: u64) -> Result<(), Failure> {
+        self.results.untouched(seed, BASELINE_ENDED)
+    }
+
+    /// The same by some random elements, which costs so little that it can be done after every call. Only of a product, whose factors are
+    /// known element by element; everything else has calls of the baseline that settle what the candidate did.
+    pub fn some_inputs_of_baseline(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
+        match &self.truth {
+            Truth::Product(product) => self.results.by_arithmetic(product).inputs(seed, rng),
+            Truth::Twin(_) => Ok(()),
+        }
+    }
+
+    /// Forgets what the baseline has not been called for yet, but for `some` calls and those that are checked in full or closely.
+    pub fn thin_out(&mut self, some: usize, rng: &mut ChaCha8Rng) {
+        if let Truth::Twin(twin) = &mut self.truth {
+            twin.thin_out(some, rng);
+        }
+    }
+}
+
+impl<'a> Results<'a> {
+    fn by_arithmetic(self, product: &Product) -> Arithmetic<'a> {
+        Arithmetic {
+            arena: self.arena,
+            placement: self.placement,
+            specification: self.specification,
+            product: *product,
+        }
+    }
+
+    /// Refuses a call after which inputs or anything around the arrays are not what they were; `when` begins the words for it.
+    fn untouched(&self, seed: u64, when: &str) -> Result<(), Failure> {
+        if let Some((array, distance)) = self.arena.broken_band(self.placement) {
+            self.arena.repair(self.placement);
+            return Err(Failure::candidate(
+                CandidateFault::OutOfBounds,
+                format!(
+                    "{when} something had been written {distance} bytes outside {}",
+                    self.specification.argument(array)
+                ),
+            ));
+        }
+        for n in self.specification.numbers(false) {
+            let filled = self.specification.arrays[n].filled(seed);
+            let (offset, bytes) = self.placement.arrays[n];
+            let mapping = self.arena.mapping();
+            if !mapping.with_slice(offset, bytes, |x: &mut [u8]| *x == *filled) {
+                return Err(changed(when, self.specification, n));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Judges a matrix product by its definition.
+struct Arithmetic<'a> {
+    arena: &'a Arena,
+    placement: &'a Placement,
+    specification: &'a Specification,
+    product: Product,
+}
+
+/// An input was changed; `when` begins the words for it.
+fn changed(when: &str, specification: &Specification, array: usize) -> Failure {
+    Failure::candidate(
+        CandidateFault::InputModified,
+        format!("{when} {} had been changed", specification.argument(array)),
+    )
+}
+
+fn skipped(detail: String) -> Failure {
+    Failure::candidate(CandidateFault::SkippedWork, detail)
+}
+
+impl Arithmetic<'_> {
+    /// The streams of both factors.
+    fn streams(&self, seed: u64) -> [Stream; 2] {
+        [self.product.a, self.product.b]
+            .map(|n| Stream::new(seed, self.specification.arrays[n].stream))
+    }
+
+    /// What a row of A and so of C is multiplied by.
+    fn grade(&self, left: &Stream, row: usize) -> f64 {
+        match self.specification.arrays[self.product.a].content {
+            Content::Graded { binades, .. } => left.grade(row as u64, binades),
+            _ => 1.0,
+        }
+    }
+
+    /// What belongs into an element, and how far off it may be.
+    fn exact(&self, [left, right]: &[Stream; 2], row: usize, column: usize) -> (f64, f64) {
+        let Product {
+            shape, constant, ..
+        } = self.product;
+        let a = left.elements((0..shape.k).map(|l| (row * shape.k + l) as u64));
+        let b = right.elements((0..shape.k).map(|l| (l * shape.n + column) as u64));
+        let (value, magnitude) = oracle::exact_dot(a.into_iter().zip(b));
+        // Powers of two: no digit is lost.
+        let grade = self.grade(left, row);
+        let tolerance = oracle::tolerance(constant, shape.k, grade * magnitude);
+        (grade * value, tolerance)
+    }
+
+    /// Refuses a candidate when random elements of the factors are not what the seed made.
+    fn inputs(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
+        let Product { shape, a, b, .. } = self.product;
+        let [left, right] = self.streams(seed);
+        for (number, stream, rows, columns) in
+            [(a, &left, shape.m, shape.k), (b, &right, shape.k, shape.n)]
+        {
+            let (offset, _) = self.placement.arrays[number];
+            for _ in 0..INPUTS {
+                let place = rng.random_range(0..rows * columns);
+                let grade = match number == a {
+                    true => self.grade(stream, place / columns),
+                    false => 1.0,
+                };
+                let found: f64 = self.arena.mapping().get(offset + 8 * place);
+                if found != grade * stream.element(place as u64) {
+                    return Err(changed(BASELINE_ENDED, self.specification, number));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at some random elements right after a call. All are read before anything is computed, so that work
+    /// that is still going on has no time to finish.
+    fn probe(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
+        let shape = self.product.shape;
+        let (offset, _) = self.placement.arrays[self.product.c];
+        let cells = shape.m * shape.n;
+        let mut places = [0usize; PROBES + GLANCES];
+        let mut values = [0.0f64; PROBES + GLANCES];
+        for place in &mut places {
+            *place = rng.random_range(0..cells);
+        }
+        for (value, place) in values.iter_mut().zip(&places) {
+            *value = self.arena.mapping().get(offset + 8 * place);
+        }
+        if let Some(at) = values.iter().position(|v| v.to_bits() == POISON_F64) {
+            let (row, column) = (places[at] / shape.n, places[at] % shape.n);
+            return Err(skipped(format!(
+                "when a timed call returned, row {row}, column {column} had not been written"
+            )));
+        }
+        let streams = self.streams(seed);
+        for (&value, &place) in values.iter().zip(&places).take(PROBES) {
+            let (row, column) = (place / shape.n, place % shape.n);
+            let (expected, tolerance) = self.exact(&streams, row, column);
+            if oracle::error_share(value, expected, tolerance) > 1.0 {
+                return Err(skipped(format!(
+                    "after a timed call row {row}, column {column} held {value:e} instead of {expected:e}: the result of this call's inputs was not computed"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks every output element.
+    fn everything(&self, seed: u64) -> Result<(), Failure> {
+        let Product {
+            shape, c, constant, ..
+        } = self.product;
+        let mut found = vec![0.0; shape.m * shape.n];
+        self.arena
+            .mapping()
+            .read(self.placement.arrays[c].0, &mut found);
+        let streams = self.streams(seed);
+        let mut left = vec![0.0; shape.m * shape.k];
+        let mut right = vec![0.0; shape.k * shape.n];
+        streams[0].fill_f64(&mut left);
+        streams[1].fill_f64(&mut right);
+        let mut expected = oracle::product(shape, &left, &right);
+        // |A||B| of these inputs is about k/16. What exceeds half of the bound for that is judged by
+        // the real one, so this only saves the time to compute it for every element.
+        let cheap = oracle::tolerance(constant, shape.k, shape.k as f64 / 32.0);
+        let mut tolerances = vec![cheap; expected.len()];
+        let rows = expected
+            .chunks_exact_mut(shape.n)
+            .zip(tolerances.chunks_exact_mut(shape.n));
+        for (row, (expected, tolerances)) in rows.enumerate() {
+            let grade = self.grade(&streams[0], row);
+            for x in expected.iter_mut().chain(tolerances) {
+                *x *= grade;
+            }
+        }
+        oracle::compare(shape, &found, &expected, &tolerances, |row, column| {
+            self.exact(&streams, row, column)
+        })
+        .map(|_| ())
+        .map_err(|mismatch| skipped(format!("after a timed call {mismatch}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_problem::Problem;
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::supervise::{Placing, specify};
+
+    #[test]
+    fn inputs_of_the_baseline_that_were_changed_are_seen_after_a_call() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/dgemm");
+        let problem = Problem::load(folder.as_ref()).expect("the shipped problem");
+        let mut specification = specify(&problem, &problem.timed).expect("sound");
+        let product = specification.product(&problem.bound).expect("sound");
+        specification.grade(&problem, product.as_ref());
+        let arena = Arena::timed(&specification.arrays).expect("there is memory");
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let placement = arena
+            .place(&specification.arrays, Placing::Fixed, &mut rng)
+            .expect("there is room");
+        let seed = 7;
+        for n in specification.numbers(false) {
+            let filled = specification.arrays[n].filled(seed);
+            let (offset, bytes) = placement.arrays[n];
+            let write = |x: &mut [u8]| x.copy_from_slice(&filled);
+            arena.mapping().with_slice(offset, bytes, write);
+        }
+        let results = Results {
+            arena: &arena,
+            placement: &placement,
+            specification: &specification,
+        };
+        let tolerances = Tolerances::default();
+        let check = Check::new(results, product, &tolerances);
+        for _ in 0..20 {
+            let looked = check.some_inputs_of_baseline(seed, &mut rng);
+            assert!(looked.is_ok(), "{looked:?}");
+        }
+
+        // Half of one factor, as whoever wants to slow the baseline has to change much of it.
+        for n in specification.numbers(false) {
+            let (offset, bytes) = placement.arrays[n];
+            let halve = |x: &mut [u8]| {
+                let (half, _) = x.split_at_mut(bytes / 2);
+                let before = half.to_vec();
+                half.fill(0);
+                before
+            };
+            let before = arena.mapping().with_slice(offset, bytes, halve);
+            let seen = (0..20).filter(|_| {
+                let looked = check.some_inputs_of_baseline(seed, &mut rng);
+                matches!(
+                    looked,
+                    Err(Failure::Candidate {
+                        fault: CandidateFault::InputModified,
+                        ..
+                    })
+                )
+            });
+            // Each look misses one change in 4096.
+            assert!(seen.count() >= 18);
+            let restore = |x: &mut [u8]| x[..before.len()].copy_from_slice(&before);
+            arena.mapping().with_slice(offset, bytes, restore);
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Is the machine quiet enough to time on? A pure state machine.
+//!
+//! Every measurement times the baseline as well, so its floor is a canary that costs nothing: where the same program takes a
+//! quarter longer than in the measurements before, again and again, the machine has changed, and ratios taken on
+//! it are worth less. Then whoever times shall wait (quarantine) and time the baseline alone now and then, until it is as
+//! fast as before. Floors forgive what others do for a moment, so what others use of the cores is a reason for a word but
+//! none for a quarantine.
+//!
+//! No machine is shut out for good. A level that lasts is the new normal, whatever the reason; where the canaries are
+//! well from the first, it was the programs that slowed the baseline (wide vectors lower the clock of some processors), and
+//! the next quarantine takes twice as much; and whoever waits may give up ([`Quarantine::go_on`]).
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use flopsmith_machine::environment::{OTHERS, STOLEN, Shares, Surroundings};
+use crate::stats;
+
+/// So many times the usual floor is a sign of trouble. Floors of short measurements scatter by a few per cent.
+const SLOWER: f64 = 1.25;
+/// So many times the usual floor is as usual again; lower than [`SLOWER`], lest one follow upon the other.
+const CALM: f64 = 1.12;
+/// Floors that the usual one is the median of.
+const USUAL: usize = 31;
+/// Fewer of them say nothing.
+const LEARNING: usize = 5;
+/// So many troubled measurements in a row make a quarantine ...
+const MEASUREMENTS: u32 = 5;
+/// ... if there are at least so long nothing but such. Compilers and browsers have bursts of a second.
+const LASTING: Duration = Duration::from_secs(2);
+/// Both are multiplied by at most this, after quarantines that were in vain.
+const MOST_PATIENCE: u32 = 64;
+/// So many good canaries in a row end it.
+const GOOD_CANARIES: u32 = 3;
+/// So many canaries that agree ...
+const STEADY_CANARIES: usize = 12;
+/// ... to this factor ...
+const STEADY: f64 = 1.05;
+/// ... over so long are a new normal.
+const STEADY_FOR: Duration = Duration::from_secs(5);
+/// Shares are judged over so many core seconds: 25 ticks of the kernel's books.
+const JUDGED_SECONDS: f64 = 0.25;
+/// The hypervisor may take this many times what it took while its machine was found to be steady all the same.
+const MORE_STOLEN: f64 = 1.5;
+
+/// What is wrong with a machine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Why {
+    /// The baseline's floor is so many times the usual one.
+    Slower {
+        /// How many times.
+        times: f64,
+    },
+    /// The hypervisor takes this share of the timed cores.
+    Stolen {
+        /// Between 0 and 1.
+        share: f64,
+    },
+    /// Others use this share of the timed cores.
+    Used {
+        /// Between 0 and 1.
+        share: f64,
+    },
+    /// Others use this share of the hardware threads beside the timed ones.
+    Beside {
+        /// Between 0 and 1.
+        share: f64,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Slower { times } => {
+                write!(f, "the baseline takes {times:.2} times as long as usual")
+            }
+            Why::Stolen { share } => write!(
+                f,
+                "the hypervisor takes {:.0} % of the timed cores",
+                share * 100.0
+            ),
+            Why::Used { share } => {
+                write!(f, "others use {:.0} % of the timed cores", share * 100.0)
+            }
+            Why::Beside { share } => write!(
+                f,
+                "others use {:.0} % of the hardware threads beside the timed ones",
+                share * 100.0
+            ),
+        }
+    }
+}
+
+/// How a machine stands.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum State {
+    /// Nothing speaks against timing on it.
+    #[default]
+    Quiet,
+    /// Numbers are less certain than usual, and still worth having.
+    Disturbed {
+        /// What is wrong.
+        why: Why,
+    },
+    /// Whoever can wait times nothing on it but canaries.
+    Quarantined {
+        /// What was wrong when it began.
+        why: Why,
+        /// When that was, on the clock of whoever tells.
+        since: Duration,
+    },
+}
+
+impl State {
+    /// Shall whoever can wait do so?
+    pub fn is_quarantine(&self) -> bool {
+        matches!(self, State::Quarantined { .. })
+    }
+
+    /// What is wrong, if anything.
+    pub fn why(&self) -> Option<Why> {
+        match *self {
+            State::Quiet => None,
+            State::Disturbed { why } | State::Quarantined { why, .. } => Some(why),
+        }
+    }
+}
+
+/// What is worth telling.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// A quarantine began.
+    Entered {
+        /// What is wrong.
+        why: Why,
+    },
+    /// It ended: the machine is as it was before.
+    Left {
+        /// How long it lasted.
+        after: Duration,
+    },
+    /// It ended: the machine is taken as it is now.
+    Adopted {
+        /// How long it lasted.
+        after: Duration,
+        /// The baseline's floor is so many times what it was before.
+        times: f64,
+    },
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::Entered { why } => write!(f, "the machine is not quiet: {why}"),
+            Change::Left { after } => {
+                write!(
+                    f,
+                    "the machine is quiet again after {:.1} s",
+                    after.as_secs_f64()
+                )
+            }
+            Change::Adopted { after, times } => write!(
+                f,
+                "after {:.1} s the machine is taken as it is: a baseline that takes {times:.2} times as long as before is the new normal",
+                after.as_secs_f64()
+            ),
+        }
+    }
+}
+
+/// Troubled measurements, one after the other.
+#[derive(Debug, Clone, Copy)]
+struct Trouble {
+    since: Duration,
+    count: u32,
+}
+
+/// Decides whether a machine is quiet enough. Told of every measurement, and of every canary while it is not.
+#[derive(Debug, Clone)]
+pub struct Quarantine {
+    state: State,
+    /// Floors of untroubled measurements, seconds.
+    usual: VecDeque<f64>,
+    /// The last floor, whatever it was.
+    last: Option<f64>,
+    /// Looks that are not judged yet, and the judgement before.
+    gathered: Surroundings,
+    shares: Shares,
+    /// The hypervisor's share that is put up with.
+    tolerated: f64,
+    trouble: Option<Trouble>,
+    patience: u32,
+    canaries: VecDeque<(Duration, f64)>,
+    /// Good ones in a row.
+    good: u32,
+    /// Was no canary of this quarantine bad?
+    in_vain: bool,
+}
+
+impl Default for Quarantine {
+    fn default() -> Self {
+        Self {
+            state: State::Quiet,
+            usual: VecDeque::new(),
+            last: None,
+            gathered: Surroundings::default(),
+            shares: Shares::default(),
+            tolerated: STOLEN,
+            trouble: None,
+            patience: 1,
+            canaries: VecDeque::new(),
+            good: 0,
+            in_vain: true,
+        }
+    }
+}
+
+impl Quarantine {
+    /// How the machine stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// How much longer a floor is than usual, as a share of that; none as long as nobody knows what is usual.
+    pub fn drift(&self, floor: f64) -> Option<f64> {
+        self.usual().map(|usual| floor / usual - 1.0)
+    }
+
+    /// Takes up a measurement that ended at `now`: the baseline's floor in it, seconds, and what went on around it. While in
+    /// quarantine it counts as a canary, for those who cannot wait.
+    pub fn measured(&mut self, now: Duration, floor: f64, around: &Surroundings) -> Option<Change> {
+        if self.state.is_quarantine() {
+            return self.canary(now, floor, around);
+        }
+        if !makes_sense(floor) {
+            return None;
+        }
+        self.look(floor, around);
+        let Some(why) = self.wrong(floor) else {
+            self.trouble = None;
+            self.learn(floor);
+            self.state = self
+                .busy()
+                .map_or(State::Quiet, |why| State::Disturbed { why });
+            return None;
+        };
+        if matches!(why, Why::Stolen { .. }) {
+            // The floor itself is as usual.
+            self.learn(floor);
+        }
+        let before = self.trouble.unwrap_or(Trouble {
+            since: now,
+            count: 0,
+        });
+        let trouble = Trouble {
+            count: before.count + 1,
+            ..before
+        };
+        self.trouble = Some(trouble);
+        let lasted = now.saturating_sub(trouble.since);
+        if trouble.count < MEASUREMENTS * self.patience || lasted < LASTING * self.patience {
+            self.state = State::Disturbed { why };
+            return None;
+        }
+        self.settle(State::Quarantined { why, since: now });
+        // Canaries are judged by what goes on around them. What was judged before holds until there is enough of that.
+        self.gathered = Surroundings::default();
+        Some(Change::Entered { why })
+    }
+
+    /// Takes up the baseline's floor in a canary that ended at `now`, seconds, and what went on around it. Outside of a
+    /// quarantine it counts as a measurement.
+    pub fn canary(&mut self, now: Duration, floor: f64, around: &Surroundings) -> Option<Change> {
+        let State::Quarantined { since, .. } = self.state else {
+            return self.measured(now, floor, around);
+        };
+        if !makes_sense(floor) {
+            return None;
+        }
+        self.look(floor, around);
+        let times = self.usual().map_or(1.0, |usual| floor / usual);
+        let good = times <= CALM && self.stolen().is_none();
+        self.good = if good { self.good + 1 } else { 0 };
+        self.in_vain &= good;
+        self.canaries.push_back((now, floor));
+        if self.canaries.len() > STEADY_CANARIES {
+            self.canaries.pop_front();
+        }
+        let after = now.saturating_sub(since);
+        if self.good >= GOOD_CANARIES {
+            self.patience = if self.in_vain {
+                (self.patience * 2).min(MOST_PATIENCE)
+            } else {
+                (self.patience / 2).max(1)
+            };
+            self.settle(State::Quiet);
+            return Some(Change::Left { after });
+        }
+        self.is_steady(now).then(|| self.adopt(after, State::Quiet))
+    }
+
+    /// Ends a quarantine because nobody waits any longer at `now`: what was found last is the new normal.
+    pub fn go_on(&mut self, now: Duration) -> Option<Change> {
+        let State::Quarantined { why, since } = self.state else {
+            return None;
+        };
+        let after = now.saturating_sub(since);
+        Some(self.adopt(after, State::Disturbed { why }))
+    }
+
+    fn look(&mut self, floor: f64, around: &Surroundings) {
+        self.last = Some(floor);
+        self.gathered += *around;
+        if self.gathered.core_seconds >= JUDGED_SECONDS {
+            self.shares = self.gathered.shares();
+            self.gathered = Surroundings::default();
+        }
+    }
+
+    /// What may become a quarantine.
+    fn wrong(&self, floor: f64) -> Option<Why> {
+        let times = self.usual().map(|usual| floor / usual);
+        times
+            .filter(|times| *times > SLOWER)
+            .map(|times| Why::Slower { times })
+            .or_else(|| self.stolen())
+    }
+
+    fn stolen(&self) -> Option<Why> {
+        let share = self.shares.stolen.filter(|s| *s > self.tolerated)?;
+        Some(Why::Stolen { share })
+    }
+
+    /// What is worth a word only.
+    fn busy(&self) -> Option<Why> {
+        let much = |share: &f64| *share > OTHERS;
+        let used = self.shares.others.filter(much);
+        used.map(|share| Why::Used { share }).or_else(|| {
+            let beside = self.shares.siblings.filter(much);
+            beside.map(|share| Why::Beside { share })
+        })
+    }
+
+    fn usual(&self) -> Option<f64> {
+        (self.usual.len() >= LEARNING)
+            .then(|| median(self.usual.iter().copied()))
+            .flatten()
+    }
+
+    fn learn(&mut self, floor: f64) {
+        self.usual.push_back(floor);
+        if self.usual.len() > USUAL {
+            self.usual.pop_front();
+        }
+    }
+
+    /// Have the last canaries agreed for long enough?
+    fn is_steady(&self, now: Duration) -> bool {
+        let floors = || self.canaries.iter().map(|c| c.1);
+        let (least, most) = (
+            floors().fold(f64::MAX, f64::min),
+            floors().fold(0.0, f64::max),
+        );
+        self.canaries.len() >= STEADY_CANARIES
+            && most <= STEADY * least
+            && self
+                .canaries
+                .front()
+                .is_some_and(|c| now.saturating_sub(c.0) >= STEADY_FOR)
+    }
+
+    /// Ends a quarantine and takes what its canaries found, or without any what led to it, for usual.
+    fn adopt(&mut self, after: Duration, state: State) -> Change {
+        let before = self.usual();
+        let level = median(self.canaries.iter().map(|c| c.1)).or(self.last);
+        if let Some(level) = level {
+            self.usual = VecDeque::from(vec![level; LEARNING]);
+        }
+        if let Some(share) = self.shares.stolen {
+            self.tolerated = self.tolerated.max((MORE_STOLEN * share).min(1.0));
+        }
+        self.settle(state);
+        let times = before.zip(level).map_or(1.0, |(before, now)| now / before);
+        Change::Adopted { after, times }
+    }
+
+    /// Begins anew in another state.
+    fn settle(&mut self, state: State) {
+        self.state = state;
+        self.trouble = None;
+        self.canaries.clear();
+        self.good = 0;
+        self.in_vain = true;
+    }
+}
+
+/// A floor that is no time says nothing.
+fn makes_sense(floor: f64) -> bool {
+    floor.is_finite() && floor > 0.0
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut ascending: Vec<f64> = values.collect();
+    ascending.sort_unstable_by(f64::total_cmp);
+    stats::quantile(&ascending, 0.5)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! What is kept of a measurement beside its numbers.
+
+use flopsmith_protocol::{Digest, Failure, UnknownCause};
+use serde::Serialize;
+
+use super::Timer;
+use super::certify::Elsewhere;
+use super::decision::Purpose;
+use super::resolution::Resolution;
+use super::session::Trial;
+use super::yardstick::Chain;
+use flopsmith_machine::environment::Conditions;
+use flopsmith_machine::peak::Peak;
+use crate::stats::Estimate;
+
+/// One JSON object.
+#[derive(Serialize)]
+struct Raw<'a> {
+    purpose: Purpose,
+    seed: u64,
+    #[serde(flatten)]
+    trial: &'a Trial,
+    /// The baseline beside itself, where the candidate slowed it: then the measurement's ratio rests on this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alone: Option<&'a Estimate>,
+    chain: Chain,
+    /// What clock and hand-shake hide.
+    resolution: Option<Resolution>,
+    conditions: Conditions,
+    /// The roof this was held against. A run raises it where its first measurement fell into a bad moment, so it may
+    /// lie above the attested one.
+    peak: Peak,
+    attestation: &'a Digest,
+    #[serde(flatten)]
+    elsewhere: Option<&'a Elsewhere>,
+}
+
+impl Timer {
+    /// All samples of a measurement and what belongs to them, as JSON. `floor` is the baseline's in all of it, seconds.
+    pub(super) fn raw(
+        &self,
+        purpose: Purpose,
+        seed: u64,
+        trial: &Trial,
+        alone: Option<&Estimate>,
+        floor: f64,
+        elsewhere: Option<&Elsewhere>,
+    ) -> Result<Vec<u8>, Failure> {
+        let raw = Raw {
+            purpose,
+            seed,
+            trial,
+            alone,
+            chain: self.chain,
+            resolution: self.resolution,
+            conditions: self.conditions(floor),
+            peak: self.peak,
+            attestation: &self.attestation_digest,
+            elsewhere,
+        };
+        serde_json::to_vec(&raw).map_err(|e| {
+            Failure::unknown(
+                UnknownCause::UnwritableSamples,
+                format!("the raw samples cannot be written: {e}"),
+            )
+        })
+    }
+
+    /// The moment's conditions, and those of the measurement in hand, in which the baseline had this floor, seconds.
+    fn conditions(&self, floor: f64) -> Conditions {
+        let first = self.cores.kernel.first().copied().unwrap_or(0);
+        Conditions {
+            meanwhile: self.meanwhile.shares(),
+            baseline_drift: self.quarantine.drift(floor),
+            ..Conditions::now(first)
+        }
+    }
+}

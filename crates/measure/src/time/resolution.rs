@@ -1,0 +1,189 @@
+//! How short a call may be: what the clock and the hand-shake hide.
+//!
+//! The clock is read outside of the candidate's process, so each sample begins with a hand-shake that wakes the process up. What it
+//! takes at least is taken off all samples. How long it takes depends on the process: its control block lies in other lines of the
+//! caches, its code at other addresses. That error is the same in all calls of a process, no scatter shows it, and of calls that
+//! last some tens of nanoseconds it is all there is. It is in seconds, so it is nothing for long calls.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use flopsmith_protocol::Failure;
+use crate::stats::{self, Estimate};
+use crate::supervise::{Filler, Process};
+
+/// Hand-shakes with each process, and those that are made even where making inputs takes longer than [`TIME`].
+const LOOKS: usize = 33;
+const LEAST: usize = 3;
+const TIME: Duration = Duration::from_millis(50);
+/// Processes of our own that are asked beside those that a measurement has anyway. Two alone say too little of how processes differ: in one
+/// sitting of eight they were 5 % apart instead of 2, and no call of 10 µs converged in all of it.
+pub(super) const MORE: usize = 3;
+/// Hand-shakes differ from process to process by this share of their length at least: one standard deviation. A few processes may
+/// happen to agree. Most of a hand-shake is the kernel's, and the same for all.
+const SHARE: f64 = 0.02;
+/// A sample that lasts less than so many hand-shakes, its own included, is mostly hand-shake.
+const HIDDEN: f64 = 2.0;
+/// Half of a 95 % interval, in standard errors.
+const HALF: f64 = 1.96;
+
+/// What the times of single calls can be told from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Resolution {
+    /// A hand-shake without a call, seconds.
+    pub hand_shake_seconds: f64,
+    /// Of which so many were taken off each sample.
+    pub taken_off_seconds: f64,
+    /// What samples of different processes differ by in spite of equal calls: one standard deviation, seconds.
+    pub error_seconds: f64,
+}
+
+impl Resolution {
+    /// Measures hand-shakes with programs of our own, which are at rest before and after. Each comes after inputs were made, as a
+    /// call does: then other things lie in the caches of the core than after another hand-shake.
+    pub(super) fn measure<'a>(
+        programs: impl IntoIterator<Item = &'a mut Process>,
+        filler: &mut Filler,
+    ) -> Result<Self, Failure> {
+        let mut all = Vec::new();
+        for process in programs {
+            let began = Instant::now();
+            let mut seconds = Vec::with_capacity(LOOKS);
+            while seconds.len() < LEAST || (seconds.len() < LOOKS && began.elapsed() < TIME) {
+                let empty = filler.empty_call(process, seconds.len() as u64)?;
+                seconds.push(empty.as_secs_f64());
+            }
+            all.push(seconds);
+        }
+        Ok(Self::of(&all, filler.spins()))
+    }
+
+    /// By the seconds of hand-shakes with some processes, the least of which is taken off if it is to be.
+    fn of(processes: &[Vec<f64>], take_off: bool) -> Self {
+        let floors: Vec<f64> = processes.iter().filter_map(|s| stats::floor(s)).collect();
+        let longest = floors.iter().copied().fold(0.0, f64::max);
+        let shortest = floors.iter().copied().fold(longest, f64::min);
+        Self {
+            hand_shake_seconds: longest,
+            taken_off_seconds: if take_off { shortest } else { 0.0 },
+            error_seconds: deviation(&floors).max(SHARE * longest),
+        }
+    }
+
+    /// The standard error of ln(ratio) that is in every comparison of two sides whose calls last so long, seconds.
+    pub fn log_se(&self, candidate: f64, baseline: f64) -> f64 {
+        let of = |seconds: f64| self.error_seconds / seconds.max(f64::MIN_POSITIVE);
+        of(candidate).hypot(of(baseline))
+    }
+
+    /// What is taken off each sample.
+    pub(super) fn least(&self) -> Duration {
+        Duration::from_secs_f64(self.taken_off_seconds)
+    }
+
+    /// Was a sample of so many seconds mostly hand-shake? Then it says next to nothing about the program.
+    pub fn hides(&self, seconds: f64) -> bool {
+        seconds + self.taken_off_seconds < HIDDEN * self.hand_shake_seconds
+    }
+
+    /// An estimate with what is hidden in its interval.
+    pub(super) fn widen(&self, estimate: &Estimate) -> Estimate {
+        let own = self.log_se(estimate.candidate, estimate.baseline);
+        let middle = estimate.log_ratio;
+        Estimate {
+            log_se: estimate.log_se.hypot(own),
+            low: middle - (middle - estimate.low).hypot(HALF * own),
+            high: middle + (estimate.high - middle).hypot(HALF * own),
+            ..*estimate
+        }
+    }
+}
+
+/// Standard deviation of a sample, as far as it has one.
+fn deviation(sample: &[f64]) -> f64 {
+    if sample.len() < 2 {
+        return 0.0;
+    }
+    let mean = sample.iter().sum::<f64>() / sample.len() as f64;
+    let squares: f64 = sample.iter().map(|x| (x - mean).powi(2)).sum();
+    (squares / (sample.len() - 1) as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hand-shakes of 400 and 430 ns, some of which were interrupted.
+    fn usual() -> Resolution {
+        let process = |seconds: f64| {
+            let mut all = vec![seconds; 30];
+            all[0] = 5e-6;
+            all
+        };
+        Resolution::of(&[process(400e-9), process(430e-9)], false)
+    }
+
+    fn estimate(candidate: f64, baseline: f64) -> Estimate {
+        let log_ratio = (baseline / candidate).ln();
+        Estimate {
+            candidate,
+            baseline,
+            log_ratio,
+            log_se: 0.001,
+            low: log_ratio - HALF * 0.001,
+            high: log_ratio + HALF * 0.001,
+            sampling_log_se: 0.001,
+            rounds: 20,
+            outlying: 0,
+            supported: true,
+        }
+    }
+
+    #[test]
+    fn short_calls_are_hidden_and_long_ones_are_not() {
+        let usual = usual();
+        assert!((usual.hand_shake_seconds - 430e-9).abs() < 1e-12);
+        assert!((usual.error_seconds - 30e-9 / 2f64.sqrt()).abs() < 1e-12);
+        let equal = Resolution::of(&[vec![4e-7; 9], vec![4e-7; 9]], false);
+        assert!((equal.error_seconds - SHARE * 4e-7).abs() < 1e-15);
+        assert!(usual.hides(450e-9) && !usual.hides(1e-6));
+        let taken_off = Resolution::of(&[vec![4e-7; 9], vec![4e-7; 9]], true);
+        assert_eq!(taken_off.least(), Duration::from_nanos(400));
+        assert!(taken_off.hides(390e-9) && !taken_off.hides(410e-9));
+        let apart = Resolution::of(&[vec![4e-7; 9], vec![6e-7; 9]], false);
+        assert!((apart.error_seconds - 2e-7 / 2f64.sqrt()).abs() < 1e-12);
+        let only = Resolution::of(&[vec![4e-7; 9]], false);
+        assert!((only.error_seconds - SHARE * 4e-7).abs() < 1e-15);
+        let nothing = Resolution::of(&[], true);
+        assert_eq!(
+            (nothing.hand_shake_seconds, nothing.error_seconds),
+            (0.0, 0.0)
+        );
+    }
+
+    /// Floors as they were seen in µs: the two that a measurement has anyway happened to be the shortest and the longest.
+    #[test]
+    fn one_process_that_is_slow_to_answer_spoils_no_sitting() {
+        let seen = [4.26e-6, 4.47e-6, 4.33e-6, 4.36e-6, 4.31e-6].map(|floor| vec![floor; 9]);
+        let (two, five) = (
+            Resolution::of(&seen[..2], true),
+            Resolution::of(&seen, true),
+        );
+        assert_eq!(five.least(), Duration::from_nanos(4260));
+        assert!(two.log_se(80e-6, 9.5e-6) > 0.015);
+        assert!(five.log_se(80e-6, 9.5e-6) < 0.01, "{five:?}");
+    }
+
+    #[test]
+    fn intervals_of_short_calls_hold_what_hand_shakes_differ_by() {
+        let usual = usual();
+        // Equal calls of 20 ns, in processes whose hand-shakes are two standard deviations apart.
+        let found = usual.widen(&estimate(420e-9, 420e-9 + 2.0 * usual.error_seconds));
+        assert!(found.low < 0.0 && 0.0 < found.high, "{found:?}");
+        assert!((found.high - found.log_ratio - HALF * found.log_se).abs() < 1e-9);
+        assert!((found.sampling_log_se - 0.001).abs() < 1e-12);
+        let long = usual.widen(&estimate(3e-4, 3e-4));
+        assert!(long.log_se < 0.00103, "{long:?}");
+    }
+}

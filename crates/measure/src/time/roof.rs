@@ -1,0 +1,343 @@
+//! The roofs that measurements are held against.
+
+use std::time::Duration;
+
+use flopsmith_problem::Arithmetic;
+use flopsmith_protocol::{Failure, InfrastructureCause};
+
+use super::{Caches, Timer};
+use flopsmith_machine::peak::{self, Peak};
+use flopsmith_machine::roofline::{self, MEMORY, Place, Roof, Roofs};
+
+/// Above this share of the measured peak a result is an error of the measurement.
+const PLAUSIBLE: f64 = 1.02;
+/// The same for what memory permits. It is measured for a moment and by one way of reading; and of data that are just
+/// larger than the buffer it is measured through, four times the last cache, a quarter may be in that cache.
+const PLAUSIBLE_FROM_MEMORY: f64 = 1.5;
+/// The same for whole numbers: some instructions do more of them at once than an addition of bytes (sums of differences, products
+/// of pairs), on fewer units.
+const PLAUSIBLE_INTEGERS: f64 = 1.5;
+/// The same for what calls without caches read, none of which can come from anywhere else.
+const PLAUSIBLE_COLD: f64 = 1.35;
+/// The same for all that they move: what is written must be fetched first or go to memory, but for what the processor spares
+/// itself where it sees whole lines written.
+const PLAUSIBLE_COLD_MOVED: f64 = 1.9;
+/// Time spent on measuring the peak.
+const PEAK_BUDGET: Duration = Duration::from_millis(250);
+/// Time spent on every other roof; there are about a dozen.
+const ROOF_BUDGET: Duration = Duration::from_millis(10);
+
+/// Measures all roofs of these cores.
+pub fn measure(cores: &[usize], threads: u32) -> (Peak, Roofs) {
+    peak::measure_all(cores, threads, PEAK_BUDGET, ROOF_BUDGET)
+}
+
+/// What calls do that are held against memory.
+#[derive(Debug, Clone, Copy)]
+struct Calls {
+    /// Operations of each.
+    flops: f64,
+    /// Bytes that each must move.
+    moved_bytes: f64,
+    /// Those of them that it must read; what it writes may stay in a cache.
+    read_bytes: f64,
+    /// Do they find nothing in a cache?
+    cold: bool,
+    /// Threads of each.
+    threads: u32,
+}
+
+/// What memory permits calls whose data must come from there, 10⁹ operations a second. None where they need not, or nobody
+/// knows.
+fn from_memory(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) -> Option<f64> {
+    let roof = Roof {
+        peak_gflops,
+        threads: calls.threads,
+        measured,
+    };
+    let far = calls.cold || {
+        let placed = roofline::place(calls.flops, calls.moved_bytes, 0.0, roof)?;
+        let mut read = measured.bandwidth.iter();
+        let read = read.find(|b| b.level == MEMORY && b.threads == calls.threads)?;
+        // Caches that were not measured hold no more than a quarter of that buffer.
+        let beyond = measured.beyond_caches(calls.threads);
+        !placed.may_exceed() && beyond && calls.moved_bytes >= read.buffer_bytes as f64
+    };
+    let slope = calls.flops / calls.read_bytes * gb_s;
+    (far && slope.is_finite() && slope > 0.0).then_some(slope)
+}
+
+/// The compute roof of a problem's arithmetic, 10⁹ operations a second: vectors hold twice as many floats as doubles, and of whole
+/// numbers what an addition of bytes shows, as programs may pack them so.
+fn compute(arithmetic: Arithmetic, peak_gflops: f64, integer_gops: f64) -> f64 {
+    match arithmetic {
+        Arithmetic::Double => peak_gflops,
+        Arithmetic::Single => 2.0 * peak_gflops,
+        Arithmetic::Integer => integer_gops,
+    }
+}
+
+/// The most that calls without caches may seem to do, by what memory permits them; none where nobody knows.
+fn plausible_cold(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) -> Option<f64> {
+    let cold = Calls {
+        cold: true,
+        ..*calls
+    };
+    let moved = Calls {
+        read_bytes: cold.moved_bytes,
+        ..cold
+    };
+    let of = |calls: &Calls, plausible: f64| {
+        from_memory(calls, peak_gflops, gb_s, measured).map(|roof| roof * plausible)
+    };
+    let (read, moved) = (of(&cold, PLAUSIBLE_COLD), of(&moved, PLAUSIBLE_COLD_MOVED));
+    [read, moved].into_iter().flatten().min_by(f64::total_cmp)
+}
+
+impl Timer {
+    /// Measured peak at this thread count for the numbers of the problem, 10⁹ operations a second: of multiply-adds for floats,
+    /// and of additions of bytes for whole numbers.
+    pub fn peak_gflops(&self) -> f64 {
+        self.roof()
+    }
+
+    /// Where a program of this problem lies under the roofs that does `gflops` · 10⁹ operations a second, see
+    /// [`roofline::place`]. Single precision is read as fast as double, byte for byte, and computed twice as fast.
+    pub fn place(&self, gflops: f64) -> Option<Place> {
+        let roof = Roof {
+            peak_gflops: self.roof(),
+            threads: self.threads,
+            measured: &self.attestation.roofs,
+        };
+        let bytes = self.problem.moved_bytes(&self.problem.timed);
+        roofline::place(self.work_flops, bytes, gflops, roof)
+    }
+
+    /// The peak for the numbers that this problem computes with.
+    pub(super) fn roof(&self) -> f64 {
+        let attested = self.attestation.roofs.fastest_integers(self.threads);
+        let attested = attested.map_or(0.0, |ceiling| ceiling.gflops);
+        let integer_gops = self.integer_gops.max(attested);
+        compute(self.problem.arithmetic(), self.peak.gflops, integer_gops)
+    }
+
+    /// Times the roof above which a result is an error of the measurement.
+    fn slack(&self) -> f64 {
+        match self.problem.arithmetic() {
+            Arithmetic::Integer => PLAUSIBLE_INTEGERS,
+            Arithmetic::Double | Arithmetic::Single => PLAUSIBLE,
+        }
+    }
+
+    /// What timed calls do that is held against memory.
+    fn calls(&self) -> Calls {
+        let moved_bytes = self.problem.moved_bytes(&self.problem.timed);
+        let outputs = self.specification.arrays.iter().filter(|a| a.output);
+        let written: usize = outputs.map(|a| a.bytes()).sum();
+        Calls {
+            flops: self.work_flops,
+            moved_bytes,
+            read_bytes: moved_bytes - written as f64,
+            cold: self.caches == Caches::Cold,
+            threads: self.threads,
+        }
+    }
+
+    /// Is it more than this machine can do?
+    pub(super) fn exceeds(&self, gflops: f64) -> bool {
+        gflops > self.roof() * self.slack() || self.exceeds_memory(gflops).is_some()
+    }
+
+    /// The roof of what memory permits this problem's programs that `gflops` lies above, as far as their data must come from there.
+    fn exceeds_memory(&self, gflops: f64) -> Option<f64> {
+        let (gb_s, roofs) = (self.peak.bandwidth_gb_s, &self.attestation.roofs);
+        from_memory(&self.calls(), self.roof(), gb_s, roofs)
+            .filter(|roof| gflops > roof * PLAUSIBLE_FROM_MEMORY)
+    }
+
+    /// The most that calls without caches can do, where `gflops` is more.
+    fn exceeds_cold(&self, gflops: f64) -> Option<f64> {
+        let (gb_s, roofs) = (self.peak.bandwidth_gb_s, &self.attestation.roofs);
+        plausible_cold(&self.calls(), self.roof(), gb_s, roofs).filter(|most| gflops > *most)
+    }
+
+    /// Measures the roofs again, which may have been measured in a bad moment.
+    fn raise_roofs(&mut self) {
+        let (cores, threads) = (&self.cores.kernel, self.threads);
+        let again = peak::measure(cores, threads, PEAK_BUDGET * 2);
+        self.peak.gflops = self.peak.gflops.max(again.gflops);
+        self.peak.bandwidth_gb_s = self.peak.bandwidth_gb_s.max(again.bandwidth_gb_s);
+        if self.problem.arithmetic() == Arithmetic::Integer {
+            let again = peak::measure_integers(cores, threads, PEAK_BUDGET);
+            self.integer_gops = self.integer_gops.max(again.gflops);
+        }
+    }
+
+    /// Refuses what is faster than this machine can be.
+    pub(super) fn plausible(&mut self, gflops: f64) -> Result<(), Failure> {
+        if self.exceeds(gflops) {
+            self.raise_roofs();
+        }
+        if gflops > self.roof() * self.slack() {
+            // Nobody is rewarded for it and nobody blamed: it is tried again and then left out.
+            return Err(implausible(format!(
+                "{gflops:.2} GFLOPS are more than this machine's measured peak of {:.2}",
+                self.roof()
+            )));
+        }
+        if let Some(roof) = self.exceeds_memory(gflops) {
+            return Err(implausible(format!(
+                "{gflops:.2} GFLOPS are more than the {roof:.2} that this machine's measured memory bandwidth of {:.1} GB/s permits",
+                self.peak.bandwidth_gb_s
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses calls that found nothing in a cache, of so many seconds each, and were faster than memory lets them be.
+    pub(super) fn plausible_without_caches(&mut self, seconds: f64) -> Result<(), Failure> {
+        let gflops = self.work_flops / seconds / 1e9;
+        if self.exceeds_cold(gflops).is_some() {
+            self.raise_roofs();
+        }
+        match self.exceeds_cold(gflops) {
+            None => Ok(()),
+            Some(most) => Err(implausible(format!(
+                "{gflops:.2} GFLOPS of calls that find nothing in a cache are more than the {most:.2} that this machine's measured memory bandwidth of {:.1} GB/s permits",
+                self.peak.bandwidth_gb_s
+            ))),
+        }
+    }
+}
+
+fn implausible(detail: String) -> Failure {
+    Failure::infrastructure(InfrastructureCause::Implausible, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flopsmith_machine::roofline::Bandwidth;
+
+    /// A last cache of 32 MiB, and 20 GB/s from memory, measured through 128 MiB.
+    fn roofs() -> Roofs {
+        let level = |level: &str, gb_s: f64, mib: u64, holds_bytes: Option<u64>| Bandwidth {
+            level: level.into(),
+            threads: 1,
+            gb_s,
+            buffer_bytes: mib << 20,
+            holds_bytes,
+        };
+        Roofs {
+            compute: Vec::new(),
+            integer: Vec::new(),
+            bandwidth: vec![
+                level("L3", 50.0, 16, Some(32 << 20)),
+                level(MEMORY, 20.0, 128, None),
+            ],
+        }
+    }
+
+    fn permitted(mib: f64, cold: bool) -> Option<f64> {
+        let bytes = mib * f64::from(1 << 20);
+        let calls = Calls {
+            flops: bytes / 8.0,
+            moved_bytes: bytes,
+            read_bytes: bytes,
+            cold,
+            threads: 1,
+        };
+        from_memory(&calls, 80.0, 20.0, &roofs())
+    }
+
+    #[test]
+    fn memory_limits_calls_that_find_nothing_in_a_cache() {
+        // An operation for each eight bytes, of which 20 · 10⁹ come in a second.
+        for (mib, cold) in [(1.0, true), (500.0, true), (128.0, false), (500.0, false)] {
+            let roof = permitted(mib, cold);
+            assert!(
+                roof.is_some_and(|roof| (roof - 2.5).abs() < 1e-9),
+                "{mib} MiB, {cold}: {roof:?}"
+            );
+        }
+        // Some or all of it may come from a cache, or nobody says how much it is.
+        for mib in [1.0, 31.0, 40.0, 127.0, f64::NAN, -1.0, 0.0] {
+            assert_eq!(permitted(mib, false), None, "{mib} MiB");
+        }
+        assert_eq!(permitted(f64::NAN, true), None);
+    }
+
+    /// Whole numbers need not be as wide as they come.
+    #[test]
+    fn the_roof_fits_the_numbers_that_are_computed_with() {
+        for (arithmetic, roof) in [
+            (Arithmetic::Double, 40.0),
+            (Arithmetic::Single, 80.0),
+            (Arithmetic::Integer, 300.0),
+        ] {
+            assert_eq!(compute(arithmetic, 40.0, 300.0), roof);
+        }
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let of = |name: &str| {
+            let problem = flopsmith_problem::Problem::load(&root.join(name));
+            problem.expect("it is shipped").arithmetic()
+        };
+        for name in ["floyd_warshall", "histogram", "sort64", "prefix_sum"] {
+            assert_eq!(of(name), Arithmetic::Integer, "{name}");
+        }
+        for (name, arithmetic) in [
+            ("dgemm", Arithmetic::Double),
+            // Its whole numbers say where its doubles stand.
+            ("spmv", Arithmetic::Double),
+            ("sgemm", Arithmetic::Single),
+            ("conv2d", Arithmetic::Single),
+        ] {
+            assert_eq!(of(name), arithmetic, "{name}");
+        }
+    }
+
+    #[test]
+    fn calls_without_caches_are_held_against_memory_even_where_warm_ones_are_not() {
+        // Small enough for a cache, so that only cold calls have to come from memory.
+        let calls = |read_bytes| Calls {
+            flops: 1e6,
+            moved_bytes: 2e6,
+            read_bytes,
+            cold: false,
+            threads: 1,
+        };
+        let most = |read_bytes| plausible_cold(&calls(read_bytes), 80.0, 20.0, &roofs());
+        // All of it is read: half an operation for each byte, of which 20 · 10⁹ come in a second.
+        assert!(most(2e6).is_some_and(|most| (most - 13.5).abs() < 1e-9));
+        // Half of it is written, and what is read alone would permit 27.
+        assert!(most(1e6).is_some_and(|most| (most - 19.0).abs() < 1e-9));
+        // Nothing is read, and what is written goes somewhere all the same.
+        assert!(most(0.0).is_some_and(|most| (most - 19.0).abs() < 1e-9));
+        let warm = from_memory(&calls(2e6), 80.0, 20.0, &roofs());
+        assert_eq!(warm, None);
+    }
+
+    #[test]
+    fn what_is_only_written_need_not_reach_memory() {
+        let calls = Calls {
+            flops: 1e9,
+            moved_bytes: 2e9,
+            read_bytes: 1e9,
+            cold: true,
+            threads: 1,
+        };
+        let roof = |calls: &Calls| from_memory(calls, 80.0, 20.0, &roofs());
+        assert_eq!(roof(&calls), Some(20.0));
+        let writes = Calls {
+            read_bytes: 0.0,
+            ..calls
+        };
+        assert_eq!(roof(&writes), None);
+        let others = Calls {
+            cold: false,
+            threads: 3,
+            ..calls
+        };
+        assert_eq!(roof(&others), None, "nobody measured three threads");
+    }
+}

@@ -1,0 +1,384 @@
+//! One measurement: bursts of candidate and baseline in random order, until it is enough.
+
+use std::time::Duration;
+
+use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, StopReason, UnknownCause};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+use super::check::Check;
+use super::course::{Course, Turn, Who};
+use super::decision::{Limits, SLOW_CALL};
+use super::hard::HardCalls;
+use super::lots::Lots;
+use super::numbers::stopped;
+use super::resolution::Resolution;
+use super::twin::Results;
+use super::unclocked::Unclocked;
+use crate::stats::{self, Burst, Estimate};
+use crate::supervise::{Filler, Process, judge_stillness};
+use crate::verify::cases::{Case, Finding};
+
+/// One fast call in so many is checked in full.
+const FULL_CHECK_ONE_IN: u32 = 24;
+/// The same of those whose inputs are such that each element can be checked closely.
+const CLOSE_FULL_CHECK_ONE_IN: u32 = 8;
+/// A hand-shake takes some microseconds, and its length is known to some per cent. Seconds.
+const SHORT_CALL: f64 = 1e-3;
+/// Time for checking what is left when a measurement ends.
+const REST: Duration = Duration::from_millis(20);
+/// Processor time that a candidate may use while the baseline has its turn. It sleeps when that begins, so honest ones need
+/// none.
+const PARKED_SLACK: Duration = Duration::from_micros(100);
+
+/// What to measure.
+pub struct Request {
+    /// How long.
+    pub limits: Limits,
+    /// When to give up early.
+    pub best_log_ratio: Option<f64>,
+}
+
+/// What came out.
+#[derive(Serialize)]
+pub struct Trial {
+    /// Bursts of the candidate.
+    pub candidate: Vec<Burst>,
+    /// Bursts of the baseline.
+    pub baseline: Vec<Burst>,
+    /// What they say about each other.
+    pub estimate: Estimate,
+    /// Why it ended.
+    pub stop: StopReason,
+    /// Seconds that the clock shows for a call that does nothing; they were taken off all others.
+    #[serde(rename = "empty_call_seconds")]
+    pub empty_call: f64,
+    /// Seconds that are in the candidate's times because its process used them before the clock started.
+    #[serde(rename = "charged_seconds")]
+    pub charged: f64,
+    /// Calls whose every element was checked.
+    pub checked_in_full: u32,
+    /// Calls with hard inputs between the timed ones.
+    pub hard_calls: u32,
+    /// Cores that each thread of the candidate might run on in the end.
+    pub thread_cores: Vec<Vec<usize>>,
+}
+
+impl Trial {
+    /// Takes up what no scatter shows because clock and hand-shake hide it. What is too unsure for `limits` then did not converge.
+    pub fn hold(&mut self, resolution: &Resolution, limits: &Limits) {
+        self.estimate = resolution.widen(&self.estimate);
+        self.stop = stopped(self.stop, limits, self.estimate.log_se);
+    }
+
+    /// The candidate's calls that count, seconds.
+    pub fn counted(&self) -> impl Iterator<Item = f64> + '_ {
+        let bursts = self.candidate.iter();
+        bursts.flat_map(|burst| burst.counted().iter().copied())
+    }
+
+    /// Median absolute deviation of the candidate's calls that count from their median, as a share of it.
+    pub fn mdape(&self) -> f64 {
+        stats::mdape(&self.counted().collect::<Vec<f64>>())
+    }
+}
+
+/// The processes of one measurement.
+pub struct Session<'a> {
+    /// Knows what must come out.
+    pub check: Check<'a>,
+    /// The program that is measured.
+    pub candidate: Process,
+    /// What it is measured against.
+    pub baseline: Process,
+    /// Makes the inputs of both.
+    pub filler: Filler,
+    /// What calls took, and what was done before.
+    pub unclocked: Unclocked,
+    /// The error that hand-shakes leave in every comparison.
+    pub resolution: Resolution,
+    /// How long a call may take.
+    pub call_limit: Duration,
+    /// Threads the candidate may use.
+    pub threads: u32,
+    /// Shall calls find none of their arrays in a cache?
+    pub cold: bool,
+    /// Is the candidate one of the problem's own programs?
+    pub trusted: bool,
+    /// The calls that can be checked closely.
+    pub lots: Lots,
+    /// The calls that are not timed.
+    pub hard: HardCalls<'a>,
+    /// Seeds and order.
+    pub rng: ChaCha8Rng,
+}
+
+impl Session<'_> {
+    /// Measures until it is enough.
+    pub fn run(&mut self, request: &Request) -> Result<Trial, Failure> {
+        let mut course = Course::new(request.limits, request.best_log_ratio)
+            .with_hand_shake(Duration::from_secs_f64(self.unclocked.least()))
+            .with_resolution(self.resolution);
+        let (mut checked, mut hard_calls) = (0, 0);
+        while let Some(turn) = course.next_turn(&mut self.rng) {
+            let slow = course
+                .call(Who::Candidate)
+                .is_some_and(|call| call >= SLOW_CALL);
+            let hard = match turn.who {
+                Who::Candidate => self.hard.in_burst(turn.calls, slow, &mut self.rng),
+                Who::Baseline => None,
+            };
+            hard_calls += u32::from(hard.is_some());
+            let seconds = self.burst(turn, hard, &mut checked)?;
+            // Of calls that last longer the hand-shake is nothing. A burst of the baseline has replaced the candidate's data in
+            // the caches.
+            let short = seconds.iter().all(|&s| s < SHORT_CALL);
+            if turn.who == Who::Baseline && short && self.filler.spins() {
+                self.empty_call()?;
+            }
+            self.lots.spent(seconds.iter().sum());
+            course.saw(turn, seconds);
+        }
+        let call = |who| course.call(who).unwrap_or_default();
+        let (our_call, their_call) = (call(Who::Candidate), call(Who::Baseline));
+        if our_call < SLOW_CALL {
+            let hard = self.hard.rest();
+            hard_calls += hard.len() as u32;
+            self.last_calls(&hard, &mut checked)?;
+        }
+        let stillness = self.candidate.settle()?;
+        judge_stillness(stillness, self.threads)?;
+        let thread_cores = self.candidate.thread_cores();
+        self.settle_the_rest(their_call)?;
+        if !self.trusted {
+            self.unclocked.judge()?;
+        }
+        let finished = course.finish().ok_or_else(|| {
+            Failure::unknown(
+                UnknownCause::NoSamples,
+                "a measurement ended without samples",
+            )
+        })?;
+        Ok(Trial {
+            candidate: finished.candidate,
+            baseline: finished.baseline,
+            estimate: finished.estimate,
+            stop: finished.stop,
+            empty_call: self.unclocked.least(),
+            charged: self.unclocked.charged(),
+            checked_in_full: checked,
+            hard_calls,
+            thread_cores,
+        })
+    }
+
+    /// Processor time that its processes have used so far, all together.
+    pub fn processor_time(&mut self) -> Result<Duration, Failure> {
+        let called = self.candidate.cpu_time()? + self.baseline.cpu_time()?;
+        Ok(called + self.filler.cpu_time()?)
+    }
+
+    fn process(&mut self, who: Who) -> &mut Process {
+        match who {
+            Who::Candidate => &mut self.candidate,
+            Who::Baseline => &mut self.baseline,
+        }
+    }
+
+    /// Has the process that is called next at rest, and its threads as well: they must neither slow the other side nor see
+    /// the inputs of the next call before its time starts.
+    fn rest(&mut self, who: Who) -> Result<(), Failure> {
+        let threads = self.threads;
+        let process = self.process(who);
+        let rested = if threads > 1 {
+            process
+                .settle()
+                .and_then(|stillness| judge_stillness(stillness, threads))
+        } else {
+            process.park()
+        };
+        rested.map_err(|f| told(who, f))
+    }
+
+    /// Calls one side with inputs that are made for it while its process sleeps. The seconds that count, and those of the clock.
+    /// After its `last` call of a burst a process is looked at.
+    fn call(&mut self, who: Who, seed: u64, last: bool) -> Result<(f64, Duration), Failure> {
+        self.rest(who)?;
+        if last {
+            self.process(who).before_last_call();
+        }
+        let process = match who {
+            Who::Candidate => &mut self.candidate,
+            Who::Baseline => &mut self.baseline,
+        };
+        let called = self
+            .filler
+            .call(process, seed, self.cold, self.call_limit)
+            .map_err(|f| told(who, f))?;
+        let seconds = match who {
+            Who::Candidate => self.unclocked.of_candidate(called),
+            Who::Baseline => self.unclocked.of_baseline(called),
+        };
+        Ok((seconds, called.clocked))
+    }
+
+    /// Has nothing done in the process of the baseline, as a call would be.
+    fn empty_call(&mut self) -> Result<(), Failure> {
+        self.rest(Who::Baseline)?;
+        let seed = self.rng.random();
+        let empty = self.filler.empty_call(&mut self.baseline, seed);
+        let empty = empty.map_err(|f| told(Who::Baseline, f))?;
+        self.unclocked.saw_empty(empty);
+        Ok(())
+    }
+
+    /// Lets one side make its calls, and says how many seconds each took.
+    fn burst(
+        &mut self,
+        Turn { who, calls }: Turn,
+        hard: Option<(u32, &Case)>,
+        checked: &mut u32,
+    ) -> Result<Vec<f64>, Failure> {
+        // A candidate that does not sleep takes its share of the core, and the baseline is the slower for it. Who sleeps has
+        // been booked all that it used so far.
+        let parked = match who {
+            Who::Candidate => None,
+            Who::Baseline => {
+                judge_stillness(self.candidate.settle()?, self.threads)?;
+                Some(self.candidate.cpu_time()?)
+            }
+        };
+        let mut close = match who {
+            Who::Candidate => self.lots.burst(calls, &mut self.rng),
+            Who::Baseline => Vec::new(),
+        }
+        .into_iter();
+        let mut seconds = Vec::with_capacity(calls as usize);
+        for number in 0..calls {
+            if let Some((_, case)) = hard.filter(|(before, _)| *before == number) {
+                self.hard_call(case)?;
+            }
+            let (due, close) = match who {
+                Who::Baseline => (self.check.due(), None),
+                Who::Candidate => (None, close.next().flatten()),
+            };
+            let seed = due.or(close).unwrap_or_else(|| self.rng.random());
+            let last = number + 1 == calls;
+            let (counted, call) = self.call(who, seed, last)?;
+            seconds.push(counted);
+            if who == Who::Baseline {
+                // The candidate sleeps, or should: the buffers are its own, too.
+                self.check.some_inputs_of_baseline(seed, &mut self.rng)?;
+                if due.is_some() || self.rng.random_ratio(1, FULL_CHECK_ONE_IN) {
+                    self.check.inputs_of_baseline(seed)?;
+                }
+                if due.is_some() {
+                    self.check.settle()?;
+                }
+            } else {
+                self.check.probe(seed, &mut self.rng)?;
+                let one_in = if close.is_some() {
+                    CLOSE_FULL_CHECK_ONE_IN
+                } else {
+                    FULL_CHECK_ONE_IN
+                };
+                if call >= SLOW_CALL || self.rng.random_ratio(1, one_in) {
+                    self.check.everything(seed)?;
+                    *checked += 1;
+                }
+            }
+        }
+        self.rest(who)?;
+        if let Some(before) = parked {
+            let spent = self.candidate.cpu_time()?.saturating_sub(before);
+            if spent > PARKED_SLACK {
+                return Err(Failure::candidate(
+                    CandidateFault::LeftRunning,
+                    format!(
+                        "the program used {:.2} ms of processor time while the baseline was measured",
+                        spent.as_secs_f64() * 1e3
+                    ),
+                ));
+            }
+        }
+        Ok(seconds)
+    }
+
+    /// Calls the baseline for results of the candidate that nothing has been held against yet.
+    fn settle_the_rest(&mut self, baseline_call: Duration) -> Result<(), Failure> {
+        let affordable = REST.as_secs_f64() / baseline_call.as_secs_f64().max(1e-6);
+        self.check
+            .thin_out((affordable as usize).clamp(2, 256), &mut self.rng);
+        while let Some(seed) = self.check.due() {
+            self.call(Who::Baseline, seed, true)?;
+            self.check.inputs_of_baseline(seed)?;
+            self.check.settle()?;
+        }
+        self.rest(Who::Baseline)
+    }
+
+    /// Has the candidate called with inputs that verification is hard by, and judges the result as verification does.
+    fn hard_call(&mut self, case: &Case) -> Result<(), Failure> {
+        self.rest(Who::Candidate)?;
+        let Results {
+            arena, placement, ..
+        } = self.check.results();
+        case.fill(arena, placement);
+        self.candidate.call(self.call_limit)?;
+        let finding = case.judge(arena, placement);
+        let fault = match finding {
+            Finding::Right(_) => return Ok(()),
+            // It was right when it was verified.
+            Finding::Wrong(_) => CandidateFault::SkippedWork,
+            Finding::InputChanged { .. } => CandidateFault::InputModified,
+            Finding::BandBroken { .. } => CandidateFault::OutOfBounds,
+        };
+        arena.repair(placement);
+        Err(Failure::candidate(
+            fault,
+            format!(
+                "between timed calls ({}): {}",
+                case.name(),
+                case.words(&finding)
+            ),
+        ))
+    }
+
+    /// The last calls are not timed, but nothing inside can tell: what is left with hard inputs, and among them one like the timed ones
+    /// that is always checked in full, and closely.
+    fn last_calls(&mut self, hard: &[&Case], checked: &mut u32) -> Result<(), Failure> {
+        let before = self.rng.random_range(0..=hard.len());
+        for case in &hard[..before] {
+            self.hard_call(case)?;
+        }
+        self.last_call(checked)?;
+        for case in &hard[before..] {
+            self.hard_call(case)?;
+        }
+        Ok(())
+    }
+
+    fn last_call(&mut self, checked: &mut u32) -> Result<(), Failure> {
+        let seed = match self.lots.last(&mut self.rng) {
+            Some(seed) => seed,
+            None => self.rng.random(),
+        };
+        self.call(Who::Candidate, seed, true)?;
+        self.check.probe(seed, &mut self.rng)?;
+        self.check.everything(seed)?;
+        *checked += 1;
+        Ok(())
+    }
+}
+
+/// Whatever the baseline does wrong is not the candidate's fault.
+fn told(who: Who, failure: Failure) -> Failure {
+    match (who, failure) {
+        (Who::Candidate, failure) => failure,
+        (Who::Baseline, failure) => Failure::infrastructure(
+            InfrastructureCause::Baseline,
+            format!("the baseline failed while it was measured: {failure}"),
+        ),
+    }
+}

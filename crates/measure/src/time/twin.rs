@@ -1,0 +1,254 @@
+//! What must come out of a timed call, where no formula says so: what the baseline computes from the same inputs.
+//!
+//! Every call gets inputs that were never seen before, so there is nothing to
+//! look up. The baseline is called as often as the candidate anyway: it gets
+//! the seeds that the candidate had, and the two are compared at places which
+//! are chosen after the candidate's call has returned.
+
+use std::collections::VecDeque;
+
+use flopsmith_harness::control::Element;
+use flopsmith_harness::inputs::{POISON_F32, POISON_F64};
+use flopsmith_protocol::{CandidateFault, Failure};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use super::tolerance::{KnownSeed, Tolerances};
+use crate::supervise::{Arena, Array, Placement, Specification};
+
+/// Elements of the outputs that are compared after each timed call.
+const PLACES: usize = 48;
+
+/// What a call of the candidate left, until the baseline has had the same inputs.
+struct Pending {
+    seed: u64,
+    /// The seed, where it is one whose tolerances are known.
+    known: Option<KnownSeed>,
+    /// Output array, element and value.
+    places: Vec<(usize, usize, f64)>,
+    /// Everything, for calls that are checked in full: the values of each output array.
+    all: Option<Vec<Vec<f64>>>,
+}
+
+impl Pending {
+    /// Is it more than a sample that is compared roughly?
+    fn matters(&self) -> bool {
+        self.known.is_some() || self.all.is_some()
+    }
+}
+
+/// Holds results of the candidate against those of the baseline.
+pub struct Twin<'a> {
+    tolerances: &'a Tolerances,
+    pending: VecDeque<Pending>,
+}
+
+/// Where the results of a call lie.
+#[derive(Clone, Copy)]
+pub struct Results<'a> {
+    /// The buffers.
+    pub arena: &'a Arena,
+    /// Where the arrays lie.
+    pub placement: &'a Placement,
+    /// The arguments.
+    pub specification: &'a Specification,
+}
+
+impl Results<'_> {
+    fn array(&self, n: usize) -> &Array {
+        &self.specification.arrays[n]
+    }
+
+    /// One element; none where nothing has been written to it.
+    fn element(&self, n: usize, index: usize) -> Option<f64> {
+        let offset = self.placement.arrays[n].0;
+        let mapping = self.arena.mapping();
+        match self.array(n).element {
+            Element::F64 => {
+                let x: f64 = mapping.get(offset + 8 * index);
+                (x.to_bits() != POISON_F64).then_some(x)
+            }
+            Element::F32 => {
+                let x: f32 = mapping.get(offset + 4 * index);
+                (x.to_bits() != POISON_F32).then_some(f64::from(x))
+            }
+            // Every integer may be a result.
+            Element::I32 => Some(f64::from(mapping.get::<i32>(offset + 4 * index))),
+        }
+    }
+
+    /// All elements.
+    pub fn all(&self, n: usize) -> Vec<f64> {
+        let (offset, bytes) = self.placement.arrays[n];
+        let mut found = vec![0u8; bytes];
+        self.arena.mapping().read(offset, &mut found);
+        self.array(n).values(&found)
+    }
+}
+
+fn skipped(detail: String) -> Failure {
+    Failure::candidate(CandidateFault::SkippedWork, detail)
+}
+
+impl<'a> Twin<'a> {
+    /// Nothing has been called yet.
+    pub fn new(tolerances: &'a Tolerances) -> Self {
+        Self {
+            tolerances,
+            pending: VecDeque::new(),
+        }
+    }
+
+    /// Keeps some elements of what the candidate's call left, right after it. All are read before anything is judged, so
+    /// that work which is still going on has no time to finish.
+    pub fn keep(
+        &mut self,
+        results: Results,
+        seed: u64,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(), Failure> {
+        let mut found = [(0usize, 0usize, None); PLACES];
+        for (n, place) in found.iter_mut().enumerate() {
+            let output = n % self.tolerances.outputs();
+            let count = results.array(self.tolerances.array(output)).count().max(1);
+            *place = (output, rng.random_range(0..count), None);
+        }
+        for (output, index, value) in &mut found {
+            *value = results.element(self.tolerances.array(*output), *index);
+        }
+        let mut places = Vec::with_capacity(PLACES);
+        for (output, index, value) in found {
+            let Some(value) = value else {
+                return Err(skipped(format!(
+                    "when a timed call returned, element {index} of {} had not been written",
+                    results
+                        .specification
+                        .argument(self.tolerances.array(output))
+                )));
+            };
+            places.push((output, index, value));
+        }
+        self.pending.push_back(Pending {
+            seed,
+            known: self.tolerances.find(seed),
+            places,
+            all: None,
+        });
+        Ok(())
+    }
+
+    /// Keeps every element of the call that was kept last.
+    pub fn keep_all(&mut self, results: Results) {
+        let outputs = 0..self.tolerances.outputs();
+        let all = outputs
+            .map(|output| results.all(self.tolerances.array(output)))
+            .collect();
+        if let Some(last) = self.pending.back_mut() {
+            last.all = Some(all);
+        }
+    }
+
+    /// The seed that the baseline has to be called with next.
+    pub fn due(&self) -> Option<u64> {
+        self.pending.get(self.foremost()).map(|p| p.seed)
+    }
+
+    /// Which of those that are left says most about the candidate, as a slow baseline may never come to the others.
+    fn foremost(&self) -> usize {
+        self.pending.iter().position(Pending::matters).unwrap_or(0)
+    }
+
+    /// Compares, after the baseline's call with the seed that was due.
+    pub fn settle(&mut self, results: Results) -> Result<(), Failure> {
+        let Some(pending) = self.pending.remove(self.foremost()) else {
+            return Ok(());
+        };
+        let (known, tolerances) = (pending.known, self.tolerances);
+        for (output, index, value) in pending.places {
+            let expected = results.element(tolerances.array(output), index);
+            let expected = expected.unwrap_or(f64::NAN);
+            if !near(value, expected, tolerances.most(output, index, known)) {
+                return Err(self.differ(results, output, index, value, expected));
+            }
+        }
+        for (output, found) in pending.all.into_iter().flatten().enumerate() {
+            let expected = results.all(tolerances.array(output));
+            let wrong = found
+                .iter()
+                .zip(&expected)
+                .enumerate()
+                .position(|(at, (x, y))| !near(*x, *y, tolerances.most(output, at, known)));
+            if let Some(at) = wrong {
+                return Err(self.differ(results, output, at, found[at], expected[at]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps of what is left only what shall still be settled: calls that were checked in full or can be checked closely,
+    /// and `some` others by lot.
+    pub fn thin_out(&mut self, some: usize, rng: &mut ChaCha8Rng) {
+        let (kept, mut rest): (Vec<Pending>, Vec<Pending>) =
+            self.pending.drain(..).partition(Pending::matters);
+        while rest.len() > some {
+            let at = rng.random_range(0..rest.len());
+            rest.swap_remove(at);
+        }
+        self.pending.extend(kept.into_iter().chain(rest));
+    }
+
+    fn differ(
+        &self,
+        results: Results,
+        output: usize,
+        index: usize,
+        found: f64,
+        expected: f64,
+    ) -> Failure {
+        skipped(format!(
+            "after a timed call element {index} of {} held {found:e}, where the baseline computes {expected:e} from the same inputs",
+            results
+                .specification
+                .argument(self.tolerances.array(output))
+        ))
+    }
+}
+
+/// NaN is near nothing.
+fn near(x: f64, y: f64, most: f64) -> bool {
+    x == y || (x - y).abs() <= most
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    fn pending(seed: u64, full: bool) -> Pending {
+        Pending {
+            seed,
+            known: None,
+            places: Vec::new(),
+            all: full.then(Vec::new),
+        }
+    }
+
+    #[test]
+    fn what_says_most_is_settled_first_and_never_forgotten() {
+        let tolerances = Tolerances::default();
+        let mut twin = Twin::new(&tolerances);
+        assert_eq!(twin.due(), None);
+        for seed in 0..20 {
+            twin.pending
+                .push_back(pending(seed, seed == 7 || seed == 9));
+        }
+        assert_eq!(twin.due(), Some(7));
+        twin.pending.remove(twin.foremost());
+        assert_eq!(twin.due(), Some(9));
+        twin.thin_out(3, &mut ChaCha8Rng::seed_from_u64(1));
+        assert_eq!((twin.pending.len(), twin.due()), (4, Some(9)));
+        twin.pending.remove(twin.foremost());
+        assert!(twin.due().is_some_and(|seed| seed != 7 && seed != 9));
+    }
+}

@@ -1,0 +1,569 @@
+//! Secret cases: inputs, what belongs into the output, and how far it may be off.
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use flopsmith_harness::control::Element;
+use flopsmith_problem::{Distribution, ErrorBound, Params, Problem};
+use flopsmith_protocol::{Failure, InfrastructureCause};
+use rand_chacha::ChaCha8Rng;
+
+use super::content;
+use super::oracle::{self, Mismatch, Shape};
+use crate::supervise::{
+    Arena, Array, Placement, Placing, Process, Product, Specification, plan, poison, specify,
+};
+
+/// So many times the permitted error is still a matter of exactness: single precision in place of double comes to some 10⁸
+/// times. Whoever is further off computes something else, and no bound is worth being told.
+const CLOSE_MISS: f64 = 1e9;
+
+/// A case that candidates never see the inside of.
+pub struct Case {
+    /// The parameters.
+    pub params: Params,
+    /// What the inputs look like.
+    pub distribution: Distribution,
+    /// The arguments.
+    pub specification: Specification,
+    /// How long one call may take.
+    pub limit: Duration,
+    /// The matrix product among the arguments, where that is the problem.
+    product: Option<Product>,
+    /// The constant of the bound, for people.
+    constant: Option<f64>,
+    /// Number and bytes of each input array.
+    pub(super) inputs: Vec<(usize, Vec<u8>)>,
+    outputs: Vec<Expected>,
+}
+
+/// What belongs into an output array.
+struct Expected {
+    /// Its number.
+    array: usize,
+    values: Vec<f64>,
+    /// Largest absolute error of each element.
+    tolerances: Vec<f64>,
+}
+
+/// The problem's own programs, each in a process of its own.
+pub struct Yardstick {
+    /// The reference.
+    pub reference: Process,
+    /// What computes the magnitudes of a scaled bound.
+    pub magnitude: Option<Process>,
+}
+
+/// Number and values of each output array.
+type Outputs = Vec<(usize, Vec<f64>)>;
+
+impl Yardstick {
+    /// Ends the processes.
+    pub fn exit(self) -> Result<(), Failure> {
+        self.reference.exit()?;
+        self.magnitude.map_or(Ok(()), Process::exit)
+    }
+}
+
+/// What one call did to the buffers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Finding {
+    /// Everything is as it should be; the worst error as a share of the bound.
+    Right(f64),
+    /// Elements are wrong.
+    Wrong(Mismatch),
+    /// An input (by number) has another value at an element.
+    InputChanged {
+        /// Which array argument.
+        array: usize,
+        /// Which element.
+        element: usize,
+    },
+    /// Bytes outside the arrays were written.
+    BandBroken {
+        /// Next to which array argument.
+        array: usize,
+        /// Bytes behind its end, or before its start where negative.
+        distance: isize,
+    },
+}
+
+impl Case {
+    /// Draws inputs and asks the reference for the result.
+    pub fn draw(
+        problem: &Problem,
+        params: Params,
+        distribution: Distribution,
+        arena: &Arena,
+        yardstick: &mut Yardstick,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Self, Failure> {
+        Self::draw_from(problem, params, distribution, false, arena, yardstick, rng)
+    }
+
+    /// What [`Case::draw`] draws from the same generator, with the signs of all numbers turned if it is `mirrored`.
+    pub fn draw_from(
+        problem: &Problem,
+        params: Params,
+        distribution: Distribution,
+        mirrored: bool,
+        arena: &Arena,
+        yardstick: &mut Yardstick,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Self, Failure> {
+        let specification = specify(problem, &params)?;
+        let mut inputs = content::draw_all(&specification, distribution, rng);
+        if mirrored {
+            content::negate_all(&specification, &mut inputs);
+        }
+        let product = specification.product(&problem.bound)?;
+        let constant = match problem.bound {
+            ErrorBound::Gemm { c } | ErrorBound::Scaled { c, .. } => Some(c),
+            ErrorBound::Exact => None,
+        };
+        let mut case = Self {
+            params,
+            distribution,
+            specification,
+            limit: Duration::from_secs(60),
+            product,
+            constant,
+            inputs,
+            outputs: Vec::new(),
+        };
+        let (results, time) = case.ask(&mut yardstick.reference, arena, rng)?;
+        let tolerances = match &problem.bound {
+            ErrorBound::Gemm { .. } => vec![case.check_product(&results)?],
+            ErrorBound::Exact => results.iter().map(|x| vec![0.0; x.1.len()]).collect(),
+            ErrorBound::Scaled { c, operations } => {
+                let operations = operations.value(&case.params).unwrap_or(f64::NAN);
+                let magnitude = yardstick.magnitude.as_mut().ok_or_else(|| {
+                    weak("a scaled bound without a program for its magnitudes".into())
+                })?;
+                let (sizes, _) = case.ask(magnitude, arena, rng)?;
+                case.scaled(*c, operations, &sizes)?
+            }
+        };
+        for ((array, values), tolerances) in results.into_iter().zip(tolerances) {
+            if let Some(at) = values.iter().position(|x| !x.is_finite()) {
+                return Err(weak(format!(
+                    "the problem's own reference.c leaves {} in element {at} of {} ({})",
+                    values[at],
+                    case.specification.argument(array),
+                    case.name()
+                )));
+            }
+            case.outputs.push(Expected {
+                array,
+                values,
+                tolerances,
+            });
+        }
+        case.limit = (time * 20).max(Duration::from_secs(1));
+        Ok(case)
+    }
+
+    /// Calls one of the problem's own programs: number and values of each output array, and the time it took.
+    fn ask(
+        &self,
+        process: &mut Process,
+        arena: &Arena,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(Outputs, Duration), Failure> {
+        let placement = self
+            .lay_out(arena, Placing::Between, rng)
+            .ok_or_else(too_large)?;
+        process
+            .plan(&plan(&self.specification, &placement))
+            .map_err(reference_failed)?;
+        let time = process.call(self.limit).map_err(reference_failed)?;
+        let results = self.snapshot(arena, &placement);
+        let finding = self.intact(arena, &placement);
+        arena.repair(&placement);
+        arena.restore(&placement);
+        match finding {
+            None => Ok((results, time)),
+            Some(other) => Err(weak(format!(
+                "the problem's own reference.c fails a case ({}): {}",
+                self.name(),
+                self.words(&other)
+            ))),
+        }
+    }
+
+    /// What the output arrays hold.
+    fn snapshot(&self, arena: &Arena, placement: &Placement) -> Vec<(usize, Vec<f64>)> {
+        let numbers = self.specification.numbers(true);
+        let read = |n: usize| {
+            let bytes = self.bytes(n, arena, placement);
+            (n, self.specification.arrays[n].values(&bytes))
+        };
+        numbers.into_iter().map(read).collect()
+    }
+
+    fn bytes(&self, n: usize, arena: &Arena, placement: &Placement) -> Vec<u8> {
+        let (offset, bytes) = placement.arrays[n];
+        let mut found = vec![0u8; bytes];
+        arena.mapping().read(offset, &mut found);
+        found
+    }
+
+    /// Holds the reference of a matrix product against exact arithmetic; the tolerances where it is right.
+    fn check_product(&self, results: &[(usize, Vec<f64>)]) -> Result<Vec<f64>, Failure> {
+        let (Some(product), [(_, found)]) = (self.product, results) else {
+            return Err(weak("this is no matrix product".into()));
+        };
+        let Product {
+            shape, constant, ..
+        } = product;
+        let (a, b) = (self.input(product.a), self.input(product.b));
+        let tolerances: Vec<f64> = oracle::magnitudes(shape, &a, &b)
+            .into_iter()
+            .map(|magnitude| oracle::tolerance(constant, shape.k, magnitude))
+            .collect();
+        let expected = oracle::product(shape, &a, &b);
+        let exact = |row, column| exact(&product, &a, &b, row, column);
+        match oracle::compare(shape, found, &expected, &tolerances, exact) {
+            Ok(_) => Ok(tolerances),
+            Err(mismatch) => Err(weak(format!(
+                "the problem's own reference.c fails a case ({}): {}",
+                self.name(),
+                self.words(&Finding::Wrong(mismatch))
+            ))),
+        }
+    }
+
+    /// The tolerances of a scaled bound.
+    fn scaled(
+        &self,
+        c: f64,
+        operations: f64,
+        sizes: &[(usize, Vec<f64>)],
+    ) -> Result<Vec<Vec<f64>>, Failure> {
+        let tolerance = |(n, sizes): &(usize, Vec<f64>)| {
+            let precision = precision(self.specification.arrays[*n].element);
+            let tolerances: Vec<f64> = sizes
+                .iter()
+                .map(|size| oracle::scaled_tolerance(c, operations, precision, *size))
+                .collect();
+            // An infinite tolerance would let everything pass.
+            match tolerances
+                .iter()
+                .position(|t| !(t.is_finite() && *t >= 0.0))
+            {
+                None => Ok(tolerances),
+                Some(at) => Err(weak(format!(
+                    "magnitude.c leaves {} in element {at} of {}, with {operations} operations ({})",
+                    sizes[at],
+                    self.specification.argument(*n),
+                    self.name()
+                ))),
+            }
+        };
+        sizes.iter().map(tolerance).collect()
+    }
+
+    /// The values of an input array.
+    fn input(&self, number: usize) -> Vec<f64> {
+        self.inputs
+            .iter()
+            .find(|(n, _)| *n == number)
+            .map(|(n, bytes)| self.specification.arrays[*n].values(bytes))
+            .unwrap_or_default()
+    }
+
+    /// Writes inputs and poison into the buffers. None when they do not fit.
+    pub fn lay_out(
+        &self,
+        arena: &Arena,
+        placing: Placing,
+        rng: &mut ChaCha8Rng,
+    ) -> Option<Placement> {
+        let placement = arena.place(&self.specification.arrays, placing, rng)?;
+        self.fill(arena, &placement);
+        Some(placement)
+    }
+
+    /// Writes inputs and poison to where the arrays lie.
+    pub fn fill(&self, arena: &Arena, placement: &Placement) {
+        for (n, bytes) in &self.inputs {
+            arena.mapping().write(placement.arrays[*n].0, bytes);
+        }
+        self.poison(arena, placement);
+    }
+
+    /// Poisons the outputs.
+    pub fn poison(&self, arena: &Arena, placement: &Placement) {
+        for n in self.specification.numbers(true) {
+            let array = &self.specification.arrays[n];
+            let bytes = poison(array.element).repeat(array.count());
+            arena.mapping().write(placement.arrays[n].0, &bytes);
+        }
+    }
+
+    /// Looks at everything a call may have touched. The results are read first, so that work which still goes on does
+    /// not get into them.
+    pub fn judge(&self, arena: &Arena, placement: &Placement) -> Finding {
+        let found = self.snapshot(arena, placement);
+        if let Some(broken) = self.intact(arena, placement) {
+            return broken;
+        }
+        let mut worst: f64 = 0.0;
+        for (expected, (_, found)) in self.outputs.iter().zip(&found) {
+            match self.compare(expected, found) {
+                Ok(share) => worst = worst.max(share),
+                Err(mismatch) => return Finding::Wrong(mismatch),
+            }
+        }
+        Finding::Right(worst)
+    }
+
+    /// Looks at everything a second call with the same inputs may have touched, which must have left the bytes of the
+    /// `first` one: how many elements have others, or what else is wrong.
+    pub fn judge_again(
+        &self,
+        arena: &Arena,
+        placement: &Placement,
+        first: &[u8],
+    ) -> Result<usize, Finding> {
+        let again = self.output(arena, placement);
+        if again == first {
+            // What was right stays right.
+            return self.intact(arena, placement).map_or(Ok(0), Err);
+        }
+        match self.judge(arena, placement) {
+            Finding::Right(_) => Ok(self.differing(first, &again)),
+            other => Err(other),
+        }
+    }
+
+    /// How many elements of the outputs have other bits.
+    fn differing(&self, first: &[u8], again: &[u8]) -> usize {
+        let mut from = 0;
+        let mut differ = 0;
+        for n in self.specification.numbers(true) {
+            let array = &self.specification.arrays[n];
+            let (until, width) = (from + array.bytes(), array.element.bytes());
+            let pairs = first[from..until]
+                .chunks_exact(width)
+                .zip(again[from..until].chunks_exact(width));
+            differ += pairs.filter(|(x, y)| x != y).count();
+            from = until;
+        }
+        differ
+    }
+
+    /// By what share of the bound results err that differ from the reference's own as `change` says, which gets an element's type,
+    /// its place and its value: number and largest share of each output array. Above 1 they would be refused.
+    pub fn shares(&self, change: impl Fn(Element, usize, f64) -> f64) -> Vec<(usize, f64)> {
+        let share = |expected: &Expected| {
+            let element = self.specification.arrays[expected.array].element;
+            let values = expected.values.iter().enumerate();
+            let found: Vec<f64> = values.map(|(at, x)| change(element, at, *x)).collect();
+            let share = match self.compare(expected, &found) {
+                Ok(share) => share,
+                Err(mismatch) => mismatch.share,
+            };
+            (expected.array, share)
+        };
+        self.outputs.iter().map(share).collect()
+    }
+
+    /// By what share of the bound the outputs err at most, whatever stands in the inputs.
+    pub fn worst_share(&self, arena: &Arena, placement: &Placement) -> f64 {
+        let found = self.snapshot(arena, placement);
+        let pairs = self.outputs.iter().zip(&found);
+        let shares = pairs.map(
+            |(expected, (_, found))| match self.compare(expected, found) {
+                Ok(share) => share,
+                Err(mismatch) => mismatch.share,
+            },
+        );
+        shares.fold(0.0, f64::max)
+    }
+
+    /// Whether bands or inputs were changed.
+    fn intact(&self, arena: &Arena, placement: &Placement) -> Option<Finding> {
+        if let Some((array, distance)) = arena.broken_band(placement) {
+            return Some(Finding::BandBroken { array, distance });
+        }
+        self.inputs.iter().find_map(|(array, bytes)| {
+            let (offset, count) = placement.arrays[*array];
+            let changed = arena
+                .mapping()
+                .with_slice(offset, count, |x: &mut [u8]| first_difference(x, bytes))?;
+            let width = self.specification.arrays[*array].element.bytes();
+            Some(Finding::InputChanged {
+                array: *array,
+                element: changed / width,
+            })
+        })
+    }
+
+    fn compare(&self, expected: &Expected, found: &[f64]) -> Result<f64, Mismatch> {
+        let Expected {
+            array,
+            values,
+            tolerances,
+        } = expected;
+        if let Some(product) = self.product {
+            // Seldom needed: only where an element misses the reference's own value.
+            let inputs = OnceCell::new();
+            return oracle::compare(product.shape, found, values, tolerances, |row, column| {
+                let (a, b) = inputs.get_or_init(|| (self.input(product.a), self.input(product.b)));
+                exact(&product, a, b, row, column)
+            });
+        }
+        let shape = rows_and_columns(&self.specification.arrays[*array]);
+        oracle::compare(shape, found, values, tolerances, |row, column| {
+            let at = row * shape.n + column;
+            (values[at], tolerances[at])
+        })
+    }
+
+    /// The bytes of the outputs.
+    pub fn output(&self, arena: &Arena, placement: &Placement) -> Vec<u8> {
+        let mut all = Vec::new();
+        for n in self.specification.numbers(true) {
+            all.append(&mut self.bytes(n, arena, placement));
+        }
+        all
+    }
+
+    /// The case for people: its parameters and its content.
+    pub fn name(&self) -> String {
+        let params: Vec<String> = self
+            .params
+            .iter()
+            .map(|(k, v)| format!("{k} = {v}"))
+            .collect();
+        let content = match self.distribution {
+            Distribution::Uniform => "uniform inputs",
+            Distribution::ScaledRows => "rows scaled by powers of ten",
+            Distribution::ScaledColumns => "columns scaled by powers of ten",
+            Distribution::Checkered => "large and small inputs by row and column",
+            Distribution::ZeroOne => "inputs of zeros and ones",
+            Distribution::ZeroRows => "some rows zero",
+            Distribution::Negated => "negated inputs",
+            Distribution::Tiny => "tiny inputs",
+            Distribution::Huge => "huge inputs",
+            Distribution::Denormal => "denormal inputs",
+            Distribution::Few => "two different values",
+            Distribution::Ascending => "ascending inputs",
+            Distribution::Descending => "descending inputs",
+        };
+        format!("{}, {content}", params.join(", "))
+    }
+
+    /// A finding in words.
+    pub fn words(&self, finding: &Finding) -> String {
+        match finding {
+            Finding::Right(share) => format!("right, worst error {share:.3} of the bound"),
+            Finding::Wrong(mismatch) => {
+                let mut text = mismatch.to_string();
+                if let Some(constant) = self.constant {
+                    let passes = mismatch.share * constant;
+                    // Whoever is further off is wrong, and not a little less exact than the bound asks for.
+                    if mismatch.share <= CLOSE_MISS {
+                        text.push_str(&format!(
+                            "; it would pass with c = {passes:.3e} in the bound instead of {constant}"
+                        ));
+                    }
+                }
+                text
+            }
+            Finding::InputChanged { array, element } => {
+                format!(
+                    "{} was changed at element {element}",
+                    self.specification.argument(*array)
+                )
+            }
+            Finding::BandBroken { array, distance } if *distance < 0 => {
+                format!(
+                    "memory was written {} bytes before {}",
+                    -distance,
+                    self.specification.argument(*array)
+                )
+            }
+            Finding::BandBroken { array, distance } => {
+                let place = match distance {
+                    0 => "right".to_owned(),
+                    bytes => format!("{bytes} bytes"),
+                };
+                format!(
+                    "memory was written {place} behind the end of {}",
+                    self.specification.argument(*array)
+                )
+            }
+        }
+    }
+}
+
+/// What belongs into an element of a matrix product, and how far off it may be.
+fn exact(product: &Product, a: &[f64], b: &[f64], row: usize, column: usize) -> (f64, f64) {
+    let Product {
+        shape, constant, ..
+    } = *product;
+    let pairs = (0..shape.k).map(|l| (a[row * shape.k + l], b[l * shape.n + column]));
+    let (value, magnitude) = oracle::exact_dot(pairs);
+    (value, oracle::tolerance(constant, shape.k, magnitude))
+}
+
+/// An array as a matrix, for saying where an element lies.
+pub(crate) fn rows_and_columns(array: &Array) -> Shape {
+    let n = array.columns();
+    Shape {
+        m: array.count() / n,
+        n,
+        k: 0,
+    }
+}
+
+/// The relative error of one rounding, and the smallest number above 0.
+pub(crate) fn precision(element: Element) -> (f64, f64) {
+    match element {
+        Element::F64 => (f64::EPSILON, f64::from_bits(1)),
+        Element::F32 => (f64::from(f32::EPSILON), f64::from(f32::from_bits(1))),
+        Element::I32 => (0.0, 0.0),
+    }
+}
+
+/// The first byte that differs; bytes, so that even a NaN or the sign of a zero counts.
+fn first_difference(x: &[u8], y: &[u8]) -> Option<usize> {
+    const CHUNK: usize = 4096;
+    x.chunks(CHUNK)
+        .zip(y.chunks(CHUNK))
+        .enumerate()
+        .find_map(|(n, (x, y))| {
+            if x == y {
+                return None;
+            }
+            x.iter()
+                .zip(y)
+                .position(|(p, q)| p != q)
+                .map(|at| n * CHUNK + at)
+        })
+}
+
+/// A definition that is not fit to judge by.
+fn weak(detail: String) -> Failure {
+    Failure::infrastructure(InfrastructureCause::Baseline, detail)
+}
+
+pub(super) fn too_large() -> Failure {
+    Failure::infrastructure(
+        InfrastructureCause::Baseline,
+        "a case is larger than the problem's largest hidden size",
+    )
+}
+
+/// A reference that dies or hangs is the problem's mistake.
+pub(super) fn reference_failed(failure: Failure) -> Failure {
+    match failure {
+        Failure::Candidate { fault, detail } => Failure::infrastructure(
+            InfrastructureCause::Baseline,
+            format!("the problem's own reference.c failed ({fault}): {detail}"),
+        ),
+        other => other,
+    }
+}

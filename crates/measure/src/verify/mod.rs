@@ -1,0 +1,475 @@
+//! Verification: is what a program computes right, for inputs it has never seen?
+//!
+//! A jail start per candidate, and one more for each call whose buffers are those of timed calls. The inputs, the
+//! expected results and the bounds stay with the supervisor; the candidate's process sees only arrays. The cheapest
+//! cases come first and the first failure ends it. Which cases there are, and which of them a candidate meets, is decided
+//! in `pool`.
+
+mod baseline;
+pub(crate) mod cases;
+pub(crate) mod content;
+mod downgrades;
+pub(crate) mod oracle;
+mod pool;
+mod probes;
+mod shortcuts;
+pub(crate) mod sizes;
+pub mod soundness;
+mod sweep;
+mod swept;
+pub mod weakness;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flopsmith_harness::Waiting;
+use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, TechniqueSet, VerifiedSizes};
+use flopsmith_sandbox::Sandbox;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use flopsmith_compile::Compiler;
+use crate::supervise::{Arena, Placement, Placing, Process, Setup, plan, specify};
+use flopsmith_compile::toolchain::Toolchain;
+use cases::{Case, Finding, Yardstick};
+pub use pool::Thoroughness;
+use pool::{Again, Buffers, Group, Pool, Step};
+use sizes::largest;
+use sweep::Sweep;
+
+/// Candidates that are verified between two renewals of a case.
+const RENEW_EVERY: u32 = 64;
+/// Cases with larger arrays are renewed less often, as their results take the reference long.
+const DEAR_BYTES: usize = 1 << 20;
+/// By how much less often.
+const DEAR_ONE_IN: u32 = 8;
+/// Processor time a candidate may use for all its cases.
+pub(crate) const CPU_LIMIT: Duration = Duration::from_secs(60);
+
+/// What a passed verification saw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Report {
+    /// Calls that were checked.
+    pub cases: u32,
+    /// The sizes they had; none after a first look.
+    pub sizes: Option<VerifiedSizes>,
+    /// Largest error as a share of the bound, at most 1.
+    pub worst_error_share: f64,
+    /// Seconds it took.
+    pub seconds: f64,
+}
+
+/// Verifies candidates of one problem.
+pub struct Verifier {
+    sandbox: Arc<Sandbox>,
+    harness: PathBuf,
+    problem: Arc<Problem>,
+    threads: u32,
+    reference: Vec<u8>,
+    magnitude: Option<Object>,
+    /// Holds every case.
+    arena: Arena,
+    /// Laid out as the buffers of timed calls are.
+    as_timed: Arena,
+    pool: Pool,
+    rng: ChaCha8Rng,
+    since_renewal: u32,
+}
+
+/// A compiled program of the problem's own.
+pub(crate) struct Object {
+    /// The shared object.
+    pub bytes: Vec<u8>,
+    /// Name of its function.
+    pub entry: String,
+}
+
+impl Verifier {
+    /// Compiles the reference, runs it in a process of its own, and draws the first secret cases.
+    pub fn new(
+        sandbox: Arc<Sandbox>,
+        harness: PathBuf,
+        problem: Arc<Problem>,
+        toolchain: &Toolchain,
+        seed: [u8; 32],
+    ) -> Result<Self, Failure> {
+        let reference = compile_own(
+            &sandbox,
+            toolchain,
+            &problem,
+            &problem.reference_source,
+            "reference.c",
+        )?;
+        let magnitude = compile_magnitude(&sandbox, toolchain, &problem)?;
+        let arena = arena_for(&problem)?;
+        let as_timed =
+            Arena::timed(&specify(&problem, &problem.timed)?.arrays).map_err(no_buffers)?;
+        let mut verifier = Self {
+            sandbox,
+            harness,
+            threads: problem.threads.iter().copied().max().unwrap_or(1),
+            problem,
+            reference,
+            magnitude,
+            arena,
+            as_timed,
+            pool: Pool::default(),
+            rng: ChaCha8Rng::from_seed(seed),
+            since_renewal: 0,
+        };
+        verifier.fill_pool()?;
+        Ok(verifier)
+    }
+
+    /// Lets candidates have at least so many threads: as many as they will be timed with, which may be more than the
+    /// problem names.
+    #[must_use]
+    pub fn for_threads(mut self, threads: u32) -> Self {
+        self.threads = self.threads.max(threads);
+        self
+    }
+
+    /// Checks one compiled candidate at a first look, see [`Verifier::verify_to`].
+    pub fn verify(&mut self, object: &[u8], rng_seed: u64) -> Result<Report, Failure> {
+        self.verify_to(object, rng_seed, Thoroughness::Screening)
+    }
+
+    /// Checks one compiled candidate. `rng_seed` chooses among the secret cases and where the arrays lie.
+    pub fn verify_to(
+        &mut self,
+        object: &[u8],
+        rng_seed: u64,
+        thoroughness: Thoroughness,
+    ) -> Result<Report, Failure> {
+        let start = Instant::now();
+        self.since_renewal += 1;
+        if self.since_renewal > RENEW_EVERY {
+            self.refresh()?;
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(rng_seed ^ self.rng.random::<u64>());
+        // The process before is gone, and with it whatever may still have written after it failed.
+        self.arena.reset();
+        let entry = self.problem.entry.name.clone();
+        let mut process = self.start(object, &entry, &self.arena, Some(CPU_LIMIT))?;
+        let mut worst: f64 = 0.0;
+        let mut calls = 0;
+        let any_order = self.adds_in_any_order(object);
+        let steps = self.pool.choose(&self.problem, thoroughness, &mut rng);
+        for mut step in steps.iter().copied() {
+            step.same_bits = !any_order;
+            let share = match step.buffers {
+                Buffers::Guarded => self.run_case(&step, &self.arena, &mut process, &mut rng)?,
+                Buffers::AsTimed => self.run_as_timed(&step, object, &mut rng)?,
+            };
+            worst = worst.max(share);
+            calls += 1 + u32::from(step.again.is_some());
+        }
+        let met = steps
+            .iter()
+            .map(|s| &self.pool.of(s.group)[s.number].params);
+        let sweep = Sweep::draw(&self.problem, thoroughness, met, &mut rng);
+        let sizes = match sweep {
+            Some(sweep) => {
+                let (done, share) = self.sweep(&sweep, &mut process, &mut rng)?;
+                worst = worst.max(share);
+                calls += done as u32;
+                Some(sweep.verified(done))
+            }
+            None => None,
+        };
+        self.finish(process)?;
+        Ok(Report {
+            cases: calls,
+            sizes,
+            worst_error_share: worst,
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// May a program give other bits when the same inputs come again? Threads that add up parts of a sum do so in the order in which
+    /// they come to their ends, as reductions of OpenMP do; from three on that gives other sums. Each result has to be right
+    /// all the same.
+    fn adds_in_any_order(&self, object: &[u8]) -> bool {
+        let calls = |name: &&[u8]| object.windows(name.len()).any(|at| at == *name);
+        let parallel: [&[u8]; 2] = [b"GOMP_parallel", b"__kmpc_fork_call"];
+        self.threads > 2 && parallel.iter().any(calls)
+    }
+
+    /// Replaces one secret case of each group by one of another size and content. `verify` calls it now and then.
+    pub fn refresh(&mut self) -> Result<(), Failure> {
+        self.since_renewal = 0;
+        let mut yardstick = self.start_yardstick(&self.arena)?;
+        let mut rng = ChaCha8Rng::seed_from_u64(self.rng.random());
+        for group in Group::ALL {
+            let count = self.pool.of(group).len();
+            if count == 0 {
+                continue;
+            }
+            let n = rng.random_range(0..count);
+            let mut arrays = self.pool.of(group)[n].specification.arrays.iter();
+            let dear = arrays.any(|array| array.bytes() > DEAR_BYTES);
+            if dear && rng.random_range(0..DEAR_ONE_IN) != 0 {
+                continue;
+            }
+            let case = self.draw(group, n, &mut yardstick, &mut rng)?;
+            self.pool.replace(group, n, case);
+        }
+        yardstick.exit()
+    }
+
+    fn start(
+        &self,
+        object: &[u8],
+        entry: &str,
+        arena: &Arena,
+        cpu_limit: Option<Duration>,
+    ) -> Result<Process, Failure> {
+        let setup = Setup {
+            sandbox: &self.sandbox,
+            harness: &self.harness,
+            entry,
+            arena,
+            threads: self.threads,
+            cores: None,
+            waiting: Waiting::Sleep,
+            cpu_limit,
+        };
+        Process::start(&setup, object)
+    }
+
+    fn start_yardstick(&self, arena: &Arena) -> Result<Yardstick, Failure> {
+        let start = |object: &[u8], entry: &str, what: &str| {
+            self.start(object, entry, arena, None)
+                .map_err(|failure| match failure {
+                    Failure::Candidate { detail, .. } => Failure::infrastructure(
+                        InfrastructureCause::Baseline,
+                        format!("the problem's own {what} cannot be run: {detail}"),
+                    ),
+                    other => other,
+                })
+        };
+        Ok(Yardstick {
+            reference: start(&self.reference, &self.problem.entry.name, "reference")?,
+            magnitude: self
+                .magnitude
+                .as_ref()
+                .map(|m| start(&m.bytes, &m.entry, "magnitude.c"))
+                .transpose()?,
+        })
+    }
+
+    fn fill_pool(&mut self) -> Result<(), Failure> {
+        let mut yardstick = self.start_yardstick(&self.arena)?;
+        let mut rng = ChaCha8Rng::seed_from_u64(self.rng.random());
+        for group in Group::ALL {
+            for n in 0..group.count(&self.problem) {
+                let case = self.draw(group, n, &mut yardstick, &mut rng)?;
+                self.pool.add(group, case);
+            }
+        }
+        yardstick.exit()
+    }
+
+    fn draw(
+        &self,
+        group: Group,
+        n: usize,
+        yardstick: &mut Yardstick,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Case, Failure> {
+        let (params, content) = group.draw(n, &self.problem, rng);
+        Case::draw(&self.problem, params, content, &self.arena, yardstick, rng)
+    }
+
+    /// Has the candidate called in a process of its own, whose buffers lie as those of timed calls do: else the distance of
+    /// two arrays would tell it whether it is timed.
+    fn run_as_timed(
+        &self,
+        step: &Step,
+        object: &[u8],
+        rng: &mut ChaCha8Rng,
+    ) -> Result<f64, Failure> {
+        self.as_timed.reset();
+        let entry = &self.problem.entry.name;
+        let mut process = self.start(object, entry, &self.as_timed, Some(CPU_LIMIT))?;
+        let share = self.run_case(step, &self.as_timed, &mut process, rng)?;
+        self.finish(process)?;
+        Ok(share)
+    }
+
+    /// Ends a process whose calls were all right, unless something goes on in it.
+    fn finish(&self, mut process: Process) -> Result<(), Failure> {
+        let stillness = process.settle()?;
+        crate::supervise::judge_stillness(stillness, self.threads)?;
+        process.exit()
+    }
+
+    /// The worst error as a share of the bound.
+    fn run_case(
+        &self,
+        step: &Step,
+        arena: &Arena,
+        process: &mut Process,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<f64, Failure> {
+        let case = &self.pool.of(step.group)[step.number];
+        let placement = self.lay_out(case, arena, step.placing, process, rng)?;
+        let result =
+            call(case, process).and_then(|()| passed(case, &case.judge(arena, &placement)));
+        let Some(again) = step.again.filter(|_| result.is_ok()) else {
+            arena.restore(&placement);
+            return result;
+        };
+        let first = case.output(arena, &placement);
+        // The same input must give the same bits, wherever it lies.
+        let placement = match again {
+            Again::Here => {
+                case.poison(arena, &placement);
+                placement
+            }
+            Again::Elsewhere(placing) => {
+                arena.restore(&placement);
+                self.lay_out(case, arena, placing, process, rng)?
+            }
+        };
+        let second = call(case, process).and_then(|()| {
+            same(
+                case,
+                case.judge_again(arena, &placement, &first),
+                step.same_bits,
+            )
+        });
+        arena.restore(&placement);
+        second.and(result)
+    }
+
+    fn lay_out(
+        &self,
+        case: &Case,
+        arena: &Arena,
+        placing: Placing,
+        process: &mut Process,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Placement, Failure> {
+        let placement = case.lay_out(arena, placing, rng).ok_or_else(|| {
+            Failure::infrastructure(
+                InfrastructureCause::Harness,
+                "a case does not fit the buffers",
+            )
+        })?;
+        process.plan(&plan(&case.specification, &placement))?;
+        Ok(placement)
+    }
+}
+
+/// Has the candidate called with a case.
+fn call(case: &Case, process: &mut Process) -> Result<(), Failure> {
+    match process.call(case.limit) {
+        Ok(_) => Ok(()),
+        Err(Failure::Candidate { fault, detail }) => Err(Failure::candidate(
+            fault,
+            format!("{detail} (called with {})", case.name()),
+        )),
+        Err(other) => Err(other),
+    }
+}
+
+/// What a second call with the same inputs did.
+fn same(case: &Case, found: Result<usize, Finding>, same_bits: bool) -> Result<(), Failure> {
+    match found {
+        Ok(differ) if differ == 0 || !same_bits => Ok(()),
+        Ok(differ) => Err(Failure::candidate(
+            CandidateFault::Nondeterministic,
+            format!(
+                "{differ} elements have other bits when the same inputs come again ({})",
+                case.name()
+            ),
+        )),
+        Err(finding) => passed(case, &finding).map(|_| ()),
+    }
+}
+
+fn passed(case: &Case, finding: &Finding) -> Result<f64, Failure> {
+    let fault = match finding {
+        Finding::Right(share) => return Ok(*share),
+        Finding::Wrong(_) => CandidateFault::WrongResult,
+        Finding::InputChanged { .. } => CandidateFault::InputModified,
+        Finding::BandBroken { .. } => CandidateFault::OutOfBounds,
+    };
+    Err(Failure::candidate(
+        fault,
+        format!("{}: {}", case.name(), case.words(finding)),
+    ))
+}
+
+/// Buffers that hold the largest case of a problem, between inaccessible pages.
+fn arena_for(problem: &Problem) -> Result<Arena, Failure> {
+    let mut bytes: Vec<usize> = Vec::new();
+    for params in [&problem.timed, &largest(problem)]
+        .into_iter()
+        .chain(&problem.verify.visible)
+    {
+        let arrays = specify(problem, params)?.arrays;
+        bytes.resize(arrays.len(), 0);
+        for (most, array) in bytes.iter_mut().zip(&arrays) {
+            *most = (*most).max(array.bytes());
+        }
+    }
+    Arena::new(&bytes, true).map_err(no_buffers)
+}
+
+fn no_buffers(error: std::io::Error) -> Failure {
+    Failure::infrastructure(
+        InfrastructureCause::Resources,
+        format!("no shared memory for the buffers: {error}"),
+    )
+}
+
+/// Compiles what computes the magnitudes of a scaled bound, where there is one.
+pub(crate) fn compile_magnitude(
+    sandbox: &Arc<Sandbox>,
+    toolchain: &Toolchain,
+    problem: &Problem,
+) -> Result<Option<Object>, Failure> {
+    let Some(source) = &problem.magnitude_source else {
+        return Ok(None);
+    };
+    let mut own = problem.clone();
+    let name = &problem.entry.name;
+    own.entry.name = format!("{name}_magnitude");
+    own.entry.prototype =
+        problem
+            .entry
+            .prototype
+            .replacen(&format!("{name}("), &format!("{name}_magnitude("), 1);
+    let bytes = compile_own(sandbox, toolchain, &own, source, "magnitude.c")?;
+    Ok(Some(Object {
+        bytes,
+        entry: own.entry.name,
+    }))
+}
+
+/// Compiles a source of the problem itself, called `what`, with everything permitted.
+pub(crate) fn compile_own(
+    sandbox: &Arc<Sandbox>,
+    toolchain: &Toolchain,
+    problem: &Problem,
+    source: &str,
+    what: &str,
+) -> Result<Vec<u8>, Failure> {
+    Compiler::new(Arc::clone(sandbox), toolchain.clone())
+        .compile_as(Language::C, problem, source, TechniqueSet::all())
+        .map(|built| built.object)
+        .map_err(|failure| match failure {
+            Failure::Candidate { fault, detail } => Failure::infrastructure(
+                InfrastructureCause::Baseline,
+                format!(
+                    "the problem's {what} is refused ({fault}): {}",
+                    detail.replace("kernel.c:", &format!("{what}:"))
+                ),
+            ),
+            other => other,
+        })
+}

@@ -1,0 +1,370 @@
+//! What less exact references and changed inputs do at the timed size.
+//!
+//! The bound is held against versions of the reference that have lost digits ([`super::downgrades`]), and the inputs of
+//! timed calls are changed in one place at a time: what changes no result could have been left out.
+
+use flopsmith_harness::Content;
+use flopsmith_harness::control::Element;
+use flopsmith_problem::{ErrorBound, Finding};
+use flopsmith_protocol::{Failure, InfrastructureCause};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::cases::{Case, precision, reference_failed, too_large};
+use super::pool::Group;
+use super::shortcuts::{self, Look};
+use super::{CPU_LIMIT, Verifier, compile_own, downgrades, oracle};
+use crate::supervise::{Placing, Process, Specification, plan, poison, specify};
+use flopsmith_compile::toolchain::Toolchain;
+
+/// A version of the reference errs no more than honest programs do if it takes up to so many times their share of the bound, ...
+const HONEST: f64 = 4.0;
+/// ... or this share of the bound, where another order of sums changes nothing and so does not say what honest programs take.
+const UNSEEN: f64 = 1.0 / 64.0;
+/// Elements of each input that are changed, one at a time.
+const ELEMENTS: usize = 40;
+/// Inputs of which fewer elements matter leave work out. A factorization reads half of a matrix.
+const MATTER: f64 = 0.3;
+/// Rows of a graded input that are left out, one at a time.
+const ROWS: usize = 12;
+/// More than this part of what depends on a row must not stay right without it.
+const WITHOUT: f64 = 0.1;
+/// A row may be left out if no result is off by more than so many times its tolerance.
+const BOTH_SIDES: f64 = 2.0;
+
+impl Verifier {
+    /// Holds the bound against less exact versions of the reference. Honest programs take up to `honest` of the bound.
+    pub(super) fn downgrades(
+        &mut self,
+        toolchain: &Toolchain,
+        honest: f64,
+        seed: u64,
+    ) -> Result<Vec<Finding>, Failure> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let Some(case) = self.pool.of(Group::Timed).first() else {
+            return Ok(Vec::new());
+        };
+        let arrays = &case.specification.arrays;
+        let mut outputs = arrays
+            .iter()
+            .filter(|array| array.output)
+            .map(|a| a.element);
+        let single = match outputs.next() {
+            Some(Element::F64) => false,
+            Some(Element::F32) => true,
+            _ => return Ok(Vec::new()),
+        };
+        if self.problem.bound == ErrorBound::Exact {
+            return Ok(Vec::new());
+        }
+        let mut findings = Vec::new();
+        for variant in downgrades::variants(&self.problem.reference_source, single) {
+            let built = compile_own(
+                &self.sandbox,
+                toolchain,
+                &self.problem,
+                &variant.source,
+                "reference.c",
+            );
+            let object = match built {
+                Ok(object) => object,
+                // It is not written in a way that can be changed so.
+                Err(Failure::Infrastructure {
+                    cause: InfrastructureCause::Baseline,
+                    ..
+                }) => continue,
+                Err(other) => return Err(other),
+            };
+            let share = self.share_of(case, &object, |x| x, &mut rng)?;
+            findings.push(admitted(&variant.name, share, honest, variant.easy));
+        }
+        if arrays
+            .iter()
+            .any(|array| !array.output && array.element != Element::I32)
+        {
+            let (what, shorter): (_, fn(f64) -> f64) = match single {
+                true => ("inputs in half precision", half),
+                false => ("inputs in single precision", |x| f64::from(x as f32)),
+            };
+            let share = self.share_of(case, &self.reference, shorter, &mut rng)?;
+            findings.push(admitted(what, share, honest, false));
+        }
+        Ok(findings)
+    }
+
+    /// By what share of the bound a program errs at most where the inputs of a case were changed before it saw them.
+    fn share_of(
+        &self,
+        case: &Case,
+        object: &[u8],
+        change: impl Fn(f64) -> f64,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<f64, Failure> {
+        self.arena.reset();
+        let entry = &self.problem.entry.name;
+        let mut process = self.start(object, entry, &self.arena, Some(CPU_LIMIT))?;
+        let placement = self.lay_out(case, &self.arena, Placing::Between, &mut process, rng)?;
+        for (n, bytes) in &case.inputs {
+            let array = &case.specification.arrays[*n];
+            if array.element != Element::I32 {
+                let values: Vec<f64> = array.values(bytes).into_iter().map(&change).collect();
+                let mapping = self.arena.mapping();
+                mapping.write(placement.arrays[*n].0, &array.bytes_of(&values));
+            }
+        }
+        let share = match process.call(case.limit) {
+            Ok(_) => case.worst_share(&self.arena, &placement),
+            Err(Failure::Candidate { .. }) => f64::INFINITY,
+            Err(other) => return Err(other),
+        };
+        self.arena.restore(&placement);
+        // A process that died has said so already.
+        if share.is_finite() {
+            process.exit()?;
+        }
+        Ok(share)
+    }
+
+    /// Looks for work on timed inputs that can be left out.
+    pub(super) fn shortcuts(&mut self, seed: u64) -> Result<Vec<Finding>, Failure> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let plain = specify(&self.problem, &self.problem.timed)?;
+        let mut timed = plain.clone();
+        timed.grade(&self.problem, plain.product(&self.problem.bound)?.as_ref());
+        self.arena.reset();
+        let entry = self.problem.entry.name.clone();
+        let mut process = self
+            .start(&self.reference, &entry, &self.arena, None)
+            .map_err(reference_failed)?;
+        let drawn = draw(&timed, rng.random());
+        let first = self.call(&mut process, &timed, &drawn, &mut rng)?;
+        let look = |n: usize, bytes: &[u8]| Look {
+            array: &timed.arrays[n],
+            values: timed.arrays[n].values(bytes),
+        };
+        let inputs: Vec<Look<'_>> = timed
+            .numbers(false)
+            .into_iter()
+            .map(|n| look(n, &drawn[n]))
+            .collect();
+        let written = timed.numbers(true).into_iter().zip(&first);
+        let outputs: Vec<Look<'_>> = written.map(|(n, bytes)| look(n, bytes)).collect();
+        let mut findings = shortcuts::easy(&inputs, &outputs);
+        let mut least: f64 = 1.0;
+        for n in timed.numbers(false) {
+            let array = &timed.arrays[n];
+            if matches!(array.content, Content::Offsets { .. }) {
+                continue;
+            }
+            let share = self.that_matter(&mut process, &timed, n, (&drawn, &first), &mut rng)?;
+            least = least.min(share);
+            if share < MATTER {
+                findings.push(Finding::Warning(format!(
+                    "only {:.0} % of the elements of `{}` change a result when they change: a program may look for those that matter and leave out the others; give `{}` another `content`",
+                    100.0 * share, array.name, array.name
+                )));
+            }
+        }
+        findings.extend(self.rows_without_weight(&mut process, (&plain, &timed), &mut rng)?);
+        process.exit().map_err(reference_failed)?;
+        if findings.is_empty() {
+            findings.push(Finding::Good(format!(
+                "no short cut is known for these inputs; {:.0} % of the elements of each matter at least",
+                100.0 * least
+            )));
+        }
+        Ok(findings)
+    }
+
+    /// Which part of the elements of an input changes any result by changing.
+    fn that_matter(
+        &self,
+        process: &mut Process,
+        timed: &Specification,
+        n: usize,
+        (drawn, first): (&[Vec<u8>], &[Vec<u8>]),
+        rng: &mut ChaCha8Rng,
+    ) -> Result<f64, Failure> {
+        let array = &timed.arrays[n];
+        let other = array.filled(rng.random());
+        let width = array.element.bytes();
+        let (mut tried, mut matter) = (0, 0);
+        for _ in 0..ELEMENTS {
+            let at = width * rng.random_range(0..array.count());
+            let mut changed = drawn.to_vec();
+            changed[n][at..at + width].copy_from_slice(&other[at..at + width]);
+            if changed[n] != drawn[n] {
+                tried += 1;
+                matter += usize::from(self.call(process, timed, &changed, rng)? != *first);
+            }
+        }
+        Ok(matter as f64 / f64::from(tried.max(1)))
+    }
+
+    /// Leaves out rows of graded inputs. Where several of them are summed, those with small grades must not be too small to matter.
+    fn rows_without_weight(
+        &self,
+        process: &mut Process,
+        (plain, timed): (&Specification, &Specification),
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Vec<Finding>, Failure> {
+        let (ErrorBound::Scaled { c, operations }, Some(magnitude)) =
+            (&self.problem.bound, &self.magnitude)
+        else {
+            return Ok(Vec::new());
+        };
+        let operations = operations.value(&self.problem.timed).unwrap_or(f64::NAN);
+        let mut findings = Vec::new();
+        for n in plain.numbers(false) {
+            let array = &timed.arrays[n];
+            if !matches!(array.content, Content::Graded { .. }) {
+                continue;
+            }
+            let seed = rng.random();
+            let (even, graded) = (draw(plain, seed), draw(timed, seed));
+            let whole = [
+                self.call(process, plain, &even, rng)?,
+                self.call(process, timed, &graded, rng)?,
+            ];
+            let sizes = {
+                let mut process = self
+                    .start(&magnitude.bytes, &magnitude.entry, &self.arena, None)
+                    .map_err(reference_failed)?;
+                let sizes = self.call(&mut process, timed, &graded, rng)?;
+                process.exit().map_err(reference_failed)?;
+                sizes
+            };
+            let row = array.columns() * array.element.bytes();
+            let (mut depend, mut stay) = (0usize, 0usize);
+            for _ in 0..ROWS {
+                let at = row * rng.random_range(0..array.bytes() / row);
+                let mut part = Vec::new();
+                for (specification, drawn) in [(plain, &even), (timed, &graded)] {
+                    let mut without = drawn.clone();
+                    without[n][at..at + row].fill(0);
+                    part.push(self.call(process, specification, &without, rng)?);
+                }
+                for (i, output) in timed.numbers(true).into_iter().enumerate() {
+                    let array = &timed.arrays[output];
+                    let values = |bytes: &[u8]| array.values(bytes);
+                    let even = values(&whole[0][i]).into_iter().zip(values(&part[0][i]));
+                    let graded = values(&whole[1][i]).into_iter().zip(values(&part[1][i]));
+                    let precision = precision(array.element);
+                    for (((x, y), (u, v)), size) in even.zip(graded).zip(values(&sizes[i])) {
+                        let tolerance = oracle::scaled_tolerance(*c, operations, precision, size);
+                        depend += usize::from(x != y);
+                        stay += usize::from(x != y && (u - v).abs() <= BOTH_SIDES * tolerance);
+                    }
+                }
+            }
+            let share = stay as f64 / depend.max(1) as f64;
+            if share > WITHOUT {
+                findings.push(Finding::Warning(format!(
+                    "rows of `{}` are graded so far apart that {:.0} % of what depends on one stays right without it: lower `graded` to fewer binades",
+                    array.name,
+                    100.0 * share
+                )));
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Calls a program once with inputs of our choice: the bytes of each output.
+    fn call(
+        &self,
+        process: &mut Process,
+        specification: &Specification,
+        content: &[Vec<u8>],
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        let placement = self
+            .arena
+            .place(&specification.arrays, Placing::Between, rng)
+            .ok_or_else(too_large)?;
+        let mapping = self.arena.mapping();
+        for (bytes, &(offset, _)) in content.iter().zip(&placement.arrays) {
+            mapping.write(offset, bytes);
+        }
+        process
+            .plan(&plan(specification, &placement))
+            .map_err(reference_failed)?;
+        process.call(CPU_LIMIT).map_err(reference_failed)?;
+        let read = |n: usize| {
+            let (offset, bytes) = placement.arrays[n];
+            let mut found = vec![0u8; bytes];
+            mapping.read(offset, &mut found);
+            found
+        };
+        let outputs = specification.numbers(true).into_iter().map(read).collect();
+        self.arena.restore(&placement);
+        Ok(outputs)
+    }
+}
+
+/// The bytes of every array before a call.
+fn draw(specification: &Specification, seed: u64) -> Vec<Vec<u8>> {
+    let arrays = specification.arrays.iter();
+    arrays
+        .map(|array| match array.output {
+            true => poison(array.element).repeat(array.count()),
+            false => array.filled(seed),
+        })
+        .collect()
+}
+
+/// The nearest number with the eleven digits of half precision, whatever its exponent.
+fn half(x: f64) -> f64 {
+    let bits = (x as f32).to_bits();
+    let rounded = bits.wrapping_add(0xfff + ((bits >> 13) & 1)) & !0x1fff;
+    f64::from(f32::from_bits(rounded))
+}
+
+/// What is to be said of a reference with `what`, which takes `share` of the bound where honest programs take `honest` of it.
+fn admitted(what: &str, share: f64, honest: f64, easy: bool) -> Finding {
+    let text = format!("the reference with {what}");
+    let permitted = match honest > 0.0 {
+        true => HONEST * honest,
+        false => UNSEEN,
+    };
+    if share > 1.0 {
+        Finding::Good(format!("{text} is refused, with {share:.1e} of the bound"))
+    } else if easy {
+        Finding::Warning(format!(
+            "{text} passes at the timed size: programs need no more; give the inputs a wider `content`"
+        ))
+    } else if share <= permitted {
+        Finding::Good(format!(
+            "{text} errs no more than honest programs do, by {share:.3} of the bound"
+        ))
+    } else {
+        Finding::Error(format!(
+            "the bound is loose: {text} passes at the timed size with {share:.3} of it, and honest programs need {honest:.3}; lower `bound.c`, or let `bound.operations` and magnitude.c count what errors of either sign add up to"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_downgrade_is_told_unless_it_is_refused_or_no_worse_than_honest_programs() {
+        let of = |share, honest, easy| admitted("`exp`", share, honest, easy);
+        assert!(matches!(of(3.0, 0.2, false), Finding::Good(text) if text.contains("refused")));
+        assert!(matches!(of(0.6, 0.2, false), Finding::Good(text) if text.contains("no more")));
+        assert!(matches!(of(0.6, 0.1, false), Finding::Error(text) if text.contains("loose")));
+        assert!(matches!(of(0.001, 0.0, false), Finding::Good(_)));
+        assert!(matches!(of(0.001, 0.2, true), Finding::Warning(text) if text.contains("wider")));
+        assert!(matches!(of(f64::INFINITY, 0.2, true), Finding::Good(_)));
+    }
+
+    #[test]
+    fn half_precision_has_eleven_digits() {
+        for x in [1.0, -0.3, 123.456, 1e-3] {
+            let off = (half(x) / x - 1.0).abs();
+            assert!(off <= 2f64.powi(-11), "{x}: {off}");
+        }
+        assert_ne!(half(0.3), 0.3);
+        assert_eq!(half(half(0.3)), half(0.3));
+    }
+}

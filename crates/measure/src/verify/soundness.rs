@@ -1,0 +1,386 @@
+//! Is a problem's reference fit to judge programs by?
+//!
+//! It is held against nothing but itself: the same input must give the same
+//! bits, every input array must matter, and outputs must vary. A reference that
+//! breaks one of these lets wrong programs pass or refuses right ones, whatever
+//! the problem is about. Outputs that vary in a few places only are weak.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopsmith_harness::Waiting;
+use flopsmith_harness::control::Element;
+use flopsmith_problem::{ArgKind, Finding, Params, Problem};
+use flopsmith_protocol::{Failure, InfrastructureCause};
+use flopsmith_sandbox::Sandbox;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::cases::{reference_failed, too_large};
+use super::weakness::Movement;
+use super::{arena_for, compile_own};
+use crate::supervise::{Arena, Placing, Process, Setup, Specification, plan, poison, specify};
+use flopsmith_compile::toolchain::Toolchain;
+
+/// A reference that takes longer hangs.
+const CALL_LIMIT: Duration = Duration::from_secs(60);
+/// Other inputs that are tried before outputs count as the same: small outputs of whole numbers may agree by chance.
+const DRAWS: usize = 3;
+/// An output with fewer elements may hold one value by right.
+const FEW: usize = 16;
+
+/// Smallest size at which a reference is examined, where the definition has smaller ones.
+const SMALL: i64 = 8;
+
+/// What an examination found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Examined {
+    /// Everything that is worth saying.
+    pub findings: Vec<Finding>,
+    /// Could the reference be compiled and called? If not, there is nothing to verify or time with it.
+    pub ran: bool,
+}
+
+/// Compiles the reference and calls it at the smallest hidden size and at the timed one. `seed` chooses the inputs.
+///
+/// # Errors
+/// An infrastructure failure of this machine. What the definition does wrong is a finding.
+pub fn examine(
+    sandbox: &Arc<Sandbox>,
+    harness: &Path,
+    problem: &Problem,
+    toolchain: &Toolchain,
+    seed: u64,
+) -> Result<Examined, Failure> {
+    let mut findings = Vec::new();
+    match look(sandbox, harness, problem, toolchain, seed, &mut findings) {
+        Ok(()) => Ok(Examined {
+            findings,
+            ran: true,
+        }),
+        Err(Failure::Infrastructure {
+            cause: InfrastructureCause::Baseline,
+            detail,
+        }) => {
+            findings.push(Finding::Error(detail));
+            Ok(Examined {
+                findings,
+                ran: false,
+            })
+        }
+        Err(other) => Err(other),
+    }
+}
+
+fn look(
+    sandbox: &Arc<Sandbox>,
+    harness: &Path,
+    problem: &Problem,
+    toolchain: &Toolchain,
+    seed: u64,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Failure> {
+    // At a handful of elements an input may rightly not matter: the only row of a sparse matrix begins at 0.
+    let mut smallest = problem.timed.clone();
+    for hidden in &problem.verify.hidden {
+        let sizes = hidden.between(SMALL, SMALL);
+        smallest.extend(sizes.first().map(|size| (hidden.param.clone(), *size)));
+    }
+    let mut laboratory = Laboratory {
+        sandbox,
+        harness,
+        problem,
+        object: compile_own(
+            sandbox,
+            toolchain,
+            problem,
+            &problem.reference_source,
+            "reference.c",
+        )?,
+        arena: arena_for(problem)?,
+        rng: ChaCha8Rng::seed_from_u64(seed),
+        broken: BTreeSet::new(),
+        findings,
+    };
+    laboratory.examine_at(&smallest)?;
+    if smallest != problem.timed {
+        laboratory.examine_at(&problem.timed)?;
+    }
+    laboratory.say_what_is_kept();
+    Ok(())
+}
+
+/// What a reference must keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Law {
+    Deterministic,
+    InputsMatter,
+    OutputsVary,
+}
+
+struct Laboratory<'a> {
+    sandbox: &'a Sandbox,
+    harness: &'a Path,
+    problem: &'a Problem,
+    object: Vec<u8>,
+    arena: Arena,
+    rng: ChaCha8Rng,
+    /// Laws that an array broke, so that each is told once and not for every size.
+    broken: BTreeSet<(Law, String)>,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl Laboratory<'_> {
+    fn examine_at(&mut self, params: &Params) -> Result<(), Failure> {
+        let specification = specify(self.problem, params)?;
+        let names = array_names(self.problem);
+        let size = words(params);
+        let drawn = draw(&specification, self.rng.random());
+        let mut process = self.start()?;
+        let first = self.call(&mut process, &specification, &drawn)?;
+        let again = self.call(&mut process, &specification, &drawn)?;
+        process.exit().map_err(reference_failed)?;
+        // What lies elsewhere in memory, or was left there by a call before, must not matter either.
+        let mut process = self.start()?;
+        let elsewhere = self.call(&mut process, &specification, &drawn)?;
+
+        let outputs: Vec<usize> = (0..specification.arrays.len())
+            .filter(|&n| specification.arrays[n].output)
+            .collect();
+        let mut same = true;
+        for (i, &n) in outputs.iter().enumerate() {
+            let element = specification.arrays[n].element;
+            let differs = |other: &[Vec<u8>]| differing(&first[i], &other[i], element);
+            let differ = differs(&again).max(differs(&elsewhere));
+            if differ > 0 {
+                same = false;
+                let text = format!(
+                    "the reference is not deterministic: {differ} of {} elements of `{}` have other bits when the same input comes again ({size})",
+                    specification.arrays[n].count(),
+                    names[n]
+                );
+                let finding = if self.problem.deterministic {
+                    Finding::Error(text)
+                } else {
+                    Finding::Warning(text)
+                };
+                self.note(Law::Deterministic, names[n], finding);
+            }
+        }
+        if !same {
+            // Outputs that differ by themselves cannot tell what an input does.
+            return process.exit().map_err(reference_failed);
+        }
+        for n in (0..specification.arrays.len()).filter(|&n| !specification.arrays[n].output) {
+            let mut matters = false;
+            for _ in 0..DRAWS {
+                let mut changed = drawn.clone();
+                changed[n] = content(&specification, n, self.rng.random());
+                if self.call(&mut process, &specification, &changed)? != first {
+                    matters = true;
+                    break;
+                }
+            }
+            if !matters {
+                let text = format!(
+                    "`{}` does not matter: with other values in it every output stays the same ({size})",
+                    names[n]
+                );
+                self.note(Law::InputsMatter, names[n], Finding::Error(text));
+            }
+        }
+        let mut varies = vec![false; outputs.len()];
+        let mut movements: Vec<Movement<'_>> = outputs
+            .iter()
+            .zip(&first)
+            .map(|(&n, bytes)| Movement::new(&specification.arrays[n], bytes))
+            .collect();
+        for _ in 0..DRAWS {
+            let other = draw(&specification, self.rng.random());
+            let found = self.call(&mut process, &specification, &other)?;
+            for (i, varies) in varies.iter_mut().enumerate() {
+                *varies |= found[i] != first[i];
+                movements[i].note(&found[i]);
+            }
+        }
+        process.exit().map_err(reference_failed)?;
+        for (i, &n) in outputs.iter().enumerate() {
+            let element = specification.arrays[n].element;
+            let say = |what: String| format!("`{}` {what} ({size})", names[n]);
+            let flaw = flaw(&first[i], element, varies[i]).map(|flaw| Finding::Error(say(flaw)));
+            let weakness = || {
+                let weakness = movements[i].weakness();
+                weakness.map(|weakness| Finding::Warning(say(weakness)))
+            };
+            if let Some(finding) = flaw.or_else(weakness) {
+                self.note(Law::OutputsVary, names[n], finding);
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&self) -> Result<Process, Failure> {
+        let setup = Setup {
+            sandbox: self.sandbox,
+            harness: self.harness,
+            entry: &self.problem.entry.name,
+            arena: &self.arena,
+            threads: self.problem.threads.iter().copied().max().unwrap_or(1),
+            cores: None,
+            waiting: Waiting::Sleep,
+            cpu_limit: None,
+        };
+        Process::start(&setup, &self.object).map_err(reference_failed)
+    }
+
+    /// Lays the arrays out somewhere, calls the reference once, and reads its outputs.
+    fn call(
+        &mut self,
+        process: &mut Process,
+        specification: &Specification,
+        content: &[Vec<u8>],
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        let placement = self
+            .arena
+            .place(&specification.arrays, Placing::Between, &mut self.rng)
+            .ok_or_else(too_large)?;
+        let mapping = self.arena.mapping();
+        for (bytes, &(offset, _)) in content.iter().zip(&placement.arrays) {
+            mapping.write(offset, bytes);
+        }
+        process
+            .plan(&plan(specification, &placement))
+            .map_err(reference_failed)?;
+        process.call(CALL_LIMIT).map_err(reference_failed)?;
+        let mut outputs = Vec::new();
+        for (array, &(offset, bytes)) in specification.arrays.iter().zip(&placement.arrays) {
+            if array.output {
+                let mut found = vec![0u8; bytes];
+                mapping.read(offset, &mut found);
+                outputs.push(found);
+            }
+        }
+        self.arena.restore(&placement);
+        Ok(outputs)
+    }
+
+    fn note(&mut self, law: Law, array: &str, finding: Finding) {
+        if self.broken.insert((law, array.to_owned())) {
+            self.findings.push(finding);
+        }
+    }
+
+    fn say_what_is_kept(&mut self) {
+        let kept = |law: Law| self.broken.iter().all(|(broken, _)| *broken != law);
+        if !kept(Law::Deterministic) {
+            return;
+        }
+        let (inputs_matter, outputs_vary) = (kept(Law::InputsMatter), kept(Law::OutputsVary));
+        let mut good = |text: &str| self.findings.push(Finding::Good(text.to_owned()));
+        good("the reference gives the same bits for the same input");
+        if inputs_matter {
+            good("every input matters");
+        }
+        if outputs_vary {
+            good("outputs vary with the inputs");
+        }
+    }
+}
+
+/// What is wrong with an output, in words that follow its name.
+fn flaw(bytes: &[u8], element: Element, varies: bool) -> Option<String> {
+    let width = element.bytes();
+    let count = bytes.len() / width;
+    let poison = poison(element);
+    let unwritten = bytes
+        .chunks_exact(width)
+        .filter(|x| *x == poison.as_slice())
+        .count();
+    if unwritten > 0 {
+        return Some(format!("has {unwritten} of {count} elements never written"));
+    }
+    if count >= FEW && bytes.iter().all(|b| *b == 0) {
+        return Some("is zero everywhere".to_owned());
+    }
+    let mut elements = bytes.chunks_exact(width);
+    let head = elements.next();
+    if count >= FEW && elements.all(|x| Some(x) == head) {
+        return Some("holds the same value everywhere".to_owned());
+    }
+    (!varies).then(|| "does not vary: it is the same whatever the inputs are".to_owned())
+}
+
+/// The names of the array arguments, in their order.
+pub(super) fn array_names(problem: &Problem) -> Vec<&str> {
+    problem
+        .entry
+        .args
+        .iter()
+        .filter(|a| matches!(a.kind, ArgKind::Array { .. }))
+        .map(|a| a.name.as_str())
+        .collect()
+}
+
+/// Parameters for people.
+pub(crate) fn words(params: &Params) -> String {
+    let params: Vec<String> = params.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+    params.join(", ")
+}
+
+/// How many elements have other bits.
+fn differing(x: &[u8], y: &[u8], element: Element) -> usize {
+    let width = element.bytes();
+    x.chunks_exact(width)
+        .zip(y.chunks_exact(width))
+        .filter(|(a, b)| a != b)
+        .count()
+}
+
+/// The bytes of every array before a call: random inputs, poisoned outputs.
+fn draw(specification: &Specification, seed: u64) -> Vec<Vec<u8>> {
+    (0..specification.arrays.len())
+        .map(|n| content(specification, n, seed))
+        .collect()
+}
+
+fn content(specification: &Specification, n: usize, seed: u64) -> Vec<u8> {
+    let array = &specification.arrays[n];
+    if array.output {
+        poison(array.element).repeat(array.count())
+    } else {
+        array.filled(seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(values: &[f64]) -> Vec<u8> {
+        values.iter().copied().flat_map(f64::to_ne_bytes).collect()
+    }
+
+    #[test]
+    fn outputs_that_say_nothing_are_told_apart() {
+        let of = |values: &[f64], varies| flaw(&bytes(values), Element::F64, varies);
+        let many: Vec<f64> = (0..20).map(f64::from).collect();
+        assert_eq!(of(&many, true), None);
+        let says = |found: Option<String>, part: &str| {
+            assert!(
+                found.as_ref().is_some_and(|f| f.contains(part)),
+                "{part}: {found:?}"
+            );
+        };
+        says(of(&many, false), "does not vary");
+        says(of(&[0.0; 20], true), "zero everywhere");
+        says(of(&[1.5; 20], true), "same value everywhere");
+        let mut holes = many.clone();
+        holes[3] = f64::from_bits(flopsmith_harness::inputs::POISON_F64);
+        says(of(&holes, true), "1 of 20 elements never written");
+        // A sum has one element, which may be anything.
+        assert_eq!(of(&[0.0], true), None);
+        says(of(&[0.0], false), "does not vary");
+    }
+}

@@ -1,0 +1,352 @@
+//! Where a definition is sound and weak all the same.
+//!
+//! A bound may let results pass that have half the digits (of doubles: what single precision has) or come from functions
+//! that are less exact than they could be, or refuse the reference itself once its sums are in another order; a part of the
+//! work on timed inputs may be left out; an output may hardly depend on the inputs; a call may be too short to be timed.
+//! None of that is a mistake for certain, so all of it is a warning, with what to change.
+
+use std::collections::BTreeMap;
+
+use flopsmith_harness::control::Element;
+use flopsmith_problem::{ErrorBound, Finding};
+use flopsmith_protocol::{Failure, InfrastructureCause};
+
+use super::pool::Group;
+use super::soundness::array_names;
+use super::{Verifier, compile_own};
+use crate::supervise::Array;
+use flopsmith_compile::toolchain::Toolchain;
+
+/// What a rounding to single precision changes at most, and half of its digits: results that are off by this share of
+/// themselves should be refused.
+const COARSE_F64: f64 = 1.0 / 16_777_216.0;
+const COARSE_F32: f64 = 1.0 / 4_096.0;
+/// An element that changes with the inputs by less than this share of itself hardly does.
+const NOTICEABLE_F64: f64 = 1.0 / 1_048_576.0;
+const NOTICEABLE_F32: f64 = 1.0 / 1_024.0;
+
+/// What lets a compiler change the order of sums, and nothing else. They need each other.
+const OTHER_ORDER: [&str; 4] = [
+    "-fassociative-math",
+    "-fno-signed-zeros",
+    "-fno-trapping-math",
+    "-fno-math-errno",
+];
+/// Other cases on which the reference is tried so.
+const TRIES: u64 = 3;
+/// A bound of which another order of sums uses up so much has no room for the next one.
+const NEARLY_ALL: f64 = 0.5;
+
+/// Each call is timed by itself, and of those below this the clock's own noise is a noticeable part.
+const SHORT_CALL_SECONDS: f64 = 20e-6;
+
+/// An output with fewer elements may keep some by right.
+const FEW: usize = 16;
+/// Less than one element in so many moves with the inputs: the output hardly varies.
+const HARDLY: usize = 10;
+
+impl Verifier {
+    /// What is weak about the bound and the inputs; `toolchain` compiles the reference again, with its sums in another order and with
+    /// less exact functions.
+    ///
+    /// # Errors
+    /// An infrastructure failure of this machine.
+    pub fn weaknesses(
+        &mut self,
+        toolchain: &Toolchain,
+        seed: u64,
+    ) -> Result<Vec<Finding>, Failure> {
+        let mut findings = self.how_loose();
+        let (tight, honest) = self.how_tight(toolchain, seed)?;
+        findings.extend(tight);
+        findings.extend(self.downgrades(toolchain, honest, seed)?);
+        findings.extend(self.shortcuts(seed)?);
+        Ok(findings)
+    }
+
+    /// Holds coarse results against the bound, at the timed size: smaller ones may have bounds so narrow that they hide it.
+    fn how_loose(&self) -> Vec<Finding> {
+        let mut worst: BTreeMap<usize, f64> = BTreeMap::new();
+        let mut elements: BTreeMap<usize, Element> = BTreeMap::new();
+        for case in self.pool.of(Group::Timed) {
+            for (array, share) in case.shares(coarser) {
+                let most = worst.entry(array).or_insert(0.0);
+                *most = most.max(share);
+                elements.insert(array, case.specification.arrays[array].element);
+            }
+        }
+        let names = array_names(&self.problem);
+        worst
+            .iter()
+            .zip(elements.values())
+            .map(|((array, share), element)| {
+                looseness(names[*array], *element, *share, &self.problem.bound)
+            })
+            .collect()
+    }
+
+    /// Verifies the reference with its sums in another order: what is to be said, and the share of the bound that honest errors take.
+    /// Nothing is found where no output is a floating-point number or the compiler does not know how to do that.
+    fn how_tight(
+        &mut self,
+        toolchain: &Toolchain,
+        seed: u64,
+    ) -> Result<(Option<Finding>, f64), Failure> {
+        let floats = self.pool.of(Group::Timed).first().is_some_and(|case| {
+            let mut arrays = case.specification.arrays.iter();
+            arrays.any(|array| array.output && array.element != Element::I32)
+        });
+        if !floats {
+            return Ok((None, 0.0));
+        }
+        let mut reordering = toolchain.clone();
+        reordering.flags.extend(OTHER_ORDER.map(str::to_owned));
+        let source = &self.problem.reference_source;
+        let built = compile_own(
+            &self.sandbox,
+            &reordering,
+            &self.problem,
+            source,
+            "reference.c",
+        );
+        let object = match built {
+            Ok(object) => object,
+            Err(Failure::Infrastructure {
+                cause: InfrastructureCause::Baseline,
+                ..
+            }) => return Ok((None, 0.0)),
+            Err(other) => return Err(other),
+        };
+        let mut worst: f64 = 0.0;
+        for n in 0..TRIES {
+            match self.verify(&object, seed.wrapping_add(n)) {
+                Ok(report) => worst = worst.max(report.worst_error_share),
+                Err(Failure::Candidate { detail, .. }) => {
+                    let change = match self.problem.bound {
+                        ErrorBound::Exact => {
+                            "use a `scaled` bound with magnitude.c, unless the order is part of the problem"
+                        }
+                        ErrorBound::Gemm { .. } | ErrorBound::Scaled { .. } => "raise `bound.c`",
+                    };
+                    let finding = Finding::Warning(format!(
+                        "the bound is tight: the reference is refused when the compiler may change the order of its sums; {change} ({detail})"
+                    ));
+                    return Ok((Some(finding), 1.0));
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok((Some(tightness(worst)), worst))
+    }
+}
+
+/// A result with too few digits.
+fn coarser(element: Element, at: usize, value: f64) -> f64 {
+    // Both signs, in no regular pattern, so that nothing averages out.
+    let up = at.count_ones().is_multiple_of(2);
+    let off = |by: f64| value * if up { 1.0 + by } else { 1.0 - by };
+    match element {
+        Element::F64 => off(COARSE_F64),
+        Element::F32 => f64::from(off(COARSE_F32) as f32),
+        Element::I32 => value,
+    }
+}
+
+/// What is to be said of an output whose coarse results err by `share` of the bound at most.
+fn looseness(name: &str, element: Element, share: f64, bound: &ErrorBound) -> Finding {
+    let exactly = || Finding::Good(format!("`{name}` is compared exactly"));
+    let constant = match bound {
+        ErrorBound::Exact => return exactly(),
+        ErrorBound::Gemm { c } | ErrorBound::Scaled { c, .. } => *c,
+    };
+    let bits = match element {
+        Element::F64 => 24,
+        Element::F32 => 12,
+        Element::I32 => return exactly(),
+    };
+    let coarse = format!("results of `{name}` that are off by 2^-{bits} of themselves");
+    if share > 1.0 {
+        return Finding::Good(format!("{coarse} are refused"));
+    }
+    let below = if share > 0.0 {
+        format!(" below {:.1e}", constant * share)
+    } else {
+        String::new()
+    };
+    Finding::Warning(format!(
+        "the bound is loose: {coarse} pass at the timed size; set `bound.c`, which is {constant}, to something{below}, or mend `bound.operations` or magnitude.c"
+    ))
+}
+
+/// What is to be said where another order of sums uses up `share` of the bound.
+fn tightness(share: f64) -> Finding {
+    let text = format!(
+        "with its sums in another order the reference errs by {share:.3} of the bound at most"
+    );
+    if share > NEARLY_ALL {
+        Finding::Warning(format!(
+            "{text}: honest programs may be refused; raise `bound.c`"
+        ))
+    } else {
+        Finding::Good(text)
+    }
+}
+
+/// Is a call of the reference, which lasts `seconds` at the timed size, too short to be timed by itself?
+pub fn short_call(seconds: f64) -> Option<Finding> {
+    (seconds < SHORT_CALL_SECONDS).then(|| {
+        Finding::Warning(format!(
+            "a call of the reference lasts {:.2} µs at the timed size and one of a faster program less, but below {:.0} µs the clock's own noise shows: enlarge `[timed]` until it has {:.1} times the work at least",
+            seconds * 1e6,
+            SHORT_CALL_SECONDS * 1e6,
+            SHORT_CALL_SECONDS / seconds.max(1e-9)
+        ))
+    })
+}
+
+/// Which elements of an output have changed with the inputs so far.
+pub(super) struct Movement<'a> {
+    array: &'a Array,
+    first: Vec<f64>,
+    moved: Vec<bool>,
+}
+
+impl<'a> Movement<'a> {
+    /// Nothing has moved yet.
+    pub fn new(array: &'a Array, first: &[u8]) -> Self {
+        let first = array.values(first);
+        Self {
+            array,
+            moved: vec![false; first.len()],
+            first,
+        }
+    }
+
+    /// Looks at the output for other inputs.
+    pub fn note(&mut self, other: &[u8]) {
+        let least = match self.array.element {
+            Element::F64 => NOTICEABLE_F64,
+            Element::F32 => NOTICEABLE_F32,
+            Element::I32 => 0.0,
+        };
+        let pairs = self.first.iter().zip(self.array.values(other));
+        for (moved, (x, y)) in self.moved.iter_mut().zip(pairs) {
+            *moved |= (x - y).abs() > least * x.abs().max(y.abs());
+        }
+    }
+
+    /// What is weak about it, in words that follow its name.
+    pub fn weakness(&self) -> Option<String> {
+        let (count, moved) = (
+            self.moved.len(),
+            self.moved.iter().filter(|moved| **moved).count(),
+        );
+        (count >= FEW && moved * HARDLY < count).then(|| {
+            format!(
+                "hardly varies: only {moved} of {count} elements change noticeably with the inputs, and a program may guess the others; leave out of the output what is constant, or give the inputs a wider `content`"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_harness::Content;
+
+    use super::*;
+
+    fn is_warning(finding: &Finding, part: &str) -> bool {
+        matches!(finding, Finding::Warning(text) if text.contains(part))
+    }
+
+    fn is_good(finding: &Finding, part: &str) -> bool {
+        matches!(finding, Finding::Good(text) if text.contains(part))
+    }
+
+    #[test]
+    fn a_loose_bound_is_told_with_the_constant_that_would_not_be() {
+        let bound = ErrorBound::Gemm { c: 1e9 };
+        let loose = looseness("C", Element::F64, 0.02, &bound);
+        assert!(is_warning(&loose, "2^-24"), "{loose}");
+        assert!(is_warning(&loose, "below 2.0e7"), "{loose}");
+        let single = looseness("C", Element::F32, 0.5, &bound);
+        assert!(is_warning(&single, "2^-12"), "{single}");
+        let fine = looseness("C", Element::F64, 40.0, &bound);
+        assert!(is_good(&fine, "are refused"), "{fine}");
+        let never = looseness("C", Element::F64, f64::INFINITY, &bound);
+        assert!(is_good(&never, "are refused"), "{never}");
+    }
+
+    #[test]
+    fn coarse_results_are_those_of_single_precision() {
+        for at in 0..8 {
+            let off = (coarser(Element::F64, at, 3.0) / 3.0 - 1.0).abs();
+            assert!((off * 2f64.powi(24) - 1.0).abs() < 1e-6, "{off}");
+            let off = (coarser(Element::F32, at, 1.0) - 1.0).abs();
+            assert!((off * 2f64.powi(12) - 1.0).abs() < 1e-3, "{off}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_and_exact_bounds_have_no_digits_to_lose() {
+        let bound = ErrorBound::Gemm { c: 4.0 };
+        let whole = looseness("count", Element::I32, 0.0, &bound);
+        assert!(is_good(&whole, "`count` is compared exactly"), "{whole}");
+        let exact = looseness("B", Element::F64, f64::INFINITY, &ErrorBound::Exact);
+        assert!(is_good(&exact, "`B` is compared exactly"), "{exact}");
+        assert_eq!(coarser(Element::I32, 3, 7.0), 7.0);
+        assert_ne!(coarser(Element::F32, 3, 7.0), 7.0);
+    }
+
+    #[test]
+    fn a_bound_that_another_order_nearly_uses_up_is_tight() {
+        assert!(is_good(&tightness(0.1), "0.100 of the bound"));
+        assert!(is_warning(&tightness(0.9), "raise `bound.c`"));
+    }
+
+    #[test]
+    fn short_calls_are_told_with_how_much_is_missing() {
+        assert_eq!(short_call(25e-6), None);
+        let short = short_call(2e-6);
+        assert!(
+            short
+                .as_ref()
+                .is_some_and(|f| is_warning(f, "lasts 2.00 µs") && is_warning(f, "10.0 times")),
+            "{short:?}"
+        );
+    }
+
+    #[test]
+    fn outputs_of_which_hardly_anything_moves_are_told() {
+        let array = Array {
+            name: "x".into(),
+            element: Element::F64,
+            output: true,
+            dims: vec![40],
+            align: 64,
+            stream: 0,
+            content: Content::Uniform,
+        };
+        let values: Vec<f64> = (1..=40).map(f64::from).collect();
+        let with = |change: &dyn Fn(usize, f64) -> f64| {
+            let mut movement = Movement::new(&array, &array.bytes_of(&values));
+            let other: Vec<f64> = values
+                .iter()
+                .enumerate()
+                .map(|(at, x)| change(at, *x))
+                .collect();
+            movement.note(&array.bytes_of(&other));
+            movement.weakness()
+        };
+        assert_eq!(with(&|_, x| x + 1.0), None);
+        assert_eq!(with(&|at, x| if at < 5 { -x } else { x }), None);
+        let few = with(&|at, x| if at < 2 { -x } else { x });
+        assert!(
+            few.as_ref()
+                .is_some_and(|text| text.contains("only 2 of 40")),
+            "{few:?}"
+        );
+        // Below the digits that count.
+        assert!(with(&|_, x| x * (1.0 + 1e-9)).is_some());
+    }
+}

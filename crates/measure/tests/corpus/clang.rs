@@ -1,0 +1,84 @@
+//! The same programs in C and C++, built by clang: what is honest is measured there, too, and no attack gains anything.
+
+use flopsmith_compile::toolchain::Toolchain;
+use flopsmith_problem::Language;
+use flopsmith_protocol::Verdict;
+use flopsmith_test_support::sample::Part;
+use flopsmith_test_support::skipped;
+
+use crate::program::{Expected, Program, attacks, gains_nothing, honest};
+use crate::stages::{Stages, refused_early};
+use crate::{Log, fixtures, words};
+
+const CLANG: &str = "clang";
+
+/// Of the programs, one in so many is tried each time: others with each commit.
+const SAMPLED: usize = 4;
+/// Programs there are at least for it, in all.
+const AT_LEAST: usize = 240;
+
+/// A plain program with OpenMP, which tells whether the library that clang links works in the jail: those before LLVM 17 end a
+/// program that finds no `/dev/shm`.
+const THREADS: &str = "honest/openmp.c";
+
+#[test]
+fn what_clang_builds_ends_as_it_says() {
+    if let Err(why) = Toolchain::detect(Some(CLANG), &fixtures::problem()) {
+        skipped(&why.to_string());
+        return;
+    }
+    let _alone = fixtures::alone();
+    let cores = flopsmith_machine::pinning::allowed_cores().len();
+    let mut stages = Stages::with(CLANG);
+    let honest = honest();
+    let threads = honest.iter().find(|program| program.name == THREADS);
+    let threads = stages.judge(threads.unwrap());
+    let has_openmp = matches!(threads.verdict, Verdict::Measured { .. });
+    if !has_openmp {
+        let why = words(&threads);
+        skipped(&format!("OpenMP as {CLANG} links it: {why}"));
+    }
+    let attacks = attacks();
+    let honest = honest
+        .iter()
+        .filter(|program| has_openmp || !uses_openmp(&program.source));
+    let programs = honest.chain(&attacks);
+    let mut programs: Vec<&Program> = programs
+        .filter(|program| is_for_clang(program) && program.can_run(cores))
+        .collect();
+    assert!(programs.len() >= AT_LEAST, "{} programs", programs.len());
+    programs = Part::of_commit(SAMPLED).of(programs).collect();
+    let mut wrong = Vec::new();
+    let mut log = Log::of("clang");
+    let early = refused_early(Some(CLANG), &programs);
+    for (program, early) in programs.into_iter().zip(early) {
+        let ended = early.unwrap_or_else(|| stages.judge(program));
+        let text = words(&ended);
+        log.line(&format!("{}: {text}", program.name));
+        // What one compiler refuses the other's audit may refuse; and a trick that rests on how gcc lays out code may be none
+        // here: who is refused gains nothing, and neither does who is no faster than what the attack rests in.
+        let harmless = matches!(program.expected, Expected::Refused { .. })
+            && (matches!(ended.verdict, Verdict::Rejected { .. }) || gains_nothing(&ended));
+        if !harmless && !program.expected.holds(&ended) {
+            let expected = &program.expected;
+            wrong.push(format!("{}: expected {expected}, was {text}", program.name));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} programs did not end as they say:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+fn uses_openmp(source: &str) -> bool {
+    ["omp ", "omp.h", "omp_"]
+        .iter()
+        .any(|word| source.contains(word))
+}
+
+fn is_for_clang(program: &Program) -> bool {
+    matches!(program.language, Language::C | Language::Cxx)
+        && !program.needs.iter().any(|need| need == "gcc")
+}

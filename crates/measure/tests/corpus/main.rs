@@ -1,0 +1,529 @@
+//! The corpus: programs that try to cheat, and honest programs that only look strange. Each is compiled, verified and
+//! timed as any candidate is, and must end as its first lines say. A new program is one file more; nothing here lists them.
+//!
+//! Each is in C, in C++ (`.cpp`) or in Fortran (`.f90`, `.f`, with `!` instead of `//` before the first lines); those in a
+//! language that there is no compiler for are left out, which is said. Files in `attacks/` begin with
+//!
+//! ```text
+//! // attack: 7, 5
+//! // how: what it does; hopes for what
+//! // refused as: skipped_work | wrong_result
+//! ```
+//!
+//! (`unchecked` stands for what sanitizers cannot look at), where several reasons stand only if draws or the machine decide which stage meets it first, and those in `honest/` with
+//!
+//! ```text
+//! // honest: what is unusual about it
+//! ```
+//!
+//! Either may go on with `// permitted: loop_reorder, unroll` (all techniques, if it does not say), with
+//! `// needs: x86_64, two cores` (elsewhere it is left out; `gcc` where it is written for that compiler alone), with
+//! `// problem: spmv` (else dgemm) and `// threads: 2` (else 1),
+//! with `// judged as: certify` (verified in full and looked at with sanitizers, as programs are that are to count, and not only
+//! screened), and an honest one with `// techniques: simd` where it matters what is detected. Timed calls of a matrix product are
+//! checked by arithmetic and those of other problems against the baseline, and several threads are timed by another
+//! hand-shake than one: what holds for dgemm on one thread holds nowhere else by itself.
+//!
+//! The numbers of attacks say which way of cheating a program stands for:
+//!
+//! | timing | |
+//! |---|---|
+//! | 1 | work goes on after the call has returned |
+//! | 2 | the result is computed when somebody looks |
+//! | 3 | the clock is bent |
+//! | 4 | work moves to where it is not timed: loading, preparing |
+//! | 5 | calls that are verified are told from calls that are timed |
+//! | 6 | neighbours and the baseline are slowed; threads and cores that were not given |
+//!
+//! | results | |
+//! |---|---|
+//! | 7 | results are kept, by address, content or fingerprint |
+//! | 8 | no output, old output, a part of it |
+//! | 9 | answers for known seeds, sizes and contents |
+//! | 10 | less precision than promised |
+//! | 11 | memory that is not the program's; races |
+//! | 12 | right for some sizes only |
+//! | 13 | a smaller problem is solved |
+//! | 14 | inputs are changed so that the reference agrees |
+//! | 15 | values that are equal to everything |
+//!
+//! | substitution | |
+//! |---|---|
+//! | 16 | a library does the work |
+//! | 17 | the kernel that is shown is not the one that runs |
+//! | 18 | the reference or the baseline does the work |
+//! | 19 | another program does the work |
+//! | 20 | machine code that no compiler made of C |
+//! | 21 | files and time of the compiler |
+//!
+//! | the evaluation itself | |
+//! |---|---|
+//! | 22 | a verdict is written |
+//! | 23 | what is not the program's is read |
+//! | 24 | something is left for those who come later |
+//! | 25 | the supervisor and neighbours are attacked |
+//! | 26 | processes, memory, disk, output or time without end |
+//! | 27 | the network |
+//! | 28 | whoever reads the source is asked for a good verdict |
+//! | 29 | a technique that the task forbids is hidden |
+//! | 30 | names and symbols of others are claimed |
+//!
+//! All of them can be tried here, two in another form than elsewhere. A copy of the reference (18) is an honest, slow
+//! program, and C has neither a fall-back by exceptions nor inheritance; so 18 stands for ways to the reference and the
+//! baseline that run beside it. And as no model judges, 28 are wrong programs whose text asks for a good verdict. Threads
+//! of an accelerator (a part of 1) cannot exist on a processor.
+//!
+//! Beside the files, cheats are made mechanically: for every shipped problem from its definition (`cheats`), and variants of the
+//! attacks in files (`mutate`).
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod cheats;
+mod clang;
+#[path = "../run/fixtures.rs"]
+#[expect(dead_code, reason = "some of it is for the tests of single stages")]
+mod fixtures;
+mod harmless;
+mod mutate;
+mod program;
+mod stages;
+mod unrun;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use flopsmith_compile::toolchain::Toolchain;
+use flopsmith_compile::{Compiler};
+use flopsmith_measure::{sanitize};
+use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{InfrastructureCause, TechniqueSet, Verdict};
+use flopsmith_test_support::sample::Part;
+use flopsmith_test_support::skipped;
+
+use mutate::{Acts, Entry, Variant};
+use program::{Expected, Program, USUAL, attacks, honest};
+use stages::{Ended, Stages};
+
+/// Attacks, and honest programs, that there are at least.
+const AT_LEAST: usize = 70;
+
+/// With this in the environment, only programs with it in their names are tried.
+const ONLY: &str = "FLOPSMITH_CORPUS";
+
+/// Of the programs that have to run to be judged, one in so many is tried each time: others with each commit.
+const RUN: usize = 4;
+
+#[test]
+fn a_sample_of_the_programs_that_run_ends_as_it_says() {
+    let _alone = fixtures::alone();
+    let started = Instant::now();
+    let mut stages = Stages::default();
+    let cores = flopsmith_machine::pinning::allowed_cores().len();
+    let (mut refused, mut harmless, mut measured) = (0, 0, 0);
+    let mut wrong = Vec::new();
+    let mut log = Log::of("programs");
+    let running = attacks().into_iter().chain(honest());
+    let running = running.filter(|program| !program.is_refused_before_it_runs());
+    let mut programs: Vec<Program> = match std::env::var(ONLY) {
+        Ok(only) => running.filter(|p| p.name.contains(&only)).collect(),
+        Err(_) => Part::of_commit(RUN).of(running).collect(),
+    };
+    // What judges programs of one problem is made once for all that follow each other.
+    programs.sort_by(|a, b| (&a.problem, a.threads).cmp(&(&b.problem, b.threads)));
+    let all = programs.len();
+    programs.retain(|program| program.can_run(cores));
+    programs.retain(|program| {
+        let lacks = stages.lacks(program.language);
+        if let Some(why) = &lacks {
+            log.line(&format!("{}: left out: {why}", program.name));
+        }
+        lacks.is_none()
+    });
+    let left_out = all - programs.len();
+    let early = stages::refused_early(None, &programs.iter().collect::<Vec<_>>());
+    for (program, refused_early) in programs.iter().zip(early) {
+        let ended = refused_early.unwrap_or_else(|| stages.judge(program));
+        log.line(&format!("{}: {}", program.name, words(&ended)));
+        if !program.expected.holds(&ended) {
+            let text = words(&ended);
+            wrong.push(format!(
+                "{}: expected {}, was {text}",
+                program.name, program.expected
+            ));
+        } else if let Verdict::Measured { .. } = ended.verdict {
+            match program.expected {
+                Expected::Measured(_) => measured += 1,
+                Expected::Refused { .. } => harmless += 1,
+            }
+        } else {
+            refused += 1;
+        }
+    }
+    eprintln!(
+        "{refused} attacks refused, {harmless} without a gain, {measured} honest programs measured, {left_out} left out, {} tried again, {} certified; {:.0} s",
+        stages.tried_again(),
+        stages.certified(),
+        started.elapsed().as_secs_f64()
+    );
+    if left_out > 0 {
+        skipped(&format!(
+            "{left_out} programs need a processor, cores or a compiler that this machine has not"
+        ));
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} programs did not end as they say:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn every_way_of_cheating_is_tried() {
+    let attacks = attacks();
+    assert!(attacks.len() >= AT_LEAST, "{} attacks", attacks.len());
+    assert!(
+        honest().len() >= AT_LEAST,
+        "{} honest programs",
+        honest().len()
+    );
+    let tried: BTreeSet<u32> = attacks
+        .iter()
+        .flat_map(|a| a.ways.iter().copied())
+        .collect();
+    assert_eq!(tried, (1..=30).collect::<BTreeSet<u32>>());
+    let other_problems =
+        |programs: &[Program]| programs.iter().filter(|p| p.problem != USUAL).count();
+    let threads = |programs: &[Program]| programs.iter().filter(|p| p.threads > 1).count();
+    assert!(other_problems(&attacks) >= 16 && threads(&attacks) >= 8);
+    let honest = honest();
+    assert!(other_problems(&honest) >= 6 && threads(&honest) >= 3);
+    for (language, attacks_at_least, honest_at_least) in
+        [(Language::Cxx, 12, 8), (Language::Fortran, 6, 5)]
+    {
+        let of = |programs: &[Program]| {
+            let same = |p: &&Program| match language {
+                Language::Fortran => p.language.is_fortran(),
+                _ => p.language == language,
+            };
+            programs.iter().filter(same).count()
+        };
+        assert!(
+            of(&attacks) >= attacks_at_least,
+            "attacks in {}",
+            language.name()
+        );
+        assert!(
+            of(&honest) >= honest_at_least,
+            "honest programs in {}",
+            language.name()
+        );
+    }
+}
+
+/// Of all variants, which take half an hour and more (`make variants`), one in so many is tried each time: others with each commit.
+const SAMPLED: usize = 200;
+
+#[test]
+fn a_sample_of_the_variants_of_attacks_gains_nothing() {
+    let part = Part::of_commit(SAMPLED);
+    let tried = try_variants(part);
+    assert!(!part.is_all() || tried >= 1000, "{tried} variants");
+}
+
+#[test]
+fn a_sample_of_the_variants_of_honest_programs_is_measured() {
+    let part = Part::of_commit(SAMPLED);
+    let tried = try_honest_variants(part);
+    assert!(!part.is_all() || tried >= 800, "{tried} variants");
+}
+
+/// Of the problems other than the usual one, one in so many has its variants compiled each time.
+const OTHERS: usize = 3;
+
+/// A trigger that the scan refuses, whatever it triggers, tests nothing.
+#[test]
+fn what_variants_add_is_no_reason_to_refuse_them() {
+    let _alone = fixtures::alone();
+    let attacks = attacks();
+    let source = |file: &str| {
+        let name = format!("attacks/{file}");
+        let found = attacks.iter().find(|attack| attack.name == name);
+        found.unwrap().source.clone()
+    };
+    // Both are refused for their results alone.
+    let mut programs = vec![(fixtures::problem(), Language::C, source("wrong.c"))];
+    match Stages::default().lacks(Language::Cxx) {
+        None => {
+            let in_cxx = source("remembers_by_a_static_guard.cpp");
+            programs.push((fixtures::problem(), Language::Cxx, in_cxx));
+        }
+        Some(why) => skipped(&format!("variants in C++: {why}")),
+    }
+    let others: BTreeSet<&str> = attacks
+        .iter()
+        .map(|attack| attack.problem.as_str())
+        .collect();
+    let others = others.into_iter().filter(|name| *name != USUAL);
+    for name in Part::of_commit(OTHERS).of(others) {
+        let problem = fixtures::shipped(name);
+        let reference = problem.reference_source.clone();
+        programs.push((problem, Language::C, reference));
+    }
+    assert!(programs.len() > 4, "{} programs", programs.len());
+    for (problem, language, source) in &programs {
+        let toolchain = Toolchain::detect(None, problem).unwrap();
+        let compiler = Compiler::new(fixtures::sandbox(), toolchain);
+        let entry = Entry {
+            problem,
+            language: *language,
+        };
+        for Variant { how, source, .. } in mutate::variants(source, &entry) {
+            let all = TechniqueSet::all();
+            if let Err(failure) = compiler.compile_as(*language, problem, &source, all) {
+                panic!("{}, {}, {how}: {failure}", problem.id, language.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn who_is_wrong_in_every_call_must_be_refused_at_any_speed() {
+    let attacks = attacks();
+    let of = |name: &str| {
+        let name = format!("attacks/{name}");
+        let found = attacks.iter().find(|attack| attack.name == name).unwrap();
+        [
+            Acts::Always,
+            Acts::Renamed,
+            Acts::WhenTimed,
+            Acts::WhenVerified,
+            Acts::Perhaps,
+        ]
+        .map(|acts| found.must_be_refused(acts))
+    };
+    for in_any_call in [
+        "wrong.c",
+        "crashes.c",
+        "changes_input.c",
+        "behind_the_end.c",
+    ] {
+        assert_eq!(of(in_any_call), [true, true, true, true, false]);
+    }
+    // Timed calls, two calls with the same inputs, or contents that are drawn show what these do.
+    for in_some_calls in [
+        "helper_finishes_later.c",
+        "histogram_half_counted.c",
+        "nondeterministic.c",
+        "strassen.c",
+    ] {
+        assert_eq!(of(in_some_calls), [true, true, true, false, false]);
+    }
+    // Right at the timed size, and so an honest program where it is called there only.
+    for by_other_calls in ["wrong_below_timed_size.c", "right_for_the_first_calls.c"] {
+        assert_eq!(of(by_other_calls), [true, true, false, false, false]);
+    }
+    // Its clock is nobody's under another name.
+    assert_eq!(of("own_clock.c"), [true, false, false, false, false]);
+    for may_be_measured in ["wrong_far_above.c", "print_of_samples.c"] {
+        assert_eq!(of(may_be_measured), [false; 5]);
+    }
+    let verified = attacks
+        .iter()
+        .filter(|attack| attack.must_be_refused(Acts::WhenVerified));
+    let verified = verified.count();
+    assert!(verified >= 60, "{verified} attacks");
+}
+
+/// All variants that `made` makes of the programs that this machine can run, each with its name and with when it acts.
+fn variants_of(
+    programs: Vec<Program>,
+    stages: &Stages,
+    made: fn(&str, &Entry<'_>) -> Vec<Variant>,
+) -> Vec<(Program, &'static str, Acts)> {
+    let cores = flopsmith_machine::pinning::allowed_cores().len();
+    let mut problems: BTreeMap<String, Arc<Problem>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for program in programs {
+        let lacks = program.language.is_fortran() || stages.lacks(program.language).is_some();
+        if lacks || !program.can_run(cores) {
+            continue;
+        }
+        let problem = problems
+            .entry(program.problem.clone())
+            .or_insert_with(|| fixtures::shipped(&program.problem));
+        let entry = Entry {
+            problem,
+            language: program.language,
+        };
+        for variant in made(&program.source, &entry) {
+            // When it is called is nothing to who acts before.
+            let by_calls = matches!(
+                variant.acts,
+                Acts::WhenTimed | Acts::WhenVerified | Acts::Perhaps
+            );
+            if !(by_calls && program.acts_when_compiled()) {
+                let program = program.with_source(variant.source);
+                all.push((program, variant.how, variant.acts));
+            }
+        }
+    }
+    all
+}
+
+/// Tries a part of the variants of attacks; gives how many were judged.
+fn try_variants(part: Part) -> usize {
+    let _alone = fixtures::alone();
+    let started = Instant::now();
+    let mut stages = Stages::default();
+    let all = variants_of(attacks(), &stages, mutate::variants);
+    let (mut refused, mut unmeasured, mut unbuilt) = (0, 0, 0);
+    let (mut harmless, mut passed) = (Vec::new(), Vec::new());
+    let mut log = Log::of("variants-of-attacks");
+    let all: Vec<_> = part.of(&all).collect();
+    let programs: Vec<&Program> = all.iter().map(|(program, ..)| program).collect();
+    let early = stages::refused_early(None, &programs);
+    for ((program, how, acts), early) in all.into_iter().zip(early) {
+        let ended = early.unwrap_or_else(|| stages.judge(program));
+        let text = format!("{}, {how}: {}", program.name, words(&ended));
+        log.line(&text);
+        match &ended.verdict {
+            Verdict::Rejected { fault, .. } if program.not_built(*fault) => unbuilt += 1,
+            Verdict::Rejected { .. } => refused += 1,
+            verdict if program.is_unchecked() && stages::is_unchecked(verdict) => refused += 1,
+            // Who is wrong whenever it is called must not pass at any speed.
+            Verdict::Measured { .. } if program.must_be_refused(*acts) => passed.push(text),
+            Verdict::Measured { .. } if program::gains_nothing(&ended) => harmless.push(text),
+            Verdict::Measured { .. } => passed.push(text),
+            // No check has found it, only the roof.
+            Verdict::Infrastructure {
+                cause: InfrastructureCause::Implausible,
+                ..
+            } => passed.push(text),
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => unmeasured += 1,
+        }
+    }
+    // What nobody could judge says nothing about the judge, as long as it is little.
+    let judged = refused + harmless.len() + passed.len();
+    eprintln!(
+        "measured, and no faster than honest work:\n{}",
+        harmless.join("\n")
+    );
+    eprintln!(
+        "{judged} variants: {refused} refused, {} measured without a gain, {} accepted; {unmeasured} more without a verdict, \
+         {unbuilt} that do not compile; {} certified; {:.0} s",
+        harmless.len(),
+        passed.len(),
+        stages.certified(),
+        started.elapsed().as_secs_f64()
+    );
+    assert!(passed.is_empty(), "accepted:\n{}", passed.join("\n"));
+    assert!(
+        unmeasured <= 1 + judged / 50,
+        "{unmeasured} variants without a verdict"
+    );
+    assert!(
+        unbuilt * 5 < judged.max(20),
+        "{unbuilt} variants that do not compile test nothing"
+    );
+    judged
+}
+
+/// Tries a part of the variants of honest programs; gives how many were judged.
+fn try_honest_variants(part: Part) -> usize {
+    let _alone = fixtures::alone();
+    let started = Instant::now();
+    let mut stages = Stages::default();
+    let all = variants_of(honest(), &stages, mutate::honest::variants);
+    let (mut measured, mut unmeasured) = (0, 0);
+    let (mut refused, mut unbuilt) = (Vec::new(), Vec::new());
+    let mut log = Log::of("variants-of-honest-programs");
+    for (program, how, _) in part.of(&all) {
+        let ended = stages.judge(program);
+        let text = format!("{}, {how}: {}", program.name, words(&ended));
+        log.line(&text);
+        match &ended.verdict {
+            Verdict::Measured { .. } => measured += 1,
+            Verdict::Rejected { fault, .. } if program.not_built(*fault) => unbuilt.push(text),
+            Verdict::Rejected { .. } => refused.push(text),
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => unmeasured += 1,
+        }
+    }
+    eprintln!("no programs any more:\n{}", unbuilt.join("\n"));
+    eprintln!(
+        "{measured} variants of honest programs measured; honest programs refused: {}; {unmeasured} more without a verdict, \
+         {} that do not compile; {:.0} s",
+        refused.len(),
+        unbuilt.len(),
+        started.elapsed().as_secs_f64()
+    );
+    assert!(refused.is_empty(), "refused:\n{}", refused.join("\n"));
+    assert!(
+        unmeasured <= 1 + measured / 50,
+        "{unmeasured} variants without a verdict"
+    );
+    assert!(
+        unbuilt.len() * 5 < measured.max(20),
+        "{} variants that do not compile test nothing",
+        unbuilt.len()
+    );
+    measured + refused.len()
+}
+
+/// What became of each program, in a file that can be followed: hundreds of lines on standard error would hide the one that
+/// tells what is wrong.
+struct Log(File);
+
+impl Log {
+    fn of(what: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("corpus-{what}.log"));
+        let file = File::create(&path).unwrap();
+        eprintln!("how each ends: {}", path.display());
+        Log(file)
+    }
+
+    fn line(&mut self, text: &str) {
+        writeln!(self.0, "{text}").unwrap();
+    }
+}
+
+/// How a program ended, for people.
+fn words(ended: &Ended) -> String {
+    let techniques = ended.techniques.map_or(String::new(), |t| format!(", {t}"));
+    let detail = match &ended.verdict {
+        Verdict::Measured { measurement } => format!(
+            "{:.1} GFLOPS, {:.2} times the reference",
+            measurement.gflops, measurement.ratio
+        ),
+        Verdict::Rejected { detail, .. }
+        | Verdict::Infrastructure { detail, .. }
+        | Verdict::Unknown { detail, .. } => detail.clone(),
+    };
+    let seconds = ended.seconds;
+    format!(
+        "{} ({detail}{techniques}, {seconds:.2} s)",
+        ended.verdict.kind()
+    )
+}
+
+impl Program {
+    /// Does this machine have what the program needs to do what it is here for?
+    fn can_run(&self, cores: usize) -> bool {
+        let threads = self.threads as usize <= cores;
+        threads
+            && self.needs.iter().all(|need| match need.as_str() {
+                "x86_64" => cfg!(target_arch = "x86_64"),
+                "two cores" => cores > 1,
+                // The usual compiler; what others build is tried apart.
+                "gcc" => true,
+                "sanitizer of threads" => {
+                    let missing = sanitize::missing_runtimes(Path::new("gcc"));
+                    missing.is_empty() && sanitize::no_room().is_none()
+                }
+                other => panic!("{}: nobody knows what `{other}` needs", self.name),
+            })
+    }
+}

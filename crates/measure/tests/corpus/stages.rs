@@ -1,0 +1,395 @@
+//! The three stages that every candidate goes through, with one compiler, one verifier and one timer for all programs of a
+//! problem that are timed with as many threads.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use flopsmith_compile::toolchain::Toolchain;
+use flopsmith_compile::{Compiler};
+use flopsmith_machine::{Cores, pinning};
+use flopsmith_protocol::{Failure, Measurement, Technique, TechniqueSet, UnknownCause, Verdict};
+use flopsmith_measure::{Purpose, Sanitizers, Thoroughness, Timer, Verifier};
+use flopsmith_problem::{Language, Problem};
+
+use crate::fixtures;
+use crate::program::{Program, USUAL, gains_nothing};
+
+/// How often a program is tried while nobody can judge it: a noisy neighbour may stay for some seconds.
+const TRIES: u32 = 4;
+/// How often a program that seems to gain something is measured beside plain loops.
+const BESIDE: u32 = 3;
+
+/// What became of a program.
+pub struct Ended {
+    pub verdict: Verdict,
+    /// Detected in it, if it was built.
+    pub techniques: Option<TechniqueSet>,
+    pub seconds: f64,
+    /// What plain loops reach on this machine, if anything was timed.
+    pub plain: Option<Plain>,
+}
+
+/// How fast plain loops are: beside the reference and by a clock, as a neighbour may slow either of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Plain {
+    /// Times the reference, the most that was seen.
+    pub ratio: f64,
+    /// When they were measured last.
+    pub gflops: f64,
+}
+
+impl Plain {
+    /// With what they do now.
+    fn and_now(self, now: Self) -> Self {
+        Plain {
+            ratio: self.ratio.max(now.ratio),
+            gflops: now.gflops,
+        }
+    }
+}
+
+/// What judges programs of one problem that are timed with so many threads.
+struct Bench {
+    problem: Arc<Problem>,
+    compiler: Compiler,
+    verifier: Verifier,
+    sanitizers: Sanitizers,
+    threads: u32,
+    /// Made when the first program has to be timed: most attacks are refused before, and it measures the machine.
+    timed: Option<Timed>,
+}
+
+/// What times programs, and how fast plain loops are by it.
+struct Timed {
+    timer: Timer,
+    plain: Plain,
+}
+
+impl Timed {
+    fn new(problem: &Arc<Problem>, toolchain: &Toolchain, threads: u32) -> Self {
+        let mut timer = Timer::new(
+            fixtures::sandbox(),
+            fixtures::harness(),
+            Arc::clone(problem),
+            toolchain,
+            cores(threads),
+            threads,
+        )
+        .unwrap();
+        // Elsewhere than in the usual problem attacks rest in the reference.
+        let plain = match problem.id.as_str() {
+            USUAL => plain_loops(&usual_loops(threads), &mut timer),
+            _ => Plain {
+                ratio: 1.0,
+                gflops: timer.reference_gflops(),
+            },
+        };
+        eprintln!(
+            "{}, threads {threads}: plain loops are {:.2} times as fast as the reference, which does {:.1} GFLOPS",
+            problem.id,
+            plain.ratio,
+            timer.reference_gflops()
+        );
+        Self { timer, plain }
+    }
+}
+
+impl Bench {
+    fn new(compiler: Option<&str>, problem: &str, threads: u32) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let problem = Arc::new(Problem::load(&root.join(problem)).unwrap());
+        let toolchain = Toolchain::detect(compiler, &problem).unwrap();
+        let (sandbox, harness) = (fixtures::sandbox, fixtures::harness);
+        let verifier = Verifier::new(
+            sandbox(),
+            harness(),
+            Arc::clone(&problem),
+            &toolchain,
+            [30; 32],
+        )
+        .unwrap();
+        let sanitizers = Sanitizers::new(sandbox(), Arc::clone(&problem), &toolchain, threads);
+        Bench {
+            sanitizers,
+            compiler: Compiler::new(sandbox(), toolchain),
+            verifier,
+            threads,
+            timed: None,
+            problem,
+        }
+    }
+
+    /// Compiles a program and verifies what it is.
+    fn verified(
+        &mut self,
+        program: &Program,
+        purpose: Purpose,
+        seed: u64,
+        techniques: &mut Option<TechniqueSet>,
+    ) -> Result<Vec<u8>, Failure> {
+        let built = self.compiler.compile_as(
+            program.language,
+            &self.problem,
+            &program.source,
+            program.permitted,
+        )?;
+        *techniques = Some(built.techniques);
+        let thoroughness = match purpose {
+            Purpose::Certify => Thoroughness::Full,
+            _ => Thoroughness::Screening,
+        };
+        self.verifier.verify_to(&built.object, seed, thoroughness)?;
+        if program.is_to_count {
+            let openmp = built.techniques.contains(Technique::Openmp);
+            let (language, source) = (program.language, &program.source);
+            self.sanitizers.check_as(language, source, openmp)?;
+        }
+        Ok(built.object)
+    }
+
+    fn judge(
+        &mut self,
+        program: &Program,
+        purpose: Purpose,
+        seed: u64,
+        techniques: &mut Option<TechniqueSet>,
+    ) -> Result<Measurement, Failure> {
+        let object = self.verified(program, purpose, seed, techniques)?;
+        let toolchain = self.compiler.toolchain();
+        let (problem, threads) = (&self.problem, self.threads);
+        let timed = self
+            .timed
+            .get_or_insert_with(|| Timed::new(problem, toolchain, threads));
+        // A program that is to count and came so far is told by a short look as well.
+        let look = if program.is_to_count {
+            Purpose::Screen
+        } else {
+            purpose
+        };
+        let measured = timed.timer.measure(&object, look, seed, None)?;
+        // What the program rests in, in the same minute: plain loops live on caches that neighbours may use more or less.
+        if look == Purpose::Certify {
+            let loops = match problem.id.as_str() {
+                USUAL => usual_loops(threads),
+                _ => {
+                    let reference = &problem.reference_source;
+                    let all = TechniqueSet::all();
+                    let built = self
+                        .compiler
+                        .compile_as(Language::C, problem, reference, all);
+                    built.unwrap().object
+                }
+            };
+            let now = plain_loops(&loops, &mut timed.timer);
+            timed.plain = timed.plain.and_now(now);
+        }
+        Ok(measured.measurement)
+    }
+}
+
+/// Could sanitizers not look at a program? Another try would end in the same way.
+pub fn is_unchecked(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Unknown {
+            cause: Some(UnknownCause::Unchecked),
+            ..
+        }
+    )
+}
+
+/// One thread is timed by a supervisor that spins on a core of its own, where there is one; several have all cores, and all
+/// sleep.
+fn cores(threads: u32) -> Cores {
+    if threads == 1 {
+        return fixtures::cores();
+    }
+    Cores {
+        supervisor: None,
+        kernel: pinning::allowed_cores()
+            .into_iter()
+            .take(threads as usize)
+            .collect(),
+    }
+}
+
+/// Plain loops on all threads, in which attacks rest.
+fn usual_loops(threads: u32) -> Vec<u8> {
+    fixtures::program(if threads == 1 { "ikj.c" } else { "openmp.c" })
+}
+
+/// How fast plain loops are, beside the reference. Times alone would not do: the machine may become faster from one program to the next.
+/// Nor would the reference's own number: some loops run at one of two speeds in each process, 1.5 times apart (Floyd–Warshall's on
+/// Zen 5), and programs are measured in processes of their own.
+fn plain_loops(loops: &[u8], timer: &mut Timer) -> Plain {
+    let plain = timer.measure(loops, Purpose::Certify, 0, None).unwrap();
+    Plain {
+        ratio: plain.measurement.ratio,
+        gflops: plain.measurement.gflops,
+    }
+}
+
+#[derive(Default)]
+pub struct Stages {
+    /// The C compiler; the usual one if none.
+    compiler: Option<&'static str>,
+    /// By problem and threads.
+    benches: BTreeMap<(String, u32), Bench>,
+    seed: u64,
+    tried_again: u32,
+    certified: u32,
+}
+
+impl Stages {
+    /// With another compiler than the usual one.
+    pub fn with(compiler: &'static str) -> Self {
+        Self {
+            compiler: Some(compiler),
+            ..Self::default()
+        }
+    }
+
+    /// Compiles, verifies and times a program; again if that failed and nobody can blame the program, as everywhere.
+    /// What seems to gain something in a screening, whose number is a rough one, is measured anew to the standard that the
+    /// plain loops were measured to, each time beside them: who gains does so every time, and who did once was beside a neighbour
+    /// that came or went.
+    pub fn judge(&mut self, program: &Program) -> Ended {
+        let purpose = purpose_of(program);
+        let mut ended = self.once(program, purpose);
+        let mut tries = 1;
+        let is_tried_again = |verdict: &Verdict| !verdict.counts() && !is_unchecked(verdict);
+        while is_tried_again(&ended.verdict) && tries < TRIES {
+            tries += 1;
+            self.tried_again += 1;
+            ended = self.once(program, purpose);
+        }
+        if program.is_to_count || !program.seems_to_gain(&ended) {
+            return ended;
+        }
+        self.certified += 1;
+        for _ in 0..BESIDE {
+            let certified = self.once(program, Purpose::Certify);
+            // Whoever cannot be measured again keeps the number before.
+            if certified.verdict.counts() {
+                ended = certified;
+            }
+            if !matches!(ended.verdict, Verdict::Measured { .. }) || gains_nothing(&ended) {
+                break;
+            }
+        }
+        ended
+    }
+
+    /// Compiles and verifies a program. Gives what became of it where it is refused for that; any other one has to be timed.
+    fn refused(&mut self, program: &Program) -> Option<Ended> {
+        let started = Instant::now();
+        let (bench, seed) = self.bench(program);
+        let mut techniques = None;
+        let verified = bench.verified(program, purpose_of(program), seed, &mut techniques);
+        let failure = verified.err()?;
+        matches!(failure, Failure::Candidate { .. }).then(|| Ended {
+            verdict: failure.into(),
+            techniques,
+            seconds: started.elapsed().as_secs_f64(),
+            plain: None,
+        })
+    }
+
+    /// Why programs in a language cannot be built here.
+    pub fn lacks(&self, language: Language) -> Option<String> {
+        if language == Language::C {
+            return None;
+        }
+        let driver = fixtures::toolchain().driver(language);
+        driver.err().map(|failure| failure.to_string())
+    }
+
+    /// Programs that needed a second try.
+    pub fn tried_again(&self) -> u32 {
+        self.tried_again
+    }
+
+    /// Attacks that were certified because their screening looked like a gain.
+    pub fn certified(&self) -> u32 {
+        self.certified
+    }
+
+    /// The bench that judges a program, and the next seed.
+    fn bench(&mut self, program: &Program) -> (&mut Bench, u64) {
+        let (problem, threads) = (&program.problem, program.threads);
+        let key = (problem.clone(), threads);
+        // What one judges with may hold a hundred mebibytes, and programs for a problem follow each other.
+        if !self.benches.contains_key(&key) {
+            self.benches.retain(|(kept, _), _| kept == USUAL);
+        }
+        let compiler = self.compiler;
+        let bench = self
+            .benches
+            .entry(key)
+            .or_insert_with(|| Bench::new(compiler, problem, threads));
+        self.seed += 1;
+        (bench, self.seed)
+    }
+
+    fn once(&mut self, program: &Program, purpose: Purpose) -> Ended {
+        let started = Instant::now();
+        let (bench, seed) = self.bench(program);
+        let mut techniques = None;
+        let verdict = match bench.judge(program, purpose, seed, &mut techniques) {
+            Ok(measurement) => Verdict::Measured { measurement },
+            Err(failure) => failure.into(),
+        };
+        Ended {
+            verdict,
+            techniques,
+            seconds: started.elapsed().as_secs_f64(),
+            plain: bench.timed.as_ref().map(|timed| timed.plain),
+        }
+    }
+}
+
+fn purpose_of(program: &Program) -> Purpose {
+    if program.is_to_count {
+        Purpose::Certify
+    } else {
+        Purpose::Screen
+    }
+}
+
+/// Programs that a processor takes at once: those of a problem follow each other, and what judges them is made for each processor.
+const AT_ONCE: usize = 8;
+
+/// Compiles and verifies programs on all processors, which needs no quiet. Gives the verdict of each one that is refused for that, and none of one
+/// that has to be timed.
+pub fn refused_early(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<Option<Ended>> {
+    let next = AtomicUsize::new(0);
+    let ended = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in pinning::allowed_cores() {
+            scope.spawn(|| {
+                let mut stages = Stages {
+                    compiler,
+                    ..Stages::default()
+                };
+                loop {
+                    let first = next.fetch_add(AT_ONCE, Ordering::Relaxed);
+                    if first >= programs.len() {
+                        return;
+                    }
+                    for (number, program) in programs.iter().enumerate().skip(first).take(AT_ONCE) {
+                        if let Some(refused) = stages.refused(program) {
+                            ended.lock().unwrap().insert(number, refused);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let mut ended = ended.into_inner().unwrap();
+    (0..programs.len())
+        .map(|number| ended.remove(&number))
+        .collect()
+}

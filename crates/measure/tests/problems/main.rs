@@ -1,0 +1,246 @@
+//! Every shipped problem is fit to judge by: its reference keeps the laws, its baseline is right, and programs that were
+//! fitted to the timed size, or cut a corner, are refused.
+//!
+//! `NAME.c` beside this file is right at the timed size only, `NAME.subtle.c` slightly wrong everywhere.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod denormals;
+#[path = "../run/fixtures.rs"]
+#[expect(dead_code, reason = "the other tests use the rest")]
+mod fixtures;
+mod later;
+mod thresholds;
+mod weak;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flopsmith_compile::toolchain::Toolchain;
+use flopsmith_measure::verify::soundness;
+use flopsmith_compile::{Compiler};
+use flopsmith_protocol::{CandidateFault as F, Failure, TechniqueSet};
+use flopsmith_measure::{Purpose, Timer, Verifier};
+use flopsmith_problem::{Finding, Problem};
+use flopsmith_test_support::sample::Part;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems")
+}
+
+fn shipped() -> Vec<Arc<Problem>> {
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(root())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("problem.toml").is_file())
+        .collect();
+    folders.sort();
+    let load = |path: &PathBuf| Arc::new(Problem::load(path).unwrap());
+    folders.iter().map(load).collect()
+}
+
+/// Tests that time programs try one problem in so many each time: others with each commit, and all in `make verify`.
+const TIMED: usize = 4;
+
+/// What each problem is judged with.
+struct Bench {
+    problem: Arc<Problem>,
+    toolchain: Toolchain,
+    compiler: Compiler,
+}
+
+impl Bench {
+    fn of(problem: &Arc<Problem>) -> Self {
+        let toolchain = Toolchain::detect(None, problem).unwrap();
+        Self {
+            compiler: Compiler::new(fixtures::sandbox(), toolchain.clone()),
+            toolchain,
+            problem: Arc::clone(problem),
+        }
+    }
+
+    fn verifier(&self, seed: u8) -> Verifier {
+        let problem = Arc::clone(&self.problem);
+        Verifier::new(
+            fixtures::sandbox(),
+            fixtures::harness(),
+            problem,
+            &self.toolchain,
+            [seed; 32],
+        )
+        .unwrap_or_else(|e| panic!("{}: {e}", self.problem.id))
+    }
+
+    fn timer(&self) -> Timer {
+        let problem = Arc::clone(&self.problem);
+        let cores = fixtures::cores();
+        Timer::new(
+            fixtures::sandbox(),
+            fixtures::harness(),
+            problem,
+            &self.toolchain,
+            cores,
+            1,
+        )
+        .unwrap_or_else(|e| panic!("{}: {e}", self.problem.id))
+    }
+
+    fn compiled(&self, source: &str) -> Vec<u8> {
+        self.compiler
+            .compile(&self.problem, source, TechniqueSet::all())
+            .unwrap_or_else(|e| panic!("{}: {e}", self.problem.id))
+            .object
+    }
+
+    fn program(&self, ending: &str) -> Option<Vec<u8>> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/problems")
+            .join(format!("{}{ending}", self.problem.id));
+        let source = std::fs::read_to_string(path).ok()?;
+        Some(self.compiled(&source))
+    }
+}
+
+#[test]
+fn references_keep_the_laws() {
+    let _alone = fixtures::alone();
+    let mut weak = Vec::new();
+    for problem in shipped() {
+        let bench = Bench::of(&problem);
+        let examined = soundness::examine(
+            &fixtures::sandbox(),
+            &fixtures::harness(),
+            &problem,
+            &bench.toolchain,
+            1,
+        )
+        .unwrap();
+        assert!(examined.ran, "{}: {:?}", problem.id, examined.findings);
+        let findings = examined
+            .findings
+            .into_iter()
+            .chain(flopsmith_problem::check(&problem));
+        weak.extend(
+            findings
+                .filter(Finding::is_error)
+                .map(|finding| format!("{}: {finding}", problem.id)),
+        );
+    }
+    assert!(weak.is_empty(), "{}", weak.join("\n"));
+}
+
+#[test]
+fn baselines_are_right_and_nearly_right_programs_are_not() {
+    let _alone = fixtures::alone();
+    let mut wrong = Vec::new();
+    for problem in shipped() {
+        let bench = Bench::of(&problem);
+        let mut verifier = bench.verifier(7);
+        let baseline = problem
+            .baseline_source
+            .as_ref()
+            .unwrap_or(&problem.reference_source);
+        let object = bench.compiled(baseline);
+        // Other cases each time.
+        for seed in 0..6 {
+            if let Err(e) = verifier.verify(&object, seed) {
+                wrong.push(format!("{}: the baseline is refused: {e}", problem.id));
+                break;
+            }
+        }
+        for ending in [".c", ".subtle.c"] {
+            let Some(object) = bench.program(ending) else {
+                continue;
+            };
+            for seed in 0..6 {
+                match verifier.verify(&object, seed) {
+                    Err(Failure::Candidate {
+                        fault: F::WrongResult | F::OutOfBounds | F::Crash,
+                        ..
+                    }) => {}
+                    other => wrong.push(format!("{}{ending}: {other:?}", problem.id)),
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn timed_calls_of_every_problem_are_checked() {
+    let _alone = fixtures::alone();
+    let mut wrong = Vec::new();
+    for problem in Part::of_commit(TIMED).of(shipped()) {
+        let bench = Bench::of(&problem);
+        let mut timer = bench.timer();
+        let baseline = problem
+            .baseline_source
+            .as_ref()
+            .unwrap_or(&problem.reference_source);
+        match timer.measure(&bench.compiled(baseline), Purpose::Screen, 1, None) {
+            Ok(timed) => {
+                let m = timed.measurement;
+                let ratio = m.gflops / timer.baseline_gflops();
+                eprintln!(
+                    "{:>16} {:8.3} ms a call, {:7.2} GFLOPS, {:5.2} of the peak",
+                    problem.id.as_str(),
+                    m.seconds_per_call * 1e3,
+                    m.gflops,
+                    m.share_of_peak
+                );
+                if !(0.3..3.0).contains(&ratio) {
+                    wrong.push(format!("{}: {ratio} times itself", problem.id));
+                }
+            }
+            Err(e) => wrong.push(format!("{}: {e}", problem.id)),
+        }
+        // A program that does nothing leaves the poison, or what the call before left.
+        let prototype = problem.entry.prototype.trim_end().trim_end_matches(';');
+        let nothing = bench.compiled(&format!("#include <stdint.h>\n{prototype} {{ }}\n"));
+        match timer.measure(&nothing, Purpose::Screen, 2, None) {
+            Err(Failure::Candidate {
+                fault: F::SkippedWork,
+                ..
+            }) => {}
+            other => wrong.push(format!("{}: doing nothing gives {other:?}", problem.id)),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Is a harness on this machine at work? One that waits for its next order sleeps.
+fn a_harness_is_awake() -> bool {
+    let runs = |pid: &Path| -> Option<bool> {
+        let stat = std::fs::read_to_string(pid.join("stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        Some(name == "harness" && rest.trim_start().starts_with('R'))
+    };
+    let mut processes = std::fs::read_dir("/proc").unwrap();
+    processes.any(|p| runs(&p.unwrap().path()) == Some(true))
+}
+
+#[test]
+fn a_program_that_is_refused_while_it_is_timed_leaves_nobody_awake() {
+    let _alone = fixtures::alone();
+    let problem = shipped()
+        .into_iter()
+        .find(|p| p.id.as_str() == "black_scholes")
+        .unwrap();
+    let bench = Bench::of(&problem);
+    let wrong = bench.program(".subtle.c").unwrap();
+    let mut timer = bench.timer();
+    // What it computed is held against the baseline in the baseline's turn, so that turn is what it interrupts.
+    let refused = timer.measure(&wrong, Purpose::Screen, 1, None);
+    assert!(
+        matches!(&refused, Err(Failure::Candidate { .. })),
+        "{refused:?}"
+    );
+    // Whoever was told to sleep is on the way there; whoever was not spins until the next measurement.
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    while a_harness_is_awake() {
+        assert!(
+            std::time::Instant::now() < limit,
+            "a process of ours spins on the kernel's core"
+        );
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,154 @@
+//! Certified numbers: five layouts, data at other places, and calls without caches.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopsmith_compile::{Compiler, Toolchain};
+use flopsmith_measure::{Limits, PADDINGS, Purpose, Timer};
+use flopsmith_problem::{Caches, Language, Problem};
+use object::{Object, ObjectSymbol};
+use serde_json::Value;
+
+use crate::fixtures::{alone, sandbox, shipped, timer_of};
+
+/// Objects of the problem's baseline, its code at other places in each.
+fn layouts(problem: &Arc<Problem>) -> Vec<Vec<u8>> {
+    let toolchain = Toolchain::detect(None, problem).unwrap();
+    let source = problem.baseline_source.clone().unwrap();
+    Compiler::new(sandbox(), toolchain)
+        .layouts(Language::C, problem, &source, &PADDINGS)
+        .unwrap()
+}
+
+/// Where in its page a function begins; a program is loaded at the start of one.
+fn place_of(object: &[u8], name: &str) -> u64 {
+    let file = object::File::parse(object).unwrap();
+    let symbol = file
+        .dynamic_symbols()
+        .find(|symbol| symbol.name().is_ok_and(|own| own == name))
+        .unwrap();
+    symbol.address() % 4096
+}
+
+/// How sure a certificate is does not matter here.
+fn soon(timer: &mut Timer) {
+    let limits = Limits {
+        min: Duration::from_millis(60),
+        max: Duration::from_millis(150),
+        ..Purpose::Certify.limits()
+    };
+    timer.set_limits(Purpose::Certify, limits);
+}
+
+fn calls(side: &Value) -> usize {
+    let bursts = side.as_array().unwrap();
+    bursts
+        .iter()
+        .map(|burst| burst["seconds"].as_array().unwrap().len())
+        .sum()
+}
+
+#[test]
+fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
+    let _alone = alone();
+    let problem = shipped("transpose");
+    assert_eq!(problem.caches, Caches::Both);
+    let layouts = layouts(&problem);
+    let places: BTreeSet<u64> = layouts
+        .iter()
+        .map(|object| place_of(object, "transpose"))
+        .collect();
+    assert_eq!(places.len(), PADDINGS.len(), "{places:?}");
+
+    let mut timer = timer_of(Arc::clone(&problem));
+    soon(&mut timer);
+    let timed = timer.certify(&layouts, 1).unwrap();
+    let m = timed.measurement;
+    let certificate = m.certificate.as_ref().unwrap();
+    assert_eq!(certificate.layout_ratios.len(), 5);
+    // The candidate is the baseline itself, so what its ratio is off by is noise, and the interval is that of its error.
+    let log = (m.ratio.ln() - timer.chain().log_ratio).abs();
+    assert!(log < 0.5, "{m:?}");
+    // 512 × 512 doubles lie in a cache or not.
+    let cold = certificate.cold_seconds_per_call.unwrap();
+    assert!(cold > m.seconds_per_call, "{cold} {m:?}");
+    let (ratio, interval) = (
+        certificate.cold_ratio.unwrap(),
+        certificate.cold_interval.unwrap(),
+    );
+    assert!(interval.low <= ratio && ratio <= interval.high);
+    let cold_stop = certificate.cold_stop.unwrap();
+
+    let raw: Value = serde_json::from_slice(&timed.raw).unwrap();
+    let others = raw["layouts"].as_array().unwrap();
+    // The first stands by itself.
+    let processes = others.len() + 1;
+    assert!(
+        processes.is_multiple_of(5) && processes >= 10,
+        "{processes}: all places, twice at least"
+    );
+    let all = || std::iter::once(&raw).chain(others);
+    for layout in all() {
+        assert!(calls(&layout["candidate"]) > 1 && calls(&layout["baseline"]) > 1);
+        assert!(layout["stop"].is_string(), "{}", layout["stop"]);
+    }
+    let kept: usize = all().map(|layout| calls(&layout["candidate"])).sum();
+    assert_eq!(kept, m.calls as usize);
+    let rounds: u64 = all()
+        .map(|layout| layout["estimate"]["rounds"].as_u64().unwrap())
+        .sum();
+    assert_eq!(m.rounds.map(u64::from), Some(rounds));
+    assert!(calls(&raw["cold"]["candidate"]) > 1);
+    let again = raw["cold_again"].as_array().unwrap();
+    assert_eq!(again.len(), 2, "three processes without caches");
+    let stops: Vec<_> = [&raw["cold"]].into_iter().chain(again).collect();
+    assert!(stops.iter().any(|trial| trial["stop"] == cold_stop.name()));
+    for trial in again {
+        assert!(calls(&trial["candidate"]) > 1);
+    }
+    // The data of both sides lay elsewhere each time, and lie where they were when it is over.
+    let offsets: Vec<String> = raw["page_offsets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(Value::to_string)
+        .collect();
+    assert_eq!(offsets.len(), processes);
+    let different: BTreeSet<&String> = offsets.iter().collect();
+    assert_eq!(different.len(), 5, "{different:?}");
+    assert_eq!(offsets[..5], offsets[5..10]);
+    timer
+        .measure(&layouts[0], Purpose::Screen, 2, None)
+        .unwrap();
+}
+
+#[test]
+fn a_problem_may_be_timed_without_caches_altogether() {
+    let _alone = alone();
+    let warm = Problem {
+        caches: Caches::Warm,
+        ..Arc::unwrap_or_clone(shipped("transpose"))
+    };
+    let cold = Problem {
+        caches: Caches::Cold,
+        ..warm.clone()
+    };
+    let layouts = layouts(&shipped("transpose"));
+    let certified = |problem: Problem| {
+        let mut timer = timer_of(Arc::new(problem));
+        soon(&mut timer);
+        timer.certify(&layouts[..1], 3).unwrap().measurement
+    };
+    let (warm, cold) = (certified(warm), certified(cold));
+    assert!(cold.seconds_per_call > warm.seconds_per_call);
+    let said = |m: &flopsmith_protocol::Measurement| m.certificate.clone().unwrap();
+    assert_eq!(said(&warm).cold_ratio, None);
+    assert!(said(&warm).cold_seconds_per_call.is_some());
+    assert_eq!(said(&cold).cold_ratio, Some(cold.ratio));
+    assert_eq!(said(&cold).cold_stop, Some(cold.stop));
+    assert_eq!(
+        said(&cold).cold_seconds_per_call,
+        Some(cold.seconds_per_call)
+    );
+}

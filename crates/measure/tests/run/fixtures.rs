@@ -1,0 +1,184 @@
+//! What the tests share: the jail, the problem, and programs compiled without the compile stage's scans,
+//! so that what those would refuse can be held against verifier and timer alone.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use flopsmith_compile::toolchain::Toolchain;
+use flopsmith_machine::{Cores};
+use flopsmith_protocol::{CandidateFault, Failure};
+use flopsmith_measure::{Timer, Verifier};
+use flopsmith_problem::Problem;
+use flopsmith_sandbox::{Options, Sandbox};
+
+/// One measurement at a time, and no verification beside it.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+pub fn sandbox() -> Arc<Sandbox> {
+    static SANDBOX: OnceLock<Arc<Sandbox>> = OnceLock::new();
+    let made = || {
+        // The tests judge verifier and timer; how much the jail protects is the sandbox's own test.
+        let sandbox = Sandbox::new(Options {
+            allow_weaker: true,
+            ..Options::default()
+        })
+        .unwrap();
+        if !sandbox.protection().full() {
+            let missing = sandbox.protection().missing();
+            flopsmith_test_support::skipped(&format!("full protection: {missing}"));
+        }
+        Arc::new(sandbox)
+    };
+    Arc::clone(SANDBOX.get_or_init(made))
+}
+
+pub fn problem() -> Arc<Problem> {
+    shipped("dgemm")
+}
+
+pub fn shipped(name: &str) -> Arc<Problem> {
+    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    Arc::new(Problem::load(&problems.join(name)).unwrap())
+}
+
+/// The harness beside this test's folder. Testing this package alone does not build another package's
+/// program, so it is built where it is missing or older than its source.
+pub fn harness() -> PathBuf {
+    static HARNESS: OnceLock<PathBuf> = OnceLock::new();
+    let find = || {
+        let folder = std::env::current_exe()
+            .unwrap()
+            .parent()
+            .unwrap()
+            .parent()
+            .unwrap()
+            .to_owned();
+        let program = folder.join("flopsmith-harness");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../harness/src");
+        let changed = std::fs::read_dir(source)
+            .unwrap()
+            .map(|file| file.unwrap().metadata().unwrap().modified().unwrap())
+            .max();
+        if program.metadata().ok().and_then(|m| m.modified().ok()) < changed {
+            let mut build = Command::new(option_env!("CARGO").unwrap_or("cargo"));
+            build
+                .args(["build", "-p", "flopsmith-harness"])
+                .current_dir(env!("CARGO_MANIFEST_DIR"));
+            if folder.ends_with("release") {
+                build.arg("--release");
+            }
+            assert!(
+                build.status().unwrap().success(),
+                "the harness cannot be built"
+            );
+        }
+        program
+    };
+    HARNESS.get_or_init(find).clone()
+}
+
+pub fn toolchain() -> Toolchain {
+    Toolchain::detect(None, &problem()).unwrap()
+}
+
+pub fn verifier(seed: u8) -> Verifier {
+    Verifier::new(sandbox(), harness(), problem(), &toolchain(), [seed; 32]).unwrap()
+}
+
+/// The last allowed core for the kernel, the first for the supervisor, where there are two.
+pub fn cores() -> Cores {
+    let allowed = flopsmith_machine::pinning::allowed_cores();
+    Cores {
+        supervisor: (allowed.len() > 1).then(|| allowed[0]),
+        kernel: vec![*allowed.last().unwrap()],
+    }
+}
+
+pub fn timer() -> Timer {
+    timer_of(problem())
+}
+
+pub fn timer_of(problem: Arc<Problem>) -> Timer {
+    let toolchain = Toolchain::detect(None, &problem).unwrap();
+    Timer::new(sandbox(), harness(), problem, &toolchain, cores(), 1).unwrap()
+}
+
+/// A shipped problem that is timed at another size; only for timers.
+pub fn timed_at(name: &str, sizes: &str) -> Arc<Problem> {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join(name);
+    std::fs::create_dir(&folder).unwrap();
+    for file in std::fs::read_dir(shipped.join(name)).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), folder.join(file.file_name())).unwrap();
+    }
+    let definition = folder.join("problem.toml");
+    let text = std::fs::read_to_string(&definition).unwrap();
+    let (before, rest) = text.split_once("[timed]").unwrap();
+    let (_, behind) = rest.split_once("[verify]").unwrap();
+    let text = format!("{before}[timed]\n{sizes}\n\n[verify]{behind}");
+    std::fs::write(&definition, text).unwrap();
+    Arc::new(Problem::load(&folder).unwrap())
+}
+
+/// A shared object of one of the programs beside this file, or of the corpus.
+pub fn program(name: &str) -> Vec<u8> {
+    program_of(&problem(), name)
+}
+
+/// The same for another problem.
+pub fn program_of(problem: &Problem, name: &str) -> Vec<u8> {
+    built(problem, &source(name))
+}
+
+fn source(name: &str) -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    ["run/programs", "corpus/attacks", "corpus/honest"]
+        .iter()
+        .map(|folder| tests.join(folder).join(name))
+        .find(|path| path.exists())
+        .unwrap_or_else(|| panic!("there is no {name}"))
+}
+
+/// The same with other words in one place.
+pub fn altered_of(problem: &Problem, name: &str, words: &str, others: &str) -> Vec<u8> {
+    let text = std::fs::read_to_string(source(name)).unwrap();
+    assert_eq!(text.matches(words).count(), 1, "{words} in {name}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(name);
+    std::fs::write(&file, text.replace(words, others)).unwrap();
+    built(problem, &file)
+}
+
+/// A shared object of any source, with the flags of a problem.
+pub fn built(problem: &Problem, source: &Path) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let object = folder.path().join("program.so");
+    let status = Command::new("gcc")
+        .args(&problem.flags)
+        .args(["-shared", "-fPIC", "-w", "-o"])
+        .arg(&object)
+        .arg(source)
+        .args(["-Wl,--as-needed", "-lm"])
+        .status()
+        .unwrap();
+    assert!(status.success(), "{} does not compile", source.display());
+    std::fs::read(&object).unwrap()
+}
+
+/// The fault of a failure that is the candidate's.
+pub fn fault<T: std::fmt::Debug>(
+    result: Result<T, Failure>,
+    name: &str,
+) -> (CandidateFault, String) {
+    match result {
+        Err(Failure::Candidate { fault, detail }) => (fault, detail),
+        other => panic!("{name}: {other:?}"),
+    }
+}

@@ -1,0 +1,448 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use flopsmith_protocol::{CandidateFault as F, Failure, InfrastructureCause, StopReason};
+use flopsmith_measure::{Limits, Purpose};
+use flopsmith_problem::Formula;
+use flopsmith_test_support::sample::Part;
+use flopsmith_test_support::skipped;
+
+use crate::fixtures::{self, alone, altered_of, fault, program, timer};
+
+#[test]
+fn a_fast_kernel_is_measured_beside_a_slow_one() {
+    let _alone = alone();
+    let mut timer = timer();
+    let fast = timer
+        .measure(&program("fast.c"), Purpose::Rank, 1, None)
+        .unwrap()
+        .measurement;
+    let slow = timer
+        .measure(&program("naive.c"), Purpose::Screen, 2, None)
+        .unwrap()
+        .measurement;
+    eprintln!(
+        "peak {:.1}, fast {fast:?}, slow {slow:?}",
+        timer.peak_gflops()
+    );
+    assert!(fast.gflops > 3.0 * slow.gflops);
+    assert!(fast.share_of_peak < 1.02 && fast.share_of_peak > 0.05);
+    assert!(fast.interval.low <= fast.ratio && fast.ratio <= fast.interval.high);
+    assert!(slow.calls >= 2);
+    // The naive program is the reference. How exact that is depends on what else the machine does while tests
+    // run; the example `self_ratio` shows it.
+    assert!((0.1..10.0).contains(&slow.ratio), "{}", slow.ratio);
+    assert_eq!(fast.attestation, timer.attestation().digest());
+    let gflops = 2.0 * 256f64.powi(3) / fast.seconds_per_call / 1e9;
+    assert!((gflops / fast.gflops - 1.0).abs() < 1e-9);
+    // The numbers of a program say the same.
+    let told = slow.ratio * timer.reference_gflops();
+    assert!((told / slow.gflops - 1.0).abs() < 1e-9);
+    assert!(slow.median_seconds.is_some_and(|s| s > 1e-4));
+    let hidden = timer.resolution();
+    assert!(hidden.hand_shake_seconds > 0.0 && hidden.error_seconds > 0.0);
+    assert!(!hidden.hides(slow.seconds_per_call), "{hidden:?}");
+}
+
+#[test]
+fn ratios_of_a_later_sitting_rest_on_the_first_ones_reference() {
+    let _alone = alone();
+    let mut timer = timer();
+    // The reference was 20 times as slow as it is, and measured badly.
+    let first = flopsmith_measure::Chain {
+        log_ratio: timer.chain().log_ratio + 20f64.ln(),
+        log_se: 0.5,
+        ..timer.chain()
+    };
+    let object = program("fast.c");
+    let own = timer.measure(&object, Purpose::Rank, 1, None).unwrap();
+    timer.go_on_with(first);
+    let later = timer.measure(&object, Purpose::Rank, 2, None).unwrap();
+    let (own, later) = (own.measurement, later.measurement);
+    let raised = later.ratio / own.ratio;
+    assert!((10.0..40.0).contains(&raised), "{raised}");
+    // What all programs have in common widens the interval that is shown, not the program's own error, by which programs
+    // are compared and rewards are weighed.
+    assert!(later.interval.high / later.interval.low > 4.0);
+    assert!(later.log_ratio_se < 0.1, "{}", later.log_ratio_se);
+    assert!(own.gflops / later.gflops < 2.0 && later.gflops / own.gflops < 2.0);
+}
+
+#[test]
+fn what_is_faster_than_the_machine_can_be_gets_no_number_and_no_blame() {
+    let _alone = alone();
+    let mut problem = (*fixtures::problem()).clone();
+    problem.work = Formula::parse("2000*n*n*n").unwrap();
+    let mut timer = fixtures::timer_of(problem.into());
+    let failure = timer
+        .measure(&program("fast.c"), Purpose::Screen, 1, None)
+        .unwrap_err();
+    let Failure::Infrastructure { cause, detail } = failure else {
+        panic!("{failure:?}");
+    };
+    assert_eq!(cause, InfrastructureCause::Implausible);
+    assert!(detail.contains("measured peak"), "{detail}");
+}
+
+#[test]
+fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
+    let _alone = alone();
+    let mut timer = timer();
+    // Nothing but the decision ends it before its time, of which there is plenty.
+    let limits = Limits {
+        max: Duration::from_secs(2),
+        target_log_se: 1e-9,
+        ..Purpose::Screen.limits()
+    };
+    timer.set_limits(Purpose::Screen, limits);
+    let timed = timer
+        .measure(&program("ikj.c"), Purpose::Screen, 3, Some(1000.0))
+        .unwrap();
+    let m = &timed.measurement;
+    assert_eq!(m.stop, StopReason::Decided, "{m:?}");
+    assert_eq!(m.converged(), m.stop != StopReason::Unconverged);
+    assert!(m.outlying <= m.rounds && m.rounds >= Some(1), "{m:?}");
+    let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
+    let bursts = raw["candidate"].as_array().unwrap();
+    let calls: usize = bursts
+        .iter()
+        .map(|b| b["seconds"].as_array().unwrap().len())
+        .sum();
+    assert_eq!(calls, timed.measurement.calls as usize);
+    assert!(raw["baseline"].as_array().unwrap().len() >= 2);
+    // The roof of this measurement's share, which a run may have raised since it was attested.
+    let roof = raw["peak"]["gflops"].as_f64().unwrap();
+    let share = timed.measurement.gflops / roof;
+    assert!((share / timed.measurement.share_of_peak - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_measurement_says_what_went_on_around_it_and_how_the_baseline_did() {
+    let _alone = alone();
+    let mut timer = timer();
+    let object = program("fast.c");
+    let mut conditions = |seed| -> serde_json::Value {
+        let timed = timer.measure(&object, Purpose::Screen, seed, None).unwrap();
+        let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
+        raw["conditions"].clone()
+    };
+    let first = conditions(1);
+    assert!(first["baseline_drift"].is_null(), "{first}");
+    for seed in 2..=5 {
+        conditions(seed);
+    }
+    let later = conditions(6);
+    // How quiet it is depends on what else runs; that it is known does not.
+    assert!(later["baseline_drift"].as_f64().unwrap() > -1.0, "{later}");
+    let meanwhile = &later["meanwhile"];
+    assert!(meanwhile["core_seconds"].as_f64().unwrap() > 0.0, "{later}");
+    for share in ["stolen", "others"] {
+        let share = meanwhile[share].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&share), "{later}");
+    }
+    timer.canary().unwrap();
+    timer.go_on();
+    assert!(!timer.standing().is_quarantine());
+}
+
+#[test]
+fn timed_calls_that_do_not_do_their_work_are_found() {
+    let _alone = alone();
+    let mut timer = timer();
+    let zoo = [
+        ("nothing.c", vec![F::SkippedWork]),
+        ("nan.c", vec![F::SkippedWork]),
+        ("cached_by_pointer.c", vec![F::SkippedWork]),
+        ("cached_by_fingerprint.c", vec![F::SkippedWork]),
+        ("skips_after_some_calls.c", vec![F::SkippedWork]),
+        ("skips_a_part.c", vec![F::SkippedWork]),
+        ("says_done_early.c", vec![F::SkippedWork]),
+        ("single_precision.c", vec![F::SkippedWork]),
+        ("behind_the_end.c", vec![F::OutOfBounds]),
+        ("changes_input.c", vec![F::InputModified]),
+        ("loops.c", vec![F::Timeout]),
+        ("crashes.c", vec![F::Crash]),
+        ("exits.c", vec![F::Exited]),
+        ("forks.c", vec![F::ForbiddenSyscall]),
+        ("thread_left_running.c", vec![F::ForbiddenSyscall]),
+    ];
+    for (name, expected) in zoo {
+        let result = timer
+            .measure(&program(name), Purpose::Screen, 5, None)
+            .map(|t| t.measurement);
+        let (found, detail) = fault(result, name);
+        eprintln!("{name}: {found}: {detail}");
+        assert!(expected.contains(&found), "{name}: {found} ({detail})");
+    }
+    // The baseline lives on, and nothing they did harms the next one.
+    timer
+        .measure(&program("fast.c"), Purpose::Screen, 6, None)
+        .unwrap();
+}
+
+/// A timer of the usual problem on these cores.
+fn timer_on(cores: flopsmith_machine::Cores, threads: u32) -> flopsmith_measure::Timer {
+    flopsmith_measure::Timer::new(
+        fixtures::sandbox(),
+        fixtures::harness(),
+        fixtures::problem(),
+        &fixtures::toolchain(),
+        cores,
+        threads,
+    )
+    .unwrap()
+}
+
+#[test]
+fn one_core_is_enough_for_a_sleeping_hand_shake() {
+    let _alone = alone();
+    let mut cores = crate::fixtures::cores();
+    cores.supervisor = None;
+    let mut timer = timer_on(cores, 1);
+    let timed = timer
+        .measure(&program("fast.c"), Purpose::Screen, 1, None)
+        .unwrap();
+    assert!(timed.measurement.gflops > 0.1);
+    assert_eq!(timer.attestation().hand_shake, "sleep");
+    assert!(
+        timer
+            .attestation()
+            .advice()
+            .iter()
+            .any(|a| a.contains("supervisor"))
+    );
+}
+
+/// Says that it is over, however a test ends.
+struct Raises<'a>(&'a AtomicBool);
+
+impl Drop for Raises<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Where one core has to do for everything, a process that has answered may have to wait for the core before it can go to sleep.
+#[test]
+fn nobody_is_blamed_for_not_sleeping_on_one_busy_core() {
+    let _alone = alone();
+    let core = flopsmith_machine::pinning::allowed_cores()[0];
+    let cores = flopsmith_machine::Cores {
+        supervisor: None,
+        kernel: vec![core],
+    };
+    let _pinned = flopsmith_machine::pinning::Pinned::to(Some(core)).unwrap();
+    let mut timer = timer_on(cores, 1);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // It inherits the core.
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let _end = Raises(&over);
+        let mut measured = 0;
+        for seed in 0..4 {
+            match timer.measure(&program("fast.c"), Purpose::Screen, seed, None) {
+                Ok(timed) => {
+                    let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
+                    let charged = raw["charged_seconds"].as_f64().unwrap();
+                    let bursts = raw["candidate"].as_array().unwrap().iter();
+                    let calls = bursts.map(|burst| burst["seconds"].as_array().unwrap().len());
+                    let calls: usize = calls.sum();
+                    // Going to sleep late takes some microseconds. Making the inputs of one call takes longer than 150.
+                    let late = 60e-6 + 2e-6 * calls as f64;
+                    assert!(charged < late, "{charged} s in {calls} calls");
+                    measured += 1;
+                }
+                // The machine may be too busy, which is not the program's fault.
+                Err(Failure::Infrastructure { detail, .. }) => eprintln!("{detail}"),
+                Err(Failure::Candidate { fault, detail }) => {
+                    panic!("an honest program is blamed: {fault:?}, {detail}")
+                }
+                Err(failure) => panic!("{failure}"),
+            }
+        }
+        if measured == 0 {
+            skipped("the busy loop left the measured processes nothing of the only core");
+        }
+    });
+}
+
+#[test]
+fn two_threads_are_timed_and_none_may_stay_behind() {
+    let _alone = alone();
+    let allowed = flopsmith_machine::pinning::allowed_cores();
+    if allowed.len() < 2 {
+        skipped("two threads need two cores");
+        return;
+    }
+    let cores = flopsmith_machine::Cores {
+        supervisor: None,
+        kernel: allowed[..2].to_vec(),
+    };
+    let mut timer = timer_on(cores, 2);
+    let timed = timer
+        .measure(&program("openmp.c"), Purpose::Screen, 1, None)
+        .unwrap();
+    assert!(timed.measurement.gflops > 0.1);
+    let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
+    let threads: Vec<Vec<usize>> = serde_json::from_value(raw["thread_cores"].clone()).unwrap();
+    let each_its_own: Vec<Vec<usize>> = allowed[..2].iter().map(|&core| vec![core]).collect();
+    assert_eq!(threads, each_its_own, "none may migrate");
+    // It would crash if it were awake while inputs are made.
+    timer
+        .measure(
+            &program("helper_waits_for_inputs.c"),
+            Purpose::Screen,
+            2,
+            None,
+        )
+        .unwrap();
+    let left = timer.measure(&program("thread_left_running.c"), Purpose::Screen, 1, None);
+    assert_eq!(
+        fault(left.map(|t| t.measurement), "thread_left_running.c").0,
+        F::LeftRunning
+    );
+}
+
+/// Of the kinds of short calls, one in so many is tried each time.
+const SHORT: usize = 2;
+
+/// Five sixths of each call's work are done before its clock starts, by a process that does not sleep. Calls of 10 to 30 µs: of a longer one,
+/// what fits into the time that a process may take to wake up is no gain that shows.
+#[test]
+fn short_calls_gain_nothing_by_work_before_the_clock_starts() {
+    let _alone = alone();
+    if fixtures::cores().supervisor.is_none() {
+        skipped("calls are timed by spinning only where there are two cores");
+        return;
+    }
+    let kinds = [
+        ("conv2d", "h = 48\nw = 96\nk = 5", &["naps"][..]),
+        ("dgemm", "n = 64", &["spins"]),
+        ("dgemv", "m = 240\nn = 240", &["naps"]),
+        ("prefix_sum", "n = 96000", &["spins", "yields"]),
+        ("softmax", "m = 24\nn = 128", &["naps", "spins", "yields"]),
+        ("transpose", "m = 192\nn = 192", &["yields"]),
+    ];
+    for (problem, timed, ways) in Part::of_commit(SHORT).of(kinds) {
+        gains_nothing(problem, timed, ways, fixtures::cores());
+    }
+}
+
+/// The supervisor has a core of its own and does not spin there, as on two hardware threads of one core: the kernel's core is free from the
+/// filler's last byte until the supervisor has woken up.
+#[test]
+fn short_calls_gain_nothing_by_work_before_the_clock_starts_where_both_sides_sleep() {
+    let _alone = alone();
+    let mut cores = fixtures::cores();
+    if cores.supervisor.take().is_none() {
+        skipped("the supervisor shares the only core");
+        return;
+    }
+    let [honest, early] = gains_nothing("softmax", "m = 24\nn = 128", &["spins", "yields"], cores);
+    // So short calls scatter much here; what is to be gained is a factor of six.
+    assert!(early < 3.0 * honest, "{early} instead of {honest}");
+}
+
+/// None of the corpus' programs that begin early in one of these ways is faster than itself without that: the ratios of the honest one and of
+/// the fastest of the others.
+fn gains_nothing(
+    problem: &str,
+    timed: &str,
+    ways: &[&str],
+    cores: flopsmith_machine::Cores,
+) -> [f64; 2] {
+    let problem = fixtures::timed_at(problem, timed);
+    let toolchain = flopsmith_compile::Toolchain::detect(None, &problem).unwrap();
+    let mut timer = flopsmith_measure::Timer::new(
+        fixtures::sandbox(),
+        fixtures::harness(),
+        Arc::clone(&problem),
+        &toolchain,
+        cores,
+        1,
+    )
+    .unwrap();
+    let mut measured = |what: &str, object: &[u8]| {
+        let timed = timer.measure(object, Purpose::Rank, 1, None)?;
+        let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
+        let charged = raw["charged_seconds"].as_f64().unwrap();
+        let m = timed.measurement;
+        eprintln!(
+            "{} {what}: {:.2} µs, {:.3} times the reference, [{:.3}, {:.3}], {:?}, {charged:.6} s charged",
+            problem.id,
+            m.seconds_per_call * 1e6,
+            m.ratio,
+            m.interval.low,
+            m.interval.high,
+            m.stop
+        );
+        Ok(m)
+    };
+    let early = |way: &str| format!("works_before_the_clock_{}_{way}.c", problem.id);
+    // The same loops, which never take a call for one that is timed.
+    let (before, behind) = ("return calls > 1;", "return calls > 1 && 0;");
+    let honest = altered_of(&problem, &early(ways[0]), before, behind);
+    let honest = measured("honest", &honest).unwrap();
+    let mut fastest: f64 = 0.0;
+    for way in ways {
+        let early = early(way);
+        match measured(way, &fixtures::program_of(&problem, &early)) {
+            // Processes of one program differ by some per cent; what is to be gained here is a factor of six.
+            Ok(gained) => {
+                assert!(gained.interval.low < 1.1 * honest.interval.high);
+                fastest = fastest.max(gained.ratio);
+            }
+            refused => {
+                let (fault, detail) = fault(refused, &early);
+                assert!(
+                    [F::LeftRunning, F::SkippedWork].contains(&fault),
+                    "{detail}"
+                );
+                eprintln!("{early}: {detail}");
+            }
+        }
+    }
+    [honest.ratio, fastest]
+}
+
+#[test]
+fn a_harness_that_is_told_to_sleep_holds_nobody_up() {
+    let _alone = alone();
+    let mut timer = timer();
+    let started = std::time::Instant::now();
+    timer
+        .measure(
+            &program("tells_the_harness_to_sleep.c"),
+            Purpose::Screen,
+            1,
+            None,
+        )
+        .unwrap();
+    assert!(started.elapsed() < std::time::Duration::from_secs(20));
+    let started = std::time::Instant::now();
+    let never = timer.measure(&program("sleeps_for_ever.c"), Purpose::Screen, 2, None);
+    assert_eq!(
+        fault(never.map(|t| t.measurement), "sleeps_for_ever.c").0,
+        F::Timeout
+    );
+    // The limit of a call is at least a second; waiting for a processor may take longer, sleeping may not.
+    assert!(started.elapsed() < std::time::Duration::from_secs(6));
+}
+
+#[test]
+fn what_is_faster_than_could_be_expected_is_measured_again_at_length() {
+    let _alone = alone();
+    let mut timer = timer();
+    let mut purpose = |best_known: f64| {
+        let timed = timer.measure(&program("fast.c"), Purpose::Screen, 9, Some(best_known));
+        let raw: serde_json::Value = serde_json::from_slice(&timed.unwrap().raw).unwrap();
+        raw["purpose"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(purpose(0.001), "rank");
+    assert_eq!(purpose(1000.0), "screen");
+}

@@ -21,6 +21,7 @@ pub mod course;
 pub mod credit;
 mod dead;
 pub mod error;
+pub mod evaluation;
 pub mod gpus;
 pub mod hall;
 pub mod host;

@@ -5,8 +5,8 @@
 //! run. So only what concerns the role itself (the bus, its settings) is an
 //! [`crate::Error`] of it; what concerns one program is a [`Mishap`].
 
-use flopsmith_protocol::{ran_out, Failure, InfrastructureCause, UnknownCause, Verdict};
 use flopsmith_bus::ErrorClass;
+use flopsmith_protocol::{Failure, InfrastructureCause, UnknownCause, Verdict, ran_out};
 use tokio::task::JoinError;
 
 use crate::supervisor::words;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{harmless, CandidateFault, Failure, InfrastructureCause};
+use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, harmless};
 use flopsmith_sandbox::{Exit, Finished};
 
 use super::folder::source_name;

@@ -24,11 +24,11 @@ use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, Technique, TechniqueSet};
 use flopsmith_sandbox::{Exit, Finished, Job, Kind, Limits, Sandbox};
 
-use flopsmith_inspect::detect::Detected;
-use flopsmith_inspect::{object_audit, scan};
 pub use crate::toolchain::Toolchain;
 use crate::toolchain::{Driver, MODE, mode_of};
 use diagnose::Allowed;
+use flopsmith_inspect::detect::Detected;
+use flopsmith_inspect::{object_audit, scan};
 use folder::{EXPORTS, FOLDER, Folder, OBJECT, PADDING, PRELUDE, RUNTIME_OBJECT};
 
 pub use folder::source_name;

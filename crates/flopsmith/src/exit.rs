@@ -34,7 +34,7 @@ pub fn usage(text: impl Into<String>) -> anyhow::Error {
 
 /// Prints an error with its causes and gives the exit code it stands for.
 pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
-    let code = if error.chain().any(|e| e.is::<Usage>()) || is_of_a_model(error) {
+    let code = if is_usage(error) || is_of_a_model(error) {
         USAGE
     } else {
         INFRASTRUCTURE
@@ -63,6 +63,14 @@ pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     }
     say(&format!("error: {text}"));
     ExitCode::from(code)
+}
+
+/// Has the user to ask for something else?
+fn is_usage(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| {
+        let evaluate = e.downcast_ref::<flopsmith_evaluate::Error>();
+        e.is::<Usage>() || evaluate.is_some_and(flopsmith_evaluate::Error::is_of_the_input)
+    })
 }
 
 /// Is it a model's folder, or what was asked of the model, that is at fault? What goes wrong while one is trained is not.

@@ -4,19 +4,21 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use flopsmith_actors::evaluation;
 use flopsmith_actors::role::recorder::note_machine;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
+use flopsmith_evaluate::{Evaluated, Evaluator, cores_to_watch};
 use flopsmith_measure::{Purpose, Timer};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateId, MachineClass, MachineFacts, NodeId, Outcome, Verdict};
 use tokio_util::sync::CancellationToken;
 
-use crate::evaluator::{Evaluated, Evaluator, cores_to_watch};
+use crate::evaluator;
 use crate::exit::say;
 use crate::folder::Folder;
 use crate::quiet::{self, Patience};
 use crate::summary::{Certified, Facts};
-use crate::{desks, paths, record};
+use crate::{paths, record};
 
 /// How often a measurement is tried whose failure is not the program's fault.
 const ATTEMPTS: usize = 2;
@@ -190,7 +192,7 @@ fn attested(
     let openblas = evaluator.openblas(settings.threads);
     let node = NodeId::new("local")?;
     let class = MachineClass::new(&settings.machine_class)?;
-    Ok(desks::machine_facts(
+    Ok(evaluation::machine_facts(
         &folder.id, &node, &class, timer, openblas,
     ))
 }
@@ -399,7 +401,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let problem = Arc::new(Problem::load(&root).unwrap());
         let right = problem.reference_source.clone();
-        let evaluator = Evaluator::new(problem, "gcc", true).unwrap();
+        let evaluator = evaluator::open(problem, "gcc", true).unwrap();
         let mut timer = evaluator.timer(1).unwrap();
         let folder = Folder::create(&place.path().join("runs"), "r-1", "", Job::Train).unwrap();
         let mut settings = Settings::default();

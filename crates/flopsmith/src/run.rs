@@ -14,12 +14,12 @@ use flopsmith_actors::role::recorder::Progress;
 use flopsmith_actors::settings::{Hosted, Settings};
 use flopsmith_actors::supervisor::Standing;
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
+use flopsmith_evaluate::Evaluator;
 use flopsmith_protocol::{MachineClass, NodeId, RunId, subjects};
 use flopsmith_store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::evaluator::Evaluator;
 use crate::exit::{say, usage};
 use crate::folder::{Folder, job_name};
 use crate::interrupt::Watch;
@@ -341,7 +341,7 @@ async fn sitting(
     };
     let timer = match measuring {
         Some((timer, openblas)) => {
-            let facts = desks::machine_facts(&folder.id, &node, &class, &timer, openblas);
+            let facts = evaluation::machine_facts(&folder.id, &node, &class, &timer, openblas);
             bus.publish(&subjects::machine(&folder.id), &facts).await?;
             Some(timer)
         }

@@ -9,8 +9,8 @@ use flopsmith_actors::journal::Lines;
 use flopsmith_actors::role::recorder::{DeadLine, files};
 use flopsmith_actors::role::timer::QUARANTINE;
 use flopsmith_archive::identity::source_digest;
-use flopsmith_measure::Chain;
 use flopsmith_machine::roofline::Place;
+use flopsmith_measure::Chain;
 use flopsmith_protocol::{
     CandidateFault, CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome,
     PolicyPublished, Purpose, TechniqueSet, Verdict,

@@ -14,9 +14,9 @@ use crate::correction::{self, Correction};
 use crate::error::{Doing, Error, Result};
 use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
 use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
-use crate::{pace, sharpen, state};
 use crate::report::StepReport;
 use crate::twins::{Share, Twins};
+use crate::{pace, sharpen, state};
 
 /// One sampled completion and what it was worth.
 #[derive(Debug, Clone, PartialEq)]

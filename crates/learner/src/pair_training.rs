@@ -16,9 +16,9 @@ use crate::gradient::{Engine, Thrift};
 use crate::learner::{adapt, shuffle};
 use crate::loss::Tally;
 use crate::pair_objective::{Aim, Dealt, Pairs, Standing, TokenPair, standing};
-use crate::{pair_state, state};
 use crate::preference_config::{DpaConfig, RewardModelConfig};
 use crate::skips::{Kept, SkippedUpdate, Skips};
+use crate::{pair_state, state};
 
 /// Answers that a reference is asked of between two words of how far it is.
 const ASKED_AT_ONCE: usize = 512;

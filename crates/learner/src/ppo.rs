@@ -24,8 +24,8 @@ use crate::ppo_config::PpoConfig;
 use crate::ppo_loss::Terms;
 use crate::ppo_objective::{Clipped, Prepared, explained};
 use crate::ppo_sample::{PpoReport, PpoSample, check};
-use crate::{ppo_state, state};
 use crate::skips::{Kept, SkippedUpdate, Skips};
+use crate::{ppo_state, state};
 
 /// A policy in training by PPO.
 pub struct Ppo {

@@ -91,11 +91,7 @@ pub struct Cores {
 /// Which of the `allowed` cores a timer of `threads` threads takes: the last ones for the kernel, of different physical
 /// cores as long as there are such, and for the supervisor the first one that shares no physical core with them. It
 /// spins while it waits, so beside the kernel's sibling it would slow what it measures; then it gets no core and sleeps.
-pub fn assign(
-    allowed: &[usize],
-    threads: usize,
-    siblings: impl Fn(usize) -> Vec<usize>,
-) -> Cores {
+pub fn assign(allowed: &[usize], threads: usize, siblings: impl Fn(usize) -> Vec<usize>) -> Cores {
     let beside = |core: usize, taken: &[usize]| {
         taken.contains(&core) || siblings(core).iter().any(|s| taken.contains(s))
     };

@@ -9,8 +9,8 @@
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
 mod laboratory;
 
-use flopsmith_measure::{PADDINGS, Timer};
 use flopsmith_generator::schedule::{Body, Order, Outer, Pack, Schedule};
+use flopsmith_measure::{PADDINGS, Timer};
 use flopsmith_problem::Language;
 use flopsmith_protocol::Measurement;
 use laboratory::again::Again;

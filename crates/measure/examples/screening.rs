@@ -11,9 +11,9 @@ mod laboratory;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use flopsmith_protocol::{Failure, Technique, TechniqueSet};
-use flopsmith_measure::{Purpose, Timer};
 use flopsmith_generator::schedule::Space;
+use flopsmith_measure::{Purpose, Timer};
+use flopsmith_protocol::{Failure, Technique, TechniqueSet};
 use laboratory::again::Again;
 use laboratory::words::{Words, keep};
 use laboratory::{Done, Laboratory, kernels, numbers};

@@ -1,8 +1,8 @@
 //! The tables of the page.
 
-use crate::{heat, source};
 use crate::model::{ArchiveStats, CellRow, Moment, RunReport};
 use crate::text::{count, escape, number, percent};
+use crate::{heat, source};
 
 /// Start → end of the policy.
 pub fn start_to_end(start: Option<&Moment>, end: Option<&Moment>) -> String {

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use flopsmith_compile::{Built};
-use flopsmith_protocol::{Candidate, CandidateFault, CandidateId, Compiled, Digest, Failure, RawAnswer, TechniqueSet, Verdict};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
+use flopsmith_compile::Built;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{
+    Candidate, CandidateFault, CandidateId, Compiled, Digest, Failure, RawAnswer, TechniqueSet,
+    Verdict,
+};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;

@@ -4,8 +4,8 @@
 //! measurements: only builds with the feature `steady` have such timers, and [`crate::results::version`] says so of them,
 //! so that no other node works for their runs, nor they for others'.
 
-use flopsmith_protocol::{Digest, Failure, Interval, StopReason};
 use flopsmith_measure::{Purpose, State, Timed};
+use flopsmith_protocol::{Digest, Failure, Interval, StopReason};
 
 use super::timer::Stage;
 

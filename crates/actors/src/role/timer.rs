@@ -10,12 +10,14 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use flopsmith_protocol::{Failure, InfrastructureCause, Measurement, Purpose, RunId, Verdict, Verified};
-use flopsmith_measure::{Limits, Purpose as Measure, State, Timed};
-use flopsmith_machine::{environment};
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
+use flopsmith_machine::environment;
+use flopsmith_measure::{Limits, Purpose as Measure, State, Timed};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{
+    Failure, InfrastructureCause, Measurement, Purpose, RunId, Verdict, Verified,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 

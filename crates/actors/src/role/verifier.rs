@@ -9,10 +9,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use flopsmith_measure::{Checked, Report, Thoroughness};
-use flopsmith_protocol::{CandidateRef, Compiled, Failure, Purpose, Technique, Verified};
 use flopsmith_bus::{Delivery, Worker};
+use flopsmith_measure::{Checked, Report, Thoroughness};
 use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{CandidateRef, Compiled, Failure, Purpose, Technique, Verified};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;

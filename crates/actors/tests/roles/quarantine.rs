@@ -6,9 +6,9 @@ use std::time::Duration;
 use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::timer::{Desk, QUARANTINE, Stage, Timer};
 use flopsmith_actors::{Host, Settings};
-use flopsmith_protocol::{Compiled, Digest, Failure, Purpose, TechniqueSet, Verified};
 use flopsmith_measure::{Purpose as Measure, State, Timed, Why};
 use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{Compiled, Digest, Failure, Purpose, TechniqueSet, Verified};
 use flopsmith_test_support::{Measured, machine_class, node_id, run_id};
 
 use crate::office::shared;

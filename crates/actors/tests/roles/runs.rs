@@ -9,11 +9,14 @@ use flopsmith_actors::mishap::Mishap;
 use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::compiler::{Compiler, Desk, Stage};
 use flopsmith_actors::runs::Runs;
-use flopsmith_compile::{Built};
-use flopsmith_protocol::{subjects, Candidate, CandidateRef, Compiled, Failure, Outcome, Purpose, RunId, TechniqueSet, Verdict};
 use flopsmith_bus::{Bus, WorkerOptions};
+use flopsmith_compile::Built;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{
+    Candidate, CandidateRef, Compiled, Failure, Outcome, Purpose, RunId, TechniqueSet, Verdict,
+    subjects,
+};
 use flopsmith_test_support::{machine_class, measured, run_id};
 use tokio::sync::watch;
 

@@ -8,12 +8,15 @@ use flopsmith_actors::role::compiler::{self, Compiler};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::{self, Verifier};
 use flopsmith_actors::settings::Standard;
-use flopsmith_compile::{Built};
-use flopsmith_measure::{Checked, Purpose as Measure, Report, Thoroughness, Timed};
-use flopsmith_protocol::{subjects, ArtifactRef, Candidate, CandidateFault, Compiled, Digest, Failure, InfrastructureCause, Outcome, Purpose, TechniqueSet, UnknownCause, Verdict, Verified};
 use flopsmith_bus::WorkerOptions;
+use flopsmith_compile::Built;
+use flopsmith_measure::{Checked, Purpose as Measure, Report, Thoroughness, Timed};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{
+    ArtifactRef, Candidate, CandidateFault, Compiled, Digest, Failure, InfrastructureCause,
+    Outcome, Purpose, TechniqueSet, UnknownCause, Verdict, Verified, subjects,
+};
 use flopsmith_test_support::{Measured, machine_class, node_id, remeasured, run_id};
 
 use crate::{Working, World, candidate, settings, soon, start};

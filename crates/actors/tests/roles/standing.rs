@@ -5,10 +5,13 @@ use std::sync::Arc;
 use flopsmith_actors::Host;
 use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::verifier::{Desk, Stage, Verifier};
-use flopsmith_protocol::{subjects, Compiled, Digest, Failure, InfrastructureCause, Outcome, Purpose, TechniqueSet, Verified};
-use flopsmith_measure::{Report, Thoroughness};
 use flopsmith_bus::WorkerOptions;
+use flopsmith_measure::{Report, Thoroughness};
 use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{
+    Compiled, Digest, Failure, InfrastructureCause, Outcome, Purpose, TechniqueSet, Verified,
+    subjects,
+};
 use flopsmith_test_support::{machine_class, node_id, run_id};
 
 use crate::office::shared;

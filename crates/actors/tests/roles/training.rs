@@ -6,7 +6,7 @@ use flopsmith_actors::role::learner::Learner;
 use flopsmith_actors::role::recorder::{Progress, Recorder};
 use flopsmith_actors::settings::GeneratorKind;
 use flopsmith_actors::skipped::{self, Skipped};
-use flopsmith_actors::{skipped::Sample, Error, Settings};
+use flopsmith_actors::{Error, Settings, skipped::Sample};
 use flopsmith_protocol::{
     InfrastructureCause, Outcome, PolicyPublished, Purpose, Rollout, subjects,
 };

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use flopsmith_compile::{Compiler, Toolchain};
-use flopsmith_protocol::{Failure, TechniqueSet};
 use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{Failure, TechniqueSet};
 use flopsmith_sandbox::{Options, Sandbox};
 
 fn problem() -> &'static Problem {

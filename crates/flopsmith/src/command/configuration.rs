@@ -37,7 +37,7 @@ fn check(path: &Path, set: &[String], format: Format) -> Result<ExitCode> {
         say("warning: this build has no libtorch: the model has not been looked at");
     }
     // The machine that checks a configuration need not be the one that trains by it.
-    if let Err(lacking) = evaluator::has_cores(&settings) {
+    if let Err(lacking) = evaluator::has_cores_of(&settings) {
         say(&format!("warning: {lacking}"));
     }
     match format {

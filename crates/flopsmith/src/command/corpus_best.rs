@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flopsmith_measure::Purpose;
 use flopsmith_generator::corpus::Example;
+use flopsmith_measure::Purpose;
 use flopsmith_protocol::TechniqueSet;
 
 use crate::exit::say;

@@ -27,7 +27,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             let mut settings = settings(args)?;
             args.join.apply(&mut settings, &args.set, Job::Search)?;
             let problem = searchable(&settings)?;
-            evaluator::has_cores(&settings)?;
+            evaluator::has_cores_of(&settings)?;
             let output = claim(args)?;
             run::check_services(&settings)?;
             let name = format!("{}{}", prefix(&problem), view::stamp());
@@ -48,7 +48,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 folder::resume(args.place.folder(), name, &prefix, Job::Search, budget)?;
             args.join.apply_again(&mut settings, Job::Search)?;
             searchable(&settings)?;
-            evaluator::has_cores(&settings)?;
+            evaluator::has_cores_of(&settings)?;
             if !folder.facts()?.finished {
                 run::check_services(&settings)?;
             }

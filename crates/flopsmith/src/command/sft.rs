@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use flopsmith_measure::{Purpose, Timer, Verifier};
+use flopsmith_evaluate::Evaluator;
 use flopsmith_generator::corpus::{self, CorpusConfig, Example};
 use flopsmith_generator::schedule::Space;
 use flopsmith_learner::{SftConfig, SftReport, SftTraining};
+use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_policy::{
     Config, Device, Dtype, Extras, Kind, Model, Request, Tokenizer, sample, train_bpe,
 };
@@ -21,7 +22,7 @@ use super::corpus_best;
 use super::learn::skipped::Skipped;
 use super::learn::{base_of, forget, save};
 use crate::args::{Format, Sft};
-use crate::evaluator::Evaluator;
+use crate::evaluator;
 use crate::exit::{data, say, usage};
 use crate::{config, paths};
 
@@ -378,7 +379,7 @@ struct Bench {
 impl Bench {
     fn new(recipe: &Recipe) -> Result<Self> {
         let problem = Arc::new(paths::problem(&recipe.problem)?);
-        let evaluator = Evaluator::new(problem, "gcc", false)?;
+        let evaluator = evaluator::open(problem, "gcc", false)?;
         let (verifier, timer) = (evaluator.verifier(1)?, evaluator.timer(1)?);
         Ok(Self {
             evaluator,

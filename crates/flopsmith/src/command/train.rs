@@ -86,7 +86,7 @@ pub fn refuse_with_resume(flags: &[(&str, bool)]) -> Result<()> {
 /// Can a run be made of these settings?
 pub fn check(settings: &Settings) -> Result<()> {
     config::check_training(settings)?;
-    evaluator::has_cores(settings)?;
+    evaluator::has_cores_of(settings)?;
     check_files(settings)
 }
 

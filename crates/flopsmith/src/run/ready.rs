@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_actors::settings::Settings;
+use flopsmith_compile::Toolchain;
+use flopsmith_evaluate::Evaluator;
+use flopsmith_machine::openblas;
 use flopsmith_measure::{Limits, Purpose, Timer};
-use flopsmith_compile::{Toolchain};
-use flopsmith_machine::{openblas};
 use tokio_util::sync::CancellationToken;
 
-use crate::evaluator::Evaluator;
+use crate::evaluator;
 use crate::exit::usage;
 use crate::folder::Folder;
 use crate::outside::go_on;
@@ -81,7 +82,7 @@ pub(super) fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluato
             "evaluate.flags is '{flags}', and {compiler} does not take them: {why}"
         )));
     }
-    let evaluator = Evaluator::new(
+    let evaluator = evaluator::open(
         Arc::new(problem),
         &settings.evaluate.compiler,
         settings.evaluate.allow_weaker_jail,

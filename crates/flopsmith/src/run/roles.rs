@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use flopsmith_actors::answer::Source;
 use flopsmith_actors::course::Job;
+use flopsmith_actors::evaluation;
 use flopsmith_actors::node::Context;
 use flopsmith_actors::notice::Notices;
 use flopsmith_actors::recorded::Recorded;
@@ -21,13 +22,10 @@ use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::settings::{GeneratorKind, Hosted};
 use flopsmith_actors::supervisor::{Factory, Spec};
+use flopsmith_evaluate::Evaluator;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-
-use crate::desks::VerifierParts;
-use crate::evaluator::Evaluator;
-use crate::places::Places;
 
 /// A role that `make` makes.
 pub fn spec<R: Role>(
@@ -169,26 +167,23 @@ fn evaluating(
         let (c, stage) = (Arc::clone(&c), Arc::clone(&stage));
         Box::pin(async move { Ok(Compiler::new(c, stage)) })
     }));
-    let parts = VerifierParts::of(evaluator, context.settings.threads)?;
-    let c = Arc::clone(context);
-    let verifiers = parts.clone();
+    let (c, e) = (Arc::clone(context), evaluator.clone());
     specs.push(spec("verifier", move || {
-        let (c, parts) = (Arc::clone(&c), verifiers.clone());
+        let (c, e) = (Arc::clone(&c), e.clone());
         Box::pin(async move {
             let slots = c.host.cores.total();
-            let desk = tokio::task::spawn_blocking(move || parts.desk(&c, slots))
+            let desk = tokio::task::spawn_blocking(move || evaluation::verifier(&c, &e, slots))
                 .await
                 .map_err(|_| flopsmith_actors::Error::Thread("verifier"))??;
             Ok(Verifier::new(desk))
         })
     }));
     let (c, timer) = (Arc::clone(context), Arc::new(Mutex::new(timer)));
-    let places = Places::new(Arc::clone(&evaluator.compiler), parts.make()?);
-    let places = Arc::new(places);
+    let layouts = evaluation::layouts(evaluator, context.settings.threads)?;
     specs.push(spec("timer", move || {
-        let (c, timer, places) = (Arc::clone(&c), Arc::clone(&timer), Arc::clone(&places));
+        let (c, timer, layouts) = (Arc::clone(&c), Arc::clone(&timer), Arc::clone(&layouts));
         Box::pin(async move {
-            let desk = timer::Desk::new(c, timer).with_layouts(places);
+            let desk = timer::Desk::new(c, timer).with_layouts(layouts);
             Ok(Timer::new(desk))
         })
     }));

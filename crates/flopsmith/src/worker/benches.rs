@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use flopsmith_actors::evaluation;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::mishap::Mishap;
 use flopsmith_actors::node::{Context, Parts};
@@ -18,14 +19,14 @@ use flopsmith_actors::role::{compiler, timer, verifier};
 use flopsmith_actors::runs::Runs;
 use flopsmith_actors::settings::Settings;
 use flopsmith_actors::supervisor::words;
-use flopsmith_protocol::{subjects, Failure, InfrastructureCause, RunId, RunSpec};
+use flopsmith_evaluate::Evaluator;
 use flopsmith_measure::{Limits, Purpose};
 use flopsmith_problem::{Problem, flags};
+use flopsmith_protocol::{Failure, InfrastructureCause, RunId, RunSpec, subjects};
 use flopsmith_store::Store;
 use tokio::sync::OnceCell;
 
-use crate::desks::{self, VerifierParts};
-use crate::evaluator::{self, Evaluator};
+use crate::evaluator;
 
 /// A bench has processes and buffers of its own; more runs than these are seldom worked for in turn.
 const KEPT: usize = 4;
@@ -106,18 +107,17 @@ impl Benches {
         let begun = Arc::clone(bench);
         let made = tokio::task::spawn_blocking(move || -> Result<_, Mishap> {
             let settings = &begun.context.settings;
-            evaluator::has_cores_for(settings.threads).map_err(|e| unusable(format!("{e:#}")))?;
-            let mut timer = failing(begun.evaluator.timer(settings.threads))?;
+            flopsmith_evaluate::has_cores(settings.threads).map_err(|e| unusable(e.to_string()))?;
+            let mut timer = begun.evaluator.timer(settings.threads).map_err(unfit)?;
             timer.set_limits(Purpose::Rank, Limits::SECOND_LOOK);
-            let parts = failing(VerifierParts::of(&begun.evaluator, settings.threads))?;
-            Ok((timer, parts))
+            Ok(timer)
         });
-        let (mut timer, parts) = made.await.map_err(|e| unusable(e.to_string()))??;
+        let mut timer = made.await.map_err(|e| unusable(e.to_string()))??;
         let chain = self
             .notices
             .in_common(run, &host.machine_class, timer.chain());
         timer.go_on_with(chain.await.map_err(|e| bus(&e))?);
-        let facts = desks::machine_facts(run, &host.node, &host.machine_class, &timer, None);
+        let facts = evaluation::machine_facts(run, &host.node, &host.machine_class, &timer, None);
         let told = host.bus.publish(&subjects::machine(run), &facts).await;
         told.map_err(|e| bus(&e))?;
         for line in timer.attestation().warnings() {
@@ -128,7 +128,11 @@ impl Benches {
         let timer = flopsmith_actors::role::steady::Steady(timer);
         let made = tokio::task::spawn_blocking(move || {
             let timer = Arc::new(Mutex::new(timer));
-            desks::timer(&timed.context, &timed.evaluator, timer, &parts).map_err(unfit)
+            let (context, evaluator) = (&timed.context, &timed.evaluator);
+            let layouts =
+                evaluation::layouts(evaluator, context.settings.threads).map_err(unfit)?;
+            let desk = timer::Desk::new(Arc::clone(context), timer);
+            Ok(desk.with_layouts(layouts))
         });
         made.await.map_err(|e| unusable(e.to_string()))?
     }
@@ -138,7 +142,7 @@ impl Benches {
 impl Runs<compiler::Desk> for Benches {
     async fn of(&self, run: &RunId) -> Result<Arc<compiler::Desk>, Mishap> {
         let bench = self.bench(run).await?;
-        let make = || async { Arc::new(desks::compiler(&bench.context, &bench.evaluator)) };
+        let make = || async { Arc::new(evaluation::compiler(&bench.context, &bench.evaluator)) };
         Ok(Arc::clone(bench.compiler.get_or_init(make).await))
     }
 }
@@ -153,9 +157,7 @@ impl Runs<verifier::Desk> for Benches {
             // It runs the reference, beside whatever is timed for other runs.
             let _lease = self.host.cores.one("prepare").await;
             let made = tokio::task::spawn_blocking(move || -> Result<_, Mishap> {
-                let threads = begun.context.settings.threads;
-                let parts = failing(VerifierParts::of(&begun.evaluator, threads))?;
-                parts.desk(&begun.context, slots).map_err(unfit)
+                evaluation::verifier(&begun.context, &begun.evaluator, slots).map_err(unfit)
             });
             let desk = made.await.map_err(|e| unusable(e.to_string()))??;
             Ok::<_, Mishap>(Arc::new(desk))
@@ -195,7 +197,7 @@ fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, Mis
         problem = problem.with_flags(flags);
     }
     let evaluate = &settings.evaluate;
-    let evaluator = Evaluator::new(Arc::new(problem), &evaluate.compiler, allow_weaker_jail);
+    let evaluator = evaluator::open(Arc::new(problem), &evaluate.compiler, allow_weaker_jail);
     let mut evaluator = failing(evaluator)?;
     if evaluate.sanitize {
         evaluator = evaluator.with_sanitizers(settings.threads);

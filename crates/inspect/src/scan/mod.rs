@@ -24,7 +24,6 @@ pub mod token;
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, Failure};
 
-
 pub use constructs::check as check_constructs;
 pub use fortran::check as check_fortran;
 pub use library::check as check_library;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flopsmith_protocol::{Failure};
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::{Params, Problem};
+use flopsmith_protocol::Failure;
 
 use super::{Done, Laboratory};
 

@@ -1,7 +1,7 @@
 //! Kernels whose difference in speed is known by construction.
 
-use flopsmith_measure::{Purpose, Timer};
 use flopsmith_generator::schedule::{Body, Outer, Pack, Schedule};
+use flopsmith_measure::{Purpose, Timer};
 
 use super::again::Again;
 use super::{Done, Laboratory};

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use flopsmith_machine::pinning::{self, Pinned};
 use flopsmith_compile::{Compiler, Toolchain};
-use flopsmith_machine::{Cores};
+use flopsmith_machine::Cores;
+use flopsmith_machine::pinning::{self, Pinned};
 use flopsmith_measure::{Timer, Verifier};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::TechniqueSet;

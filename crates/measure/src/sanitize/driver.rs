@@ -4,10 +4,10 @@ use flopsmith_problem::{ArgKind, Distribution, Entry, Params, Problem};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use flopsmith_protocol::Failure;
 use crate::supervise::{Given, poison, specify};
 use crate::verify::content;
 use crate::verify::sizes::{PARTS, Sizes};
+use flopsmith_protocol::Failure;
 
 const DRIVER: &str = include_str!("driver.c");
 const REPORTERS: &str = include_str!("fortran.c");

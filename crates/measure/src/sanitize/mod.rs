@@ -41,14 +41,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flopsmith_problem::{Language, Params, Problem};
-use flopsmith_protocol::{harmless, CandidateFault, Digest, Failure, InfrastructureCause, UnknownCause};
+use flopsmith_protocol::{
+    CandidateFault, Digest, Failure, InfrastructureCause, UnknownCause, harmless,
+};
 use flopsmith_sandbox::{Exit, Finished, Job, Kind, Limits, MemoryBound, Sandbox};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use flopsmith_compile::{Companion, Compiler, Instrumentation, Instrumented, Made, source_name};
-use flopsmith_compile::toolchain::{self, Toolchain};
 use driver::{Cases, REPORTED, STACK_BYTES};
+use flopsmith_compile::toolchain::{self, Toolchain};
+use flopsmith_compile::{Companion, Compiler, Instrumentation, Instrumented, Made, source_name};
 use report::Report;
 use tool::Tool;
 

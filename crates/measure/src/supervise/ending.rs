@@ -1,8 +1,7 @@
 //! Whose fault it is that a harness process is gone.
 
-use flopsmith_protocol::{harmless, CandidateFault, Failure, InfrastructureCause};
+use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, harmless};
 use flopsmith_sandbox::{Exit, Finished};
-
 
 /// No program in the jail can send it, and when the supervisor does, it says why.
 const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;

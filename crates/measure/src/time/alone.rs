@@ -8,8 +8,8 @@
 
 use super::quiet::CANARY;
 use super::{Timer, own_fault};
-use flopsmith_protocol::Failure;
 use crate::stats::Estimate;
+use flopsmith_protocol::Failure;
 
 /// So many times its time alone is more than short measurements scatter by.
 const SLOWED: f64 = 1.08;

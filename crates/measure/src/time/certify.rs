@@ -13,9 +13,9 @@ use super::decision::{Limits, Purpose};
 use super::numbers::{median, stopped};
 use super::session::Trial;
 use super::{Caches, Timed, Timer};
-use flopsmith_machine::environment::Surroundings;
 use crate::stats::Estimate;
 use crate::supervise::{PLACES, Placing};
+use flopsmith_machine::environment::Surroundings;
 
 /// Bytes before the code in each layout: none, and others that move it to other lines and other halves of its page.
 pub const PADDINGS: [u32; 5] = [0, 64, 448, 1344, 2752];

@@ -16,8 +16,8 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::{Timer, own_fault};
-use flopsmith_protocol::Failure;
 use crate::verify::cases::{Case, Yardstick};
+use flopsmith_protocol::Failure;
 
 /// Cases that are held ready. No process meets one twice.
 const HELD: usize = 5;

@@ -44,19 +44,19 @@ use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use flopsmith_machine::attest::{Attestation, Circumstances};
-use flopsmith_machine::environment::{Surroundings, Watched};
-use flopsmith_machine::peak::Peak;
-use flopsmith_machine::pinning::Pinned;
 use crate::supervise::{
     Arena, Filler, Placement, Placing, Process, Product, Setup, Specification, plan, plan_to_fill,
     specify,
 };
-use flopsmith_compile::toolchain::Toolchain;
 use crate::verify::{Object, compile_own};
 use alone::{Alone, held_against};
 pub use certify::PADDINGS;
 pub use decision::{Limits, Purpose};
+use flopsmith_compile::toolchain::Toolchain;
+use flopsmith_machine::attest::{Attestation, Circumstances};
+use flopsmith_machine::environment::{Surroundings, Watched};
+use flopsmith_machine::peak::Peak;
+use flopsmith_machine::pinning::Pinned;
 use hard::{Hard, HardCalls};
 use lots::Lots;
 use numbers::stopped;

@@ -9,9 +9,9 @@ use super::decision::Purpose;
 use super::resolution::Resolution;
 use super::session::Trial;
 use super::yardstick::Chain;
+use crate::stats::Estimate;
 use flopsmith_machine::environment::Conditions;
 use flopsmith_machine::peak::Peak;
-use crate::stats::Estimate;
 
 /// One JSON object.
 #[derive(Serialize)]

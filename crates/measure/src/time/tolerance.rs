@@ -15,9 +15,9 @@ use flopsmith_sandbox::Sandbox;
 use rand::Rng;
 
 use super::{Timer, own_fault};
-use flopsmith_compile::toolchain::Toolchain;
 use crate::verify::cases::precision;
 use crate::verify::{Object, compile_magnitude, oracle};
+use flopsmith_compile::toolchain::Toolchain;
 
 /// Candidate and baseline may each miss the exact result.
 const BOTH_SIDES: f64 = 2.0;

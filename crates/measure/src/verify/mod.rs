@@ -25,15 +25,17 @@ use std::time::{Duration, Instant};
 
 use flopsmith_harness::Waiting;
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, TechniqueSet, VerifiedSizes};
+use flopsmith_protocol::{
+    CandidateFault, Failure, InfrastructureCause, TechniqueSet, VerifiedSizes,
+};
 use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use flopsmith_compile::Compiler;
 use crate::supervise::{Arena, Placement, Placing, Process, Setup, plan, specify};
-use flopsmith_compile::toolchain::Toolchain;
 use cases::{Case, Finding, Yardstick};
+use flopsmith_compile::Compiler;
+use flopsmith_compile::toolchain::Toolchain;
 pub use pool::Thoroughness;
 use pool::{Again, Buffers, Group, Pool, Step};
 use sizes::largest;

@@ -95,9 +95,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use flopsmith_compile::Compiler;
 use flopsmith_compile::toolchain::Toolchain;
-use flopsmith_compile::{Compiler};
-use flopsmith_measure::{sanitize};
+use flopsmith_measure::sanitize;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{InfrastructureCause, TechniqueSet, Verdict};
 use flopsmith_test_support::sample::Part;

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use flopsmith_compile::Compiler;
 use flopsmith_compile::toolchain::Toolchain;
-use flopsmith_compile::{Compiler};
 use flopsmith_machine::{Cores, pinning};
-use flopsmith_protocol::{Failure, Measurement, Technique, TechniqueSet, UnknownCause, Verdict};
 use flopsmith_measure::{Purpose, Sanitizers, Thoroughness, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{Failure, Measurement, Technique, TechniqueSet, UnknownCause, Verdict};
 
 use crate::fixtures;
 use crate::program::{Program, USUAL, gains_nothing};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use flopsmith_compile::Compiler;
 use flopsmith_compile::toolchain::Toolchain;
-use flopsmith_compile::{Compiler};
-use flopsmith_protocol::{Failure};
 use flopsmith_problem::Problem;
+use flopsmith_protocol::Failure;
 use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 

@@ -15,12 +15,12 @@ mod weak;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use flopsmith_compile::Compiler;
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_measure::verify::soundness;
-use flopsmith_compile::{Compiler};
-use flopsmith_protocol::{CandidateFault as F, Failure, TechniqueSet};
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::{Finding, Problem};
+use flopsmith_protocol::{CandidateFault as F, Failure, TechniqueSet};
 use flopsmith_test_support::sample::Part;
 
 fn root() -> PathBuf {

@@ -6,10 +6,10 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use flopsmith_compile::toolchain::Toolchain;
-use flopsmith_machine::{Cores};
-use flopsmith_protocol::{CandidateFault, Failure};
+use flopsmith_machine::Cores;
 use flopsmith_measure::{Timer, Verifier};
 use flopsmith_problem::Problem;
+use flopsmith_protocol::{CandidateFault, Failure};
 use flopsmith_sandbox::{Options, Sandbox};
 
 /// One measurement at a time, and no verification beside it.

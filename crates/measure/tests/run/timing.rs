@@ -2,9 +2,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flopsmith_protocol::{CandidateFault as F, Failure, InfrastructureCause, StopReason};
 use flopsmith_measure::{Limits, Purpose};
 use flopsmith_problem::Formula;
+use flopsmith_protocol::{CandidateFault as F, Failure, InfrastructureCause, StopReason};
 use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 

@@ -2,9 +2,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flopsmith_compile::toolchain::Toolchain;
-use flopsmith_protocol::{CandidateFault as F, Failure};
 use flopsmith_measure::{Thoroughness, Verifier};
 use flopsmith_problem::ErrorBound;
+use flopsmith_protocol::{CandidateFault as F, Failure};
 
 use crate::fixtures::{built, fault, harness, problem, program, sandbox, toolchain, verifier};
 

@@ -1,8 +1,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use flopsmith_measure::Verifier;
 use flopsmith_compile::toolchain::Toolchain;
+use flopsmith_measure::Verifier;
 use flopsmith_problem::{ErrorBound, Finding, Problem};
 
 use crate::fixtures::{alone, harness, sandbox};

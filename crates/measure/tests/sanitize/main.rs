@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use flopsmith_compile::Compiler;
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_measure::{Checked, Sanitizers, sanitize};
-use flopsmith_compile::{Compiler};
-use flopsmith_protocol::{CandidateFault, Failure, Technique, TechniqueSet, UnknownCause};
 use flopsmith_problem::Language;
+use flopsmith_protocol::{CandidateFault, Failure, Technique, TechniqueSet, UnknownCause};
 use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 

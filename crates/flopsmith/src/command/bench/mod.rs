@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use flopsmith_measure::{Purpose};
-use flopsmith_compile::{Toolchain};
+use flopsmith_compile::Toolchain;
+use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
 
 use crate::args::{Bench, BenchFormat, BenchPurpose};

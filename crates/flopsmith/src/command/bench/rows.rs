@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use flopsmith_evaluate::Evaluated;
+use flopsmith_machine::roofline::Place;
 use flopsmith_measure::Resolution;
 use flopsmith_measure::ranking::{self, Compared, Entry, LogRatio};
-use flopsmith_machine::roofline::Place;
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Digest, Measurement, UnknownCause, Verdict};
 
-use crate::evaluator::Evaluated;
 use crate::exit;
 
 /// A program at one number of threads.

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use flopsmith_evaluate::Evaluated;
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::{Chain, Purpose};
 use flopsmith_protocol::{Measurement, Verdict};
@@ -17,7 +18,6 @@ use super::stages::Stages;
 use super::stream::{End, Stream};
 use super::{Order, lines, resolve, table, watch};
 use crate::args::BenchFormat;
-use crate::evaluator::Evaluated;
 use crate::exit::{self, data, say, usage};
 use crate::interrupt;
 

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Result;
+use flopsmith_evaluate::{Evaluated, Evaluator, Prepared, cores_to_watch};
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::{Chain, Purpose, Timer, Verifier};
 use flopsmith_protocol::{Measurement, Verdict};
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::Order;
 use super::inputs::Program;
 use super::rows::{Machine, Row};
-use crate::evaluator::{Evaluated, Evaluator, Prepared, cores_to_watch};
+use crate::evaluator;
 use crate::exit::say;
 use crate::quiet::{self, Patience, Waited};
 
@@ -70,7 +71,7 @@ impl Stages {
     /// Finds compiler and jail, runs the reference, and measures what programs are held against. Whoever is `stopped` waits
     /// no longer for a quiet machine.
     pub fn new(order: &Order, stopped: CancellationToken) -> Result<Self> {
-        let evaluator = Evaluator::new(
+        let evaluator = evaluator::open(
             Arc::clone(&order.problem),
             order.compiler,
             order.allow_weaker_jail,

@@ -4,15 +4,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_measure::Purpose;
+use flopsmith_evaluate::Evaluator;
 use flopsmith_generator::measured::Program;
+use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
 use flopsmith_protocol::{TechniqueSet, Verdict};
 use serde::Deserialize;
 
 use crate::args::Measure;
-use crate::evaluator::Evaluator;
+use crate::evaluator;
 use crate::exit::{data, say, usage};
 use crate::ticker::Ticker;
 use crate::{jsonl, paths};
@@ -56,7 +57,7 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
     }
     let problem = Arc::new(paths::problem(&args.problem)?);
     let asked = one_prompt(args, &problem)?;
-    let evaluator = Evaluator::new(problem, &args.compiler, args.allow_weaker_jail)?;
+    let evaluator = evaluator::open(problem, &args.compiler, args.allow_weaker_jail)?;
     let (mut verifier, mut timer) = (evaluator.verifier(1)?, evaluator.timer(1)?);
     let language = evaluator.problem.language;
     let total = given.len() as u64;

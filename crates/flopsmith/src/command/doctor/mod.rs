@@ -9,11 +9,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
+use flopsmith_evaluate::{Evaluator, random};
 use flopsmith_measure::Purpose;
 use serde::Serialize;
 
 use crate::args::{Doctor, Format};
-use crate::evaluator::{Evaluator, random};
+use crate::evaluator;
 use crate::exit::{self, data};
 use crate::paths;
 
@@ -154,7 +155,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
 /// Measures the peak, OpenBLAS and how well a kernel agrees with itself.
 fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
     let problem = Arc::new(paths::problem("dgemm")?);
-    let evaluator = Evaluator::new(Arc::clone(&problem), "gcc", true)?;
+    let evaluator = evaluator::open(Arc::clone(&problem), "gcc", true)?;
     let mut timer = evaluator.timer(1)?;
     findings.add(
         "peak",

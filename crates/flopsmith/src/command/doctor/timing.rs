@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use flopsmith_evaluate::Evaluator;
 use flopsmith_measure::{METHOD, Purpose};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Measurement, Verdict};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::evaluator::Evaluator;
+use crate::evaluator;
 use crate::exit::say;
 use crate::paths;
 use crate::quiet::{self, Patience};
@@ -68,7 +69,7 @@ pub struct Calibration {
 /// more at most until the machine is quiet.
 pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
     let problem = Arc::new(paths::problem("dgemm")?);
-    let evaluator = Evaluator::new(Arc::clone(&problem), "gcc", true)?;
+    let evaluator = evaluator::open(Arc::clone(&problem), "gcc", true)?;
     let mut verifier = evaluator.verifier(1)?;
     let mut timer = evaluator.timer(1)?;
     let source = problem

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
-use flopsmith_measure::{sanitize};
-use flopsmith_compile::{toolchain};
 use flopsmith_bus::server::Error as ServerError;
+use flopsmith_compile::toolchain;
+use flopsmith_measure::sanitize;
 
 use super::{Findings, OPTIONAL, State};
 

@@ -5,15 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_measure::{Purpose, Timer, Verifier};
+use flopsmith_evaluate::Evaluator;
 use flopsmith_generator::measured::exercises::{Exercise, reward};
 use flopsmith_learner::Judge;
+use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_policy::Dtype;
 use flopsmith_problem::prompt;
 use flopsmith_protocol::{Digest, Verdict};
 
 use super::{Reader, open};
-use crate::evaluator::Evaluator;
+use crate::evaluator;
 use crate::exit::usage;
 use crate::paths;
 
@@ -179,7 +180,7 @@ impl Rewards {
 impl Bench {
     fn new(problem: &str, allow_weaker_jail: bool) -> Result<Self> {
         let problem = Arc::new(paths::problem(problem)?);
-        let evaluator = Evaluator::new(problem, "gcc", allow_weaker_jail)?;
+        let evaluator = evaluator::open(problem, "gcc", allow_weaker_jail)?;
         let (verifier, timer) = (evaluator.verifier(1)?, evaluator.timer(1)?);
         Ok(Self {
             evaluator,

@@ -6,16 +6,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
+use flopsmith_compile::Toolchain;
+use flopsmith_evaluate::{Evaluator, random};
+use flopsmith_measure::Purpose;
 use flopsmith_measure::verify::weakness;
-use flopsmith_protocol::{Failure, InfrastructureCause, Technique, TechniqueSet, Verdict};
-use flopsmith_measure::{Purpose};
-use flopsmith_compile::{Toolchain};
 use flopsmith_problem::{Finding, Language, Problem as Definition, prompt};
+use flopsmith_protocol::{Failure, InfrastructureCause, Technique, TechniqueSet, Verdict};
 use serde_json::json;
 
 use crate::args::{Format, Problem};
 use crate::digits::four;
-use crate::evaluator::{self, Evaluator, random};
+use crate::evaluator;
 use crate::exit::{self, data, usage};
 use crate::paths;
 
@@ -137,7 +138,7 @@ fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) ->
         // What cannot be called as it stands is not called.
         None if findings.all.iter().any(Finding::is_error) => {}
         None => {
-            let evaluator = Evaluator::new(problem, compiler, allow_weaker_jail)?;
+            let evaluator = evaluator::open(problem, compiler, allow_weaker_jail)?;
             try_out(&evaluator, &mut findings)?;
         }
     }
@@ -215,7 +216,7 @@ fn conclusion(findings: &[Finding]) -> String {
 
 /// Flags that the compiler refuses are a mistake of the definition; a compiler that is missing is not.
 fn refused_flags(problem: &Definition, compiler: &str) -> Result<Option<Finding>> {
-    evaluator::can_be_meant(compiler)?;
+    flopsmith_evaluate::is_compiler(compiler)?;
     let Err(refused) = Toolchain::detect(Some(compiler), problem) else {
         return Ok(None);
     };

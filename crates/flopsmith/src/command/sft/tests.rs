@@ -139,7 +139,7 @@ fn the_best_program_the_starter_was_shown_uses_nothing_that_was_held_out() {
 
     let folder = root().join("problems").join(&recipe.problem);
     let problem = Arc::new(Problem::load(&folder).unwrap());
-    let evaluator = Evaluator::new(Arc::clone(&problem), "gcc", true).unwrap();
+    let evaluator = crate::evaluator::open(Arc::clone(&problem), "gcc", true).unwrap();
     let seen = evaluator.compiler.techniques(&problem, &source).unwrap();
     assert_eq!(seen, schedule.techniques());
     for held_out in &recipe.corpus.hold_out {

@@ -45,11 +45,7 @@ pub struct Looked {
 }
 
 /// Refuses what is not permitted.
-pub fn check(
-    source: &str,
-    problem: &Problem,
-    language: Language,
-) -> Result<Looked, Failure> {
+pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Looked, Failure> {
     check_text(source, problem)?;
     let found = lines::split(source, language)?;
     statements::check(&found.statements)?;

@@ -5,30 +5,31 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flopsmith_actors::role::timer::Layouts;
-use flopsmith_compile::{Compiler};
-use flopsmith_protocol::{Failure};
+use flopsmith_compile::Compiler;
 use flopsmith_measure::{PADDINGS, Thoroughness, Verifier};
 use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::Failure;
 
-use crate::evaluator::random;
+use crate::random;
 
-/// What builds programs at other places and verifies them there, for the timer of a run.
-pub struct Places {
+/// Builds programs with their code at other places and verifies them there.
+pub struct VerifiedLayouts {
     compiler: Arc<Compiler>,
     verifier: Mutex<Verifier>,
 }
 
-impl Places {
+impl VerifiedLayouts {
     /// Builds with `compiler`, and verifies with a verifier of its own.
     pub fn new(compiler: Arc<Compiler>, verifier: Verifier) -> Self {
         let verifier = Mutex::new(verifier);
         Self { compiler, verifier }
     }
-}
 
-impl Layouts for Places {
-    fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
+    /// Objects of a source that was compiled before, each of them verified.
+    ///
+    /// # Errors
+    /// As [`Compiler::layouts`], and those of a verification.
+    pub fn of(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
         // After a panic it begins anew with every program.
         let mut verifier = self.verifier.lock().unwrap_or_else(PoisonError::into_inner);
         verified(

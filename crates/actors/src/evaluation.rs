@@ -1,0 +1,77 @@
+//! The stages of the evaluation pipeline, as the roles of a run take them.
+
+use std::sync::Arc;
+
+use flopsmith_evaluate::{Evaluator, VerifiedLayouts};
+use flopsmith_machine::openblas;
+use flopsmith_measure::Timer;
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{Failure, MachineClass, MachineFacts, NodeId, RunId};
+
+use crate::node::Context;
+use crate::role::{compiler, timer, verifier};
+
+/// What a timer says of its machine, and OpenBLAS measured beside it where it was.
+pub fn machine_facts(
+    run: &RunId,
+    node: &NodeId,
+    class: &MachineClass,
+    timer: &Timer,
+    openblas: Option<openblas::Best>,
+) -> MachineFacts {
+    MachineFacts {
+        run: run.clone(),
+        node: node.clone(),
+        machine_class: class.clone(),
+        peak_gflops: timer.peak_gflops(),
+        reference_gflops: timer.reference_gflops(),
+        openblas_gflops: openblas.as_ref().map(|o| o.gflops),
+        openblas_core: openblas.and_then(|o| o.core_type),
+        attestation: timer.attestation().digest(),
+        attestation_json: timer.attestation().to_json(),
+    }
+}
+
+/// What programs of the context's run are compiled with.
+pub fn compiler(context: &Arc<Context>, evaluator: &Evaluator) -> compiler::Desk {
+    let stage: Arc<flopsmith_compile::Compiler> = Arc::clone(&evaluator.compiler);
+    compiler::Desk {
+        context: Arc::clone(context),
+        stage,
+    }
+}
+
+/// What they are verified with, so many at a time. Takes a moment.
+///
+/// # Errors
+/// As [`Evaluator::verifier`].
+pub fn verifier(
+    context: &Arc<Context>,
+    evaluator: &Evaluator,
+    slots: u32,
+) -> Result<verifier::Desk, Failure> {
+    let threads = context.settings.threads;
+    let stages: Result<Vec<_>, _> = (0..slots).map(|_| evaluator.verifier(threads)).collect();
+    let desk = verifier::Desk::new(Arc::clone(context), stages?);
+    Ok(match &evaluator.sanitizers {
+        // One for all desks of a run: what is known of a program stays known.
+        Some(sanitizers) => desk.with_last_look(Arc::clone(sanitizers) as _),
+        None => desk,
+    })
+}
+
+/// What builds them at several places before they are certified. Takes a moment.
+///
+/// # Errors
+/// As [`Evaluator::verifier`].
+pub fn layouts(evaluator: &Evaluator, threads: u32) -> Result<Arc<VerifiedLayouts>, Failure> {
+    let verifier = evaluator.verifier(threads)?;
+    let layouts = VerifiedLayouts::new(Arc::clone(&evaluator.compiler), verifier);
+    Ok(Arc::new(layouts))
+}
+
+impl timer::Layouts for VerifiedLayouts {
+    fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
+        self.of(problem, source)
+    }
+}

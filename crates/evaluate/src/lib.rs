@@ -1,0 +1,291 @@
+//! The one pipeline: a candidate in, a verdict out.
+//!
+//! [`Evaluator`] has the stages of one machine for one problem. Roles on the
+//! bus take its stages one by one ([`Evaluator::compiler`],
+//! [`Evaluator::verifier`], [`Evaluator::timer`], [`VerifiedLayouts`]);
+//! everybody else calls [`Evaluator::evaluate`], or [`Evaluator::prepare`] and
+//! [`Prepared::time`] where a program is timed more than once. No bus, no
+//! settings of runs, no files but those of compiler and jail.
+
+mod layouts;
+mod prepared;
+mod require;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flopsmith_compile::{Compiler, Toolchain};
+use flopsmith_machine::environment::Watched;
+use flopsmith_machine::{Cores, openblas, pinning};
+use flopsmith_measure::verify::soundness::{self, Examined};
+use flopsmith_measure::{Purpose, Sanitizers, Thoroughness, Timer, Verifier};
+use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{Failure, Technique};
+use flopsmith_sandbox::Sandbox;
+
+pub use layouts::VerifiedLayouts;
+use prepared::Elsewhere;
+pub use prepared::{Evaluated, Prepared};
+pub use require::{has_cores, is_compiler};
+
+/// Why there is no pipeline.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What was asked for cannot be had: it is wrong usage.
+    #[error("{0}")]
+    Input(String),
+    /// A stage cannot work here.
+    #[error(transparent)]
+    Stage(#[from] Failure),
+}
+
+impl Error {
+    /// Has whoever asked to ask for something else?
+    pub fn is_of_the_input(&self) -> bool {
+        matches!(self, Error::Input(_))
+    }
+}
+
+/// The stages of one machine.
+#[derive(Clone)]
+pub struct Evaluator {
+    /// The problem.
+    pub problem: Arc<Problem>,
+    /// The jail.
+    pub sandbox: Arc<Sandbox>,
+    /// The program in the jail that calls candidates.
+    harness: PathBuf,
+    /// Compiler and flags.
+    pub toolchain: Toolchain,
+    /// Compile stage.
+    pub compiler: Arc<Compiler>,
+    /// What looks at programs once more before they count; none where that was not asked for.
+    pub sanitizers: Option<Arc<Sanitizers>>,
+}
+
+impl Evaluator {
+    /// Finds the compiler, and holds the problem's definition against itself. Candidates run in `sandbox`, called by `harness`.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where `compiler` is none or the definition is not sound; what keeps the compiler from working.
+    pub fn new(
+        problem: Arc<Problem>,
+        compiler: &str,
+        sandbox: Arc<Sandbox>,
+        harness: PathBuf,
+    ) -> Result<Self, Error> {
+        is_compiler(compiler)?;
+        let mistakes: Vec<String> = flopsmith_problem::check(&problem)
+            .iter()
+            .filter(|finding| finding.is_error())
+            .map(ToString::to_string)
+            .collect();
+        if !mistakes.is_empty() {
+            return Err(Error::Input(format!(
+                "the definition of {} is not sound: {}; `flopsmith problem check` says more",
+                problem.id,
+                mistakes.join("; ")
+            )));
+        }
+        let toolchain = Toolchain::detect(Some(compiler), &problem)?;
+        let stage = Arc::new(Compiler::new(Arc::clone(&sandbox), toolchain.clone()));
+        Ok(Self {
+            problem,
+            sandbox,
+            harness,
+            toolchain,
+            compiler: stage,
+            sanitizers: None,
+        })
+    }
+
+    /// Has programs that are timed with `threads` threads looked at with sanitizers before they count.
+    pub fn with_sanitizers(mut self, threads: u32) -> Self {
+        self.sanitizers = Some(Arc::new(Sanitizers::new(
+            Arc::clone(&self.sandbox),
+            Arc::clone(&self.problem),
+            &self.toolchain,
+            threads,
+        )));
+        self
+    }
+
+    /// Holds the problem's reference against itself.
+    ///
+    /// # Errors
+    /// What keeps its programs from running here.
+    pub fn examine(&self) -> Result<Examined, Failure> {
+        soundness::examine(
+            &self.sandbox,
+            &self.harness,
+            &self.problem,
+            &self.toolchain,
+            random(),
+        )
+    }
+
+    /// A verifier with secrets of its own, for programs that will be timed with at most so many threads.
+    ///
+    /// # Errors
+    /// As [`Verifier::new`].
+    pub fn verifier(&self, threads: u32) -> Result<Verifier, Failure> {
+        let verifier = Verifier::new(
+            Arc::clone(&self.sandbox),
+            self.harness.clone(),
+            Arc::clone(&self.problem),
+            &self.toolchain,
+            secret(),
+        )?;
+        Ok(verifier.for_threads(threads))
+    }
+
+    /// A timer with a running baseline.
+    ///
+    /// # Errors
+    /// As [`Timer::new`].
+    pub fn timer(&self, threads: u32) -> Result<Timer, Failure> {
+        Timer::new(
+            Arc::clone(&self.sandbox),
+            self.harness.clone(),
+            Arc::clone(&self.problem),
+            &self.toolchain,
+            cores_for(threads),
+            threads,
+        )
+    }
+
+    /// How fast OpenBLAS is on as many threads and the same cores as the programs, where it solves this problem and is
+    /// installed.
+    pub fn openblas(&self, threads: u32) -> Option<openblas::Best> {
+        comparable(&self.problem)
+            .then(|| {
+                let kernel = cores_for(threads).kernel;
+                openblas::measure(&self.toolchain.compiler, 256, threads, &kernel)
+            })
+            .flatten()
+    }
+
+    /// Evaluates one program; one that is more than screened is verified in full and looked at with the sanitizers, if there are
+    /// some.
+    pub fn evaluate(
+        &self,
+        language: Language,
+        source: &str,
+        verifier: &mut Verifier,
+        timer: &mut Timer,
+        purpose: Purpose,
+    ) -> Evaluated {
+        let last_look = purpose != Purpose::Screen;
+        let mut prepared = self.prepare(language, source, verifier, last_look);
+        if purpose == Purpose::Certify {
+            prepared.verify_elsewhere(verifier);
+        }
+        prepared.time(timer, purpose, None)
+    }
+
+    /// Compiles and verifies one program, for one timer or for several. With a `last_look` it is verified in full and the
+    /// sanitizers look at it as well, if there are some.
+    pub fn prepare(
+        &self,
+        language: Language,
+        source: &str,
+        verifier: &mut Verifier,
+        last_look: bool,
+    ) -> Prepared {
+        let permitted = self.problem.techniques;
+        let built = self
+            .compiler
+            .compile_as(language, &self.problem, source, permitted);
+        match built {
+            Err(failure) => Prepared::Refused(failure),
+            Ok(built) => {
+                let thoroughness = if last_look {
+                    Thoroughness::Full
+                } else {
+                    Thoroughness::Screening
+                };
+                let verified = verifier.verify_to(&built.object, random(), thoroughness);
+                let openmp = built.techniques.contains(Technique::Openmp);
+                let sizes = verified.as_ref().ok().and_then(|report| report.sizes);
+                let looked = verified.and_then(|_| {
+                    let sanitizers = self.sanitizers.as_ref().filter(|_| last_look);
+                    sanitizers
+                        .map(|s| s.check_as(language, source, openmp))
+                        .transpose()
+                });
+                let (checked, failed) = match looked {
+                    Ok(checked) => (checked, None),
+                    Err(failure) => (None, Some(failure)),
+                };
+                let elsewhere = Elsewhere {
+                    compiler: Arc::clone(&self.compiler),
+                    problem: Arc::clone(&self.problem),
+                    language,
+                    source: source.to_owned(),
+                    verified: None,
+                };
+                Prepared::Built {
+                    built,
+                    elsewhere,
+                    checked,
+                    sizes,
+                    failed,
+                }
+            }
+        }
+    }
+}
+
+/// OpenBLAS multiplies matrices; beside any other problem its speed says nothing.
+fn comparable(problem: &Problem) -> bool {
+    problem.id.as_str() == "dgemm"
+}
+
+/// The cores a timer takes on this machine.
+fn cores_for(threads: u32) -> Cores {
+    pinning::assign(
+        &pinning::allowed_cores(),
+        threads as usize,
+        pinning::siblings,
+    )
+}
+
+/// The cores to look at before there is a timer of so many threads, which measures its yardstick at once.
+pub fn cores_to_watch(threads: u32) -> Watched {
+    let cores = cores_for(threads);
+    let beside = cores.kernel.iter().copied().flat_map(pinning::siblings);
+    Watched::of(&cores, threads, &beside.collect::<Vec<usize>>())
+}
+
+/// 64 bits nobody can foresee.
+pub fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new()
+        .build_hasher()
+        .finish()
+}
+
+/// 256 bits nobody can foresee.
+pub fn secret() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for chunk in bytes.chunks_exact_mut(8) {
+        chunk.copy_from_slice(&random().to_le_bytes());
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_protocol::ProblemId;
+
+    use super::*;
+
+    #[test]
+    fn openblas_is_compared_at_matrix_multiplication_only() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        let mut problem = Problem::load(&root).expect("the shipped problem");
+        assert!(comparable(&problem));
+        problem.id = ProblemId::new("stencil").expect("an id");
+        assert!(!comparable(&problem));
+    }
+}

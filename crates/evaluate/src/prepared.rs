@@ -1,0 +1,167 @@
+//! A program that was compiled and verified, and what became of it.
+
+use std::sync::Arc;
+
+use flopsmith_compile::{Built, Compiler};
+use flopsmith_measure::{Checked, PADDINGS, Purpose, Timed, Timer, Verifier};
+use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{Failure, TechniqueSet, Verdict, VerifiedSizes};
+
+use crate::{layouts, random};
+
+/// What became of a program.
+pub struct Evaluated {
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Its techniques, once it was compiled.
+    pub techniques: Option<TechniqueSet>,
+    /// Width of the widest vector register in its object, bits.
+    pub vector_bits: Option<u32>,
+    /// Compiler warnings.
+    pub diagnostics: String,
+    /// The sanitizers that found nothing in it, if it was looked at.
+    pub checked: Option<Checked>,
+    /// Raw samples.
+    pub raw: Vec<u8>,
+    /// What spoke against timing it, where it was timed all the same; whoever waits for a quiet machine says it.
+    pub busy: Option<String>,
+}
+
+/// A program that can be timed, or that cannot.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are few at a time, and most are built"
+)]
+pub enum Prepared {
+    /// There is no object.
+    Refused(Failure),
+    /// There is one.
+    Built {
+        /// The object and what is known of it.
+        built: Built,
+        /// What builds it once more.
+        elsewhere: Elsewhere,
+        /// The sanitizers that found nothing, if they looked at it.
+        checked: Option<Checked>,
+        /// The sizes at which it was verified, where that was done in full.
+        sizes: Option<VerifiedSizes>,
+        /// Why it may not be timed.
+        failed: Option<Failure>,
+    },
+}
+
+/// What builds a program once more, with its code at other places.
+pub struct Elsewhere {
+    pub(crate) compiler: Arc<Compiler>,
+    pub(crate) problem: Arc<Problem>,
+    pub(crate) language: Language,
+    pub(crate) source: String,
+    /// Its objects, once they were verified.
+    pub(crate) verified: Option<Vec<Vec<u8>>>,
+}
+
+impl Elsewhere {
+    fn certify(&self, timer: &mut Timer) -> Result<Timed, Failure> {
+        if let Some(layouts) = &self.verified {
+            return timer.certify(layouts, random());
+        }
+        // One of our own programs.
+        let layouts =
+            self.compiler
+                .layouts(self.language, &self.problem, &self.source, &PADDINGS)?;
+        timer.certify(&layouts, random())
+    }
+}
+
+impl Prepared {
+    /// Builds the program with its code at other places and verifies each of these objects: what a candidate must have behind it
+    /// before it is certified.
+    pub fn verify_elsewhere(&mut self, verifier: &mut Verifier) {
+        let Prepared::Built {
+            elsewhere, failed, ..
+        } = self
+        else {
+            return;
+        };
+        if failed.is_some() {
+            return;
+        }
+        let (compiler, problem) = (&elsewhere.compiler, &elsewhere.problem);
+        let (language, source) = (elsewhere.language, elsewhere.source.as_str());
+        match layouts::verified(compiler, language, problem, source, verifier) {
+            Ok(objects) => elsewhere.verified = Some(objects),
+            Err(failure) => *failed = Some(failure),
+        }
+    }
+
+    /// Times it, unless something speaks against that. A screening ends early for what is clearly slower than
+    /// `best_gflops`, see [`Timer::measure`].
+    pub fn time(&self, timer: &mut Timer, purpose: Purpose, best_gflops: Option<f64>) -> Evaluated {
+        let (built, timed) = match self {
+            Prepared::Refused(failure) => (None, Err(failure.clone())),
+            Prepared::Built {
+                built,
+                failed: Some(failure),
+                ..
+            } => (Some(built), Err(failure.clone())),
+            Prepared::Built {
+                built,
+                elsewhere,
+                failed: None,
+                ..
+            } => {
+                let timed = match purpose {
+                    Purpose::Certify => elsewhere.certify(timer),
+                    _ => timer.measure(&built.object, purpose, random(), best_gflops),
+                };
+                (Some(built), timed)
+            }
+        };
+        let (verdict, raw) = match timed {
+            Ok(timed) => {
+                let mut measurement = timed.measurement;
+                measurement.sizes = self.sizes();
+                (Verdict::Measured { measurement }, timed.raw)
+            }
+            Err(failure) => (failure.into(), Vec::new()),
+        };
+        Evaluated {
+            verdict,
+            techniques: built.map(|b| b.techniques),
+            vector_bits: built.and_then(|b| b.vector_bits),
+            diagnostics: built.map(|b| b.diagnostics.clone()).unwrap_or_default(),
+            checked: self.checked().cloned(),
+            raw,
+            busy: None,
+        }
+    }
+
+    /// Does nothing speak against timing it?
+    pub fn can_be_timed(&self) -> bool {
+        matches!(self, Prepared::Built { failed: None, .. })
+    }
+
+    /// The sanitizers that found nothing, if they looked at it.
+    pub fn checked(&self) -> Option<&Checked> {
+        match self {
+            Prepared::Refused(_) => None,
+            Prepared::Built { checked, .. } => checked.as_ref(),
+        }
+    }
+
+    /// The sizes at which it was verified, where that was done in full.
+    fn sizes(&self) -> Option<VerifiedSizes> {
+        match self {
+            Prepared::Refused(_) => None,
+            Prepared::Built { sizes, .. } => *sizes,
+        }
+    }
+
+    /// The shared object, once there is one.
+    pub fn object(&self) -> Option<&[u8]> {
+        match self {
+            Prepared::Refused(_) => None,
+            Prepared::Built { built, .. } => Some(&built.object),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What has to be there before anything can be evaluated.
+
+use flopsmith_compile::toolchain::{Presence, Toolchain};
+use flopsmith_machine::pinning;
+
+use crate::Error;
+
+/// Is a program called what C compilers are called?
+fn is_called_one(compiler: &str) -> bool {
+    let name = compiler.rsplit('/').next().unwrap_or_default();
+    let known = ["gcc", "g++", "clang", "clang++", "cc", "c++"];
+    name.split('-').any(|part| known.contains(&part))
+}
+
+/// The compiler that is taken where none is named: that it is missing is no mistake of the user's.
+const USUAL: &str = "gcc";
+
+/// Refuses a compiler that was asked for and is not there, or is none.
+///
+/// # Errors
+/// [`Error::Input`], which says what to install or to name.
+pub fn is_compiler(compiler: &str) -> Result<(), Error> {
+    let lacking = match Toolchain::presence(compiler) {
+        // One that is called a compiler and does not answer like one is broken, which is this machine's matter.
+        Presence::There if is_called_one(compiler) || !Toolchain::is_no_compiler(compiler) => {
+            return Ok(());
+        }
+        Presence::Installable { .. } if compiler == USUAL => return Ok(()),
+        Presence::There => format!("`{compiler}` does not answer as a C compiler does"),
+        Presence::NotExecutable => {
+            format!("`{compiler}` cannot be executed; `chmod +x` makes it a program")
+        }
+        Presence::Installable { packages } => format!(
+            "`{compiler}` was not found; install it (Debian, Ubuntu: `apt install {packages}`)"
+        ),
+        Presence::Nowhere if compiler.contains('/') => {
+            format!("there is no compiler at `{compiler}`")
+        }
+        Presence::Nowhere => {
+            format!("`{compiler}` was not found, and is no name of gcc or clang")
+        }
+    };
+    let here = Toolchain::here();
+    let here = if here.is_empty() {
+        "gcc and clang are not on the PATH".to_owned()
+    } else {
+        format!("on the PATH there is {}", here.join(", "))
+    };
+    Err(Error::Input(format!(
+        "{lacking}, or name gcc, clang or the path of one (--compiler, FLOPSMITH_COMPILER, or `evaluate.compiler` of a run): {here}"
+    )))
+}
+
+/// Refuses more threads than there are cores to time them on: they would take turns, and their times mean nothing.
+///
+/// # Errors
+/// [`Error::Input`], which says how many there are.
+pub fn has_cores(threads: u32) -> Result<(), Error> {
+    let cores = pinning::allowed_cores().len();
+    if threads as usize <= cores {
+        return Ok(());
+    }
+    Err(Error::Input(format!(
+        "`threads` is {threads}, and this machine has {cores} core{} to time them on: set it to {cores} at most",
+        if cores == 1 { "" } else { "s" }
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_threads_than_cores_are_wrong_usage() {
+        has_cores(1).expect("every machine has a core");
+        let error = has_cores(100_000).expect_err("no machine has so many");
+        assert!(error.is_of_the_input(), "{error}");
+        assert!(error.to_string().contains("`threads` is 100000"), "{error}");
+    }
+}

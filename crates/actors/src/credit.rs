@@ -46,7 +46,7 @@ impl StageBests {
     pub fn learn<'a>(&mut self, outcomes: impl Iterator<Item = &'a Outcome>) {
         for outcome in outcomes.filter(|outcome| !outcome.candidate.explorer) {
             if let Some(measurement) = outcome.verdict.measurement() {
-                self.note(outcome.candidate.stage, measurement.gflops);
+                self.note(outcome.candidate.stage, measurement.known_gflops());
             }
         }
     }
@@ -144,7 +144,7 @@ pub fn credit(
         let measured = sample.outcome.verdict.measurement();
         if let Some(m) = measured {
             if !sample.outcome.candidate.explorer {
-                bests.note(stage, m.gflops);
+                bests.note(stage, m.known_gflops());
             }
             if let (Some(reward), Some(rollout)) = (reward, &sample.rollout) {
                 let (permitted, techniques) = (
@@ -426,6 +426,30 @@ mod tests {
             &mut Hall::default(),
         );
         assert!((second.mean_reward - 0.75).abs() < 1e-12, "{second:?}");
+    }
+
+    #[test]
+    fn a_number_that_is_hardly_known_is_no_best_but_its_lower_end() {
+        let settings = relative_to_best();
+        let wild = Measured::at(100.0).se(0.7).unconverged();
+        let lower = 100.0 * (-1.96_f64 * 0.7).exp();
+        let verdicts = vec![measured(10.0, 0.2), wild.verdict()];
+        let mut trained = StageBests::default();
+        let groups = group(1, verdicts.clone());
+        credit(
+            groups,
+            &settings,
+            Some(50.0),
+            &mut trained,
+            &mut Hall::default(),
+        );
+        let mut learned = StageBests::default();
+        let outcomes = group(1, verdicts).into_iter().flatten().map(|s| s.outcome);
+        learned.learn(outcomes.collect::<Vec<_>>().iter());
+        for bests in [trained, learned] {
+            let best = bests.get(0).expect("a best");
+            assert!((best / lower - 1.0).abs() < 1e-9, "{best} and {lower}");
+        }
     }
 
     #[test]

@@ -198,7 +198,8 @@ impl Sqd {
             if let Some(elite) = &measured {
                 self.progress.on_correct();
                 let best = self.stage_best.entry(candidate.stage).or_insert(0.0);
-                *best = best.max(elite.gflops);
+                let known = outcome.verdict.measurement();
+                *best = best.max(known.map_or(elite.gflops, |m| m.known_gflops()));
             }
         }
         match (measured, outcome.techniques) {

@@ -283,6 +283,20 @@ impl Measurement {
         if low.is_nan() { 0.0 } else { low }
     }
 
+    /// The speed that other programs may be compared with, 10⁹ operations a second: `gflops` where that converged, else the lower end
+    /// of its interval. A number that is hardly known would make all others look slow.
+    pub fn known_gflops(&self) -> f64 {
+        if self.converged() {
+            return self.gflops;
+        }
+        let share = self.reaches() / self.ratio;
+        if share.is_finite() {
+            self.gflops * share
+        } else {
+            0.0
+        }
+    }
+
     /// Which of two programs is known to be faster? What did not converge comes before whatever did, and otherwise it goes by
     /// what they reach at least: the largest of many estimates is mostly one that noise made large.
     pub fn compare(&self, other: &Self) -> Ordering {

@@ -78,7 +78,9 @@ impl Runs {
         let candidate = &outcome.candidate;
         let seen = self.0.entry(candidate.run.clone()).or_default();
         seen.last_unix_ms = seen.last_unix_ms.max(outcome.decided_unix_ms);
-        if let Verdict::Measured { measurement } = &outcome.verdict {
+        if let Verdict::Measured { measurement } = &outcome.verdict
+            && measurement.converged()
+        {
             let best = seen.best.get_or_insert(0.0);
             *best = best.max(measurement.gflops);
         }
@@ -244,7 +246,8 @@ pub fn lines(runs: &[Run]) -> Vec<String> {
 mod tests {
     use flopsmith_protocol::{CandidateFault, CandidateRef, ProblemFiles, Sitting};
     use flopsmith_test_support::{
-        candidate, infrastructure, machine_class, measured, outcome, problem_id, rejected, run_id,
+        Measured, candidate, infrastructure, machine_class, measured, outcome, problem_id,
+        rejected, run_id,
     };
 
     use super::*;
@@ -299,7 +302,9 @@ mod tests {
     #[test]
     fn a_run_says_how_far_it_is_and_how_long_it_may_go_on() {
         let mut verdicts = vec![measured(40.0), rejected(CandidateFault::Crash)];
-        verdicts.extend(vec![measured(30.0); 22]);
+        verdicts.extend(vec![measured(30.0); 21]);
+        // Nobody knows how fast that one is.
+        verdicts.push(Measured::at(300.0).unconverged().verdict());
         let run = after(&verdicts, 5_000);
         assert_eq!((run.step, run.max_steps), (Some(2), Some(40)));
         assert_eq!(run.best_gflops, Some(40.0));

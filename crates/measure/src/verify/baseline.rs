@@ -1,10 +1,10 @@
 //! Is the fast kernel that timed calls are interleaved with right, and not only where it is timed?
 
+use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_problem::{ErrorBound, Finding};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 
 use super::{Thoroughness, Verifier, compile_own};
-use flopsmith_compile::toolchain::Toolchain;
 
 impl Verifier {
     /// Verifies the problem's baseline as a candidate is that is to be certified: against the reference, at hidden sizes as well

@@ -58,6 +58,12 @@ pub struct Yardstick {
 type Outputs = Vec<(usize, Vec<f64>)>;
 
 impl Yardstick {
+    /// Processor time that the processes have used so far.
+    pub fn cpu_time(&mut self) -> Result<Duration, Failure> {
+        let magnitude = self.magnitude.as_mut().map(Process::cpu_time);
+        Ok(self.reference.cpu_time()? + magnitude.transpose()?.unwrap_or_default())
+    }
+
     /// Ends the processes.
     pub fn exit(self) -> Result<(), Failure> {
         self.reference.exit()?;

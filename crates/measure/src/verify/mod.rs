@@ -23,6 +23,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flopsmith_compile::Compiler;
+use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::Waiting;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{
@@ -34,8 +36,6 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::supervise::{Arena, Placement, Placing, Process, Setup, plan, specify};
 use cases::{Case, Finding, Yardstick};
-use flopsmith_compile::Compiler;
-use flopsmith_compile::toolchain::Toolchain;
 pub use pool::Thoroughness;
 use pool::{Again, Buffers, Group, Pool, Step};
 use sizes::largest;

@@ -3,6 +3,7 @@
 //! The bound is held against versions of the reference that have lost digits ([`super::downgrades`]), and the inputs of
 //! timed calls are changed in one place at a time: what changes no result could have been left out.
 
+use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::Content;
 use flopsmith_harness::control::Element;
 use flopsmith_problem::{ErrorBound, Finding};
@@ -15,7 +16,6 @@ use super::pool::Group;
 use super::shortcuts::{self, Look};
 use super::{CPU_LIMIT, Verifier, compile_own, downgrades, oracle};
 use crate::supervise::{Placing, Process, Specification, plan, poison, specify};
-use flopsmith_compile::toolchain::Toolchain;
 
 /// A version of the reference errs no more than honest programs do if it takes up to so many times their share of the bound, ...
 const HONEST: f64 = 4.0;

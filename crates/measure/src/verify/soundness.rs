@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::Waiting;
 use flopsmith_harness::control::Element;
 use flopsmith_problem::{ArgKind, Finding, Params, Problem};
@@ -22,7 +23,6 @@ use super::cases::{reference_failed, too_large};
 use super::weakness::Movement;
 use super::{arena_for, compile_own};
 use crate::supervise::{Arena, Placing, Process, Setup, Specification, plan, poison, specify};
-use flopsmith_compile::toolchain::Toolchain;
 
 /// A reference that takes longer hangs.
 const CALL_LIMIT: Duration = Duration::from_secs(60);

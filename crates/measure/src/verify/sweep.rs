@@ -26,7 +26,7 @@ const FEW: u64 = 64;
 const DRAWN: u64 = 90;
 /// Drawn of a program that was verified in full before, whose code only lies elsewhere: there are five such places.
 const DRAWN_ELSEWHERE: u64 = DRAWN / 5;
-/// Time of our own work after which no further case begins, in full and elsewhere. Problems with slower references are verified at
+/// Processor time of our own work after which no further case begins, in full and elsewhere. Problems with slower references are verified at
 /// fewer sizes, which is said.
 const BUDGET: Duration = Duration::from_secs(10);
 const BUDGET_ELSEWHERE: Duration = Duration::from_secs(4);
@@ -42,7 +42,7 @@ const CALLS_FACTOR: u32 = 10;
 pub struct Sweep {
     /// With which sizes it is to be called, in this order.
     pub sizes: Vec<Params>,
-    /// Time of our own work after which no further one begins.
+    /// Processor time of our own work after which no further one begins.
     budget: Duration,
     /// How many of `sizes`, from the first on, come one from each of as many equal parts of all sizes, or are drawn without
     /// being put back.
@@ -368,6 +368,14 @@ mod tests {
         }
 
         #[test]
+    fn calls_may_take_ten_times_our_own_work_and_a_while_more() {
+        let second = Duration::from_secs(1);
+        assert_eq!(Sweep::limit_of_calls(Duration::ZERO), 5 * second);
+        assert_eq!(Sweep::limit_of_calls(second / 2), 10 * second);
+        assert_eq!(Sweep::limit_of_calls(10 * second), 105 * second);
+    }
+
+    #[test]
         fn numbers_come_from_their_parts(parts in 1u64..200, count in 1u64..1_000_000, seed: u64) {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             for part in 0..parts {

@@ -1,8 +1,9 @@
 //! Calls of a program with the sizes of a sweep.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flopsmith_protocol::{CandidateFault, Failure};
+use nix::time::{ClockId, clock_gettime};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
@@ -22,12 +23,15 @@ impl Verifier {
         process: &mut Process,
         rng: &mut ChaCha8Rng,
     ) -> Result<(usize, f64), Failure> {
-        let began = Instant::now();
+        let began = own_time();
         let mut spent = Spent::default();
         let mut own: Option<(Arena, Yardstick)> = None;
         let mut worst: f64 = 0.0;
         for (done, params) in sweep.sizes.iter().enumerate() {
-            let work = began.elapsed().saturating_sub(spent.called);
+            // Processor time, as of the calls: a machine that others use makes nobody's work longer.
+            let here = own_time().saturating_sub(began + spent.called);
+            let reference = own.as_mut().map(|(_, yardstick)| yardstick.cpu_time());
+            let work = here + reference.transpose()?.unwrap_or_default();
             let limit = Sweep::limit_of_calls(work) * self.threads.max(1);
             if spent.used > limit {
                 self.end(own)?;
@@ -83,9 +87,9 @@ impl Verifier {
         spent: &mut Spent,
     ) -> Result<f64, Failure> {
         let placement = self.lay_out(case, &self.arena, placing, process, rng)?;
-        let (began, before) = (Instant::now(), process.cpu_time()?);
+        let (began, before) = (own_time(), process.cpu_time()?);
         let returned = call(case, process);
-        spent.called += began.elapsed();
+        spent.called += own_time().saturating_sub(began);
         let result = returned.and_then(|()| passed(case, &case.judge(&self.arena, &placement)));
         self.arena.restore(&placement);
         let share = result?;
@@ -94,13 +98,19 @@ impl Verifier {
     }
 }
 
-/// What a program's calls took.
+/// What a program's calls took, in processor time.
 #[derive(Default)]
 struct Spent {
-    /// No time of our own work.
+    /// Of this thread, which waits for them: no work of our own.
     called: Duration,
-    /// Processor time: a machine that others use makes no program slow.
+    /// Of the program.
     used: Duration,
+}
+
+/// Processor time that this thread has used so far.
+fn own_time() -> Duration {
+    // Every Linux has this clock.
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 fn too_slow(done: usize, used: Duration, limit: Duration) -> Failure {

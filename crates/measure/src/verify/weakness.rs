@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::control::Element;
 use flopsmith_problem::{ErrorBound, Finding};
 use flopsmith_protocol::{Failure, InfrastructureCause};
@@ -15,7 +16,6 @@ use super::pool::Group;
 use super::soundness::array_names;
 use super::{Verifier, compile_own};
 use crate::supervise::Array;
-use flopsmith_compile::toolchain::Toolchain;
 
 /// What a rounding to single precision changes at most, and half of its digits: results that are off by this share of
 /// themselves should be refused.

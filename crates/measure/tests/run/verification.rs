@@ -190,24 +190,25 @@ fn what_is_wrong_at_any_one_of_few_sizes_never_counts() {
     assert_eq!(screened.sizes, None);
 }
 
-/// `lu` with up to 80 rows: more sizes than few, and so few that there is always time for all of them.
-fn lu_of_eighty() -> Arc<flopsmith_problem::Problem> {
+/// `lu` with up to so many rows.
+fn lu_up_to(most: i64) -> Arc<flopsmith_problem::Problem> {
     let mut lu = Arc::unwrap_or_clone(crate::fixtures::shipped("lu"));
     lu.timed.insert("n".to_owned(), 48);
-    lu.verify.hidden[0].max = 80;
+    lu.verify.hidden[0].max = most;
     Arc::new(lu)
 }
 
+/// More sizes than are drawn where there are many, and so small that there is time for all of them.
 #[test]
-fn what_is_wrong_at_one_size_of_eighty_never_counts() {
+fn what_is_wrong_at_one_size_of_more_than_are_drawn_never_counts() {
     let _alone = crate::fixtures::alone();
-    let lu = lu_of_eighty();
+    let lu = lu_up_to(120);
     let toolchain = Toolchain::detect(None, &lu).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("lu.c");
     let honest = lu.reference_source.trim_end();
     let body = honest.strip_suffix('}').unwrap();
-    let wrong = format!("{body}    if (n == 71) LU[0] = 0.0;\n}}\n");
+    let wrong = format!("{body}    if (n == 101) LU[0] = 0.0;\n}}\n");
     std::fs::write(&source, wrong).unwrap();
     let object = built(&lu, &source);
     let mut verifier =
@@ -216,12 +217,12 @@ fn what_is_wrong_at_one_size_of_eighty_never_counts() {
         let verified = verifier.verify_to(&object, seed, Thoroughness::Full);
         let (found, detail) = fault(verified, "lu.c");
         assert_eq!(found, F::WrongResult, "{detail}");
-        assert!(detail.contains("n = 71"), "{detail}");
+        assert!(detail.contains("n = 101"), "{detail}");
     }
     std::fs::write(&source, &lu.reference_source).unwrap();
     let honest = verifier.verify_to(&built(&lu, &source), 1, Thoroughness::Full);
     let met = honest.unwrap().sizes.map(|sizes| sizes.to_string());
-    assert_eq!(met.as_deref(), Some("all 80 sizes"));
+    assert_eq!(met.as_deref(), Some("all 120 sizes"));
 }
 
 /// A program that takes its time at some sizes does not keep the verifier from the others, whether it is refused for that or not.

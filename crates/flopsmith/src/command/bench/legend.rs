@@ -91,7 +91,7 @@ fn yardsticks(rows: &[Row]) -> Vec<String> {
                 ""
             }
         ),
-        "median call: the middle one of all timed calls, with whatever disturbed them".to_owned(),
+        "call: the time of an undisturbed call, by GFLOPS".to_owned(),
         format!(
             "peak: share of the measured floating-point peak ({})",
             speeds(&|row| Some(row.peak_gflops))

@@ -120,11 +120,12 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
                     four(openblas)
                 ));
             }
-            if let Some(median) = m.median_seconds {
-                let moved = row.gb_per_second();
-                let moved = moved.map_or_else(String::new, |gb| format!("; {} GB/s", four(gb)));
-                lines.push(format!("  median call {}{moved}", span(median)));
-            }
+            let moved = row.gb_per_second();
+            let moved = moved.map_or_else(String::new, |gb| format!("; {} GB/s", four(gb)));
+            lines.push(format!(
+                "  an undisturbed call takes {}{moved}",
+                span(m.seconds_per_call)
+            ));
             if row.is_hidden() {
                 lines.push(format!(
                     "  most of a call is the hand-shake with its process ({}): enlarge [timed] in problem.toml",
@@ -256,7 +257,7 @@ mod tests {
             lines[1].contains("118.0× the plain reference (1.000 GFLOPS), 95 % interval ["),
             "{lines:?}"
         );
-        assert_eq!(lines[2], "  median call 287.3 µs; 14.75 GB/s");
+        assert_eq!(lines[2], "  an undisturbed call takes 284.5 µs; 14.75 GB/s");
         assert!(
             lines[3].ends_with("stopped when it was precise enough, at ±0.39 %"),
             "{lines:?}"

@@ -35,7 +35,7 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
         columns.push(("GB/s", true));
     }
     columns.extend([
-        ("median call", true),
+        ("call", true),
         ("ratio", true),
         ("95 % interval", false),
         ("peak", true),
@@ -98,7 +98,7 @@ fn cells_of(row: &Row, shown: Shown) -> Vec<String> {
     }
     match measurement {
         Some(m) => cells.extend([
-            m.median_seconds.map_or_else(String::new, time),
+            time(m.seconds_per_call),
             format!("{}{}{}{}", busy(row), hidden(row), mark(m), four(m.ratio)),
             between(&m.interval),
             share(m.share_of_peak),
@@ -231,10 +231,10 @@ mod tests {
         arrange(&mut rows, 1);
         let lines = lines(&rows, "n = 8", None);
         let expected = "\
-rank  file      GFLOPS   GB/s  median call  ratio  95 % interval     peak  group  techniques
-   1  fast.c     40.00  5.000     847.2 µs  40.00  [39.84, 40.16]  80.0 %  a      unroll+simd
-   2  slow.c     8.000  1.000     4.236 ms  8.000  [7.969, 8.031]  16.0 %  b      none
-   -  broken.c                                                                    refused: wrong_result
+rank  file      GFLOPS   GB/s      call  ratio  95 % interval     peak  group  techniques
+   1  fast.c     40.00  5.000  838.8 µs  40.00  [39.84, 40.16]  80.0 %  a      unroll+simd
+   2  slow.c     8.000  1.000  4.194 ms  8.000  [7.969, 8.031]  16.0 %  b      none
+   -  broken.c                                                                 refused: wrong_result
 ";
         assert_eq!(lines[..4].join("\n") + "\n", expected);
         assert_eq!(
@@ -243,7 +243,7 @@ rank  file      GFLOPS   GB/s  median call  ratio  95 % interval     peak  group
                 "",
                 "timed at n = 8",
                 "ratio: times as fast as the plain reference (1.000 GFLOPS); GFLOPS and GB/s are that times the reference's",
-                "median call: the middle one of all timed calls, with whatever disturbed them",
+                "call: the time of an undisturbed call, by GFLOPS",
                 "peak: share of the measured floating-point peak (50.00 GFLOPS)",
             ]
         );

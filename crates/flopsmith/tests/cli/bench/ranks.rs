@@ -21,6 +21,9 @@ fn assert_consistent(row: &Value) {
     let of = |key: &str| row[key].as_f64().unwrap();
     let told = of("ratio") * of("reference_gflops");
     assert!((told / of("gflops") - 1.0).abs() < 1e-9, "{row}");
+    // The operations of a call are a whole number.
+    let work = of("gflops") * 1e9 * of("seconds_per_call");
+    assert!((work / work.round() - 1.0).abs() < 1e-9, "{row}");
 }
 
 #[test]
@@ -155,8 +158,10 @@ fn copies_of_a_program_that_the_clock_cannot_see_are_not_told_apart() {
         assert_timed(row);
         assert_eq!(row["hidden_by_clock"], true, "{row}");
         assert_consistent(row);
-        // What did not converge has no letter, and whatever has one shares it.
+        // What did not converge has no letter and no rank, and whatever has one shares it.
         let group = &row["group"];
         assert!(group.is_null() || group == "a", "{rows:?}");
+        assert_eq!(group.is_null(), row["outcome"] == "unconverged", "{row}");
+        assert_eq!(row["rank"].is_null(), group.is_null(), "{row}");
     }
 }

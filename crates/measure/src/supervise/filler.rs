@@ -24,10 +24,10 @@
 use std::time::{Duration, Instant};
 
 use flopsmith_harness::{Plan, Waiting};
+use flopsmith_machine::pinning::{allowed_cores, pin_thread};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 
 use super::process::{CallFailure, Passed, Process};
-use flopsmith_machine::pinning::{allowed_cores, pin_thread};
 
 /// A trusted process that does nothing has done so by then, on the busiest machine.
 const EMPTY_LIMIT: Duration = Duration::from_secs(10);
@@ -49,6 +49,30 @@ pub struct Called {
 /// has the core itself.
 fn share_their_only_core(called: &Process) -> bool {
     called.cores.len() == 1 && called.cores == allowed_cores()
+}
+
+/// What is known of the called process at the start of the clock.
+#[derive(Debug, Clone, Copy)]
+struct BeforeClock {
+    /// Processor time that the kernel has booked for it since the order to make the inputs.
+    booked: Duration,
+    /// One of its threads was awake. Threads on other cores have been booked by the last tick only.
+    awake: bool,
+    /// It had to be woken up for its call.
+    slept: bool,
+    /// What it executed on the core of the supervisor is booked in any case.
+    share_their_only_core: bool,
+}
+
+impl BeforeClock {
+    /// How much of the time in which its inputs were `made` counts as its own. A process that is awake already has the core sooner
+    /// than one that sleeps, and without a supervisor on the filler's core it may have had it since the inputs were complete.
+    fn charged(self, made: Duration) -> Duration {
+        if self.awake || (!self.slept && !self.share_their_only_core) {
+            return self.booked.max(made);
+        }
+        self.booked
+    }
 }
 
 /// A process that makes inputs.
@@ -100,23 +124,20 @@ impl Filler {
         if cold {
             self.process.chill().map_err(own)?;
         }
-        // Threads on other cores have been booked by the last tick only.
         let awake = called.may_have_threads() && called.is_awake();
         let clock = Instant::now();
-        let mut ran = called.cpu_time()?.saturating_sub(before);
-        if awake {
-            ran = ran.max(clock - start);
-        }
+        let booked = called.cpu_time()?.saturating_sub(before);
         let lead = clock.elapsed();
         let passed = self.hand_over(called, false, limit)?;
-        // A process that is awake already has the core sooner than one that sleeps, and without a supervisor on the filler's core it may have
-        // had it since the inputs were complete.
-        if !passed.slept && !share_their_only_core(called) {
-            ran = ran.max(clock - start);
-        }
+        let before_clock = BeforeClock {
+            booked,
+            awake,
+            slept: passed.slept,
+            share_their_only_core: share_their_only_core(called),
+        };
         Ok(Called {
             clocked: lead + passed.took,
-            ran,
+            ran: before_clock.charged(clock - start),
             queued: since(queued_before, self.queued(called)),
         })
     }
@@ -180,4 +201,38 @@ fn own(failure: Failure) -> Failure {
         InfrastructureCause::Baseline,
         format!("the process that makes the inputs failed: {failure}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_need_not_be_woken_up_is_charged_the_time_of_its_inputs() {
+        let (booked, made) = (Duration::from_micros(3), Duration::from_micros(40));
+        for (awake, slept, share_their_only_core, charged) in [
+            (false, true, false, booked),
+            (false, true, true, booked),
+            (false, false, false, made),
+            (false, false, true, booked),
+            (true, true, false, made),
+            (true, false, true, made),
+        ] {
+            let before = BeforeClock {
+                booked,
+                awake,
+                slept,
+                share_their_only_core,
+            };
+            assert_eq!(before.charged(made), charged, "{before:?}");
+        }
+        // Of several threads the sum is booked.
+        let busy = BeforeClock {
+            booked: made * 2,
+            awake: true,
+            slept: false,
+            share_their_only_core: false,
+        };
+        assert_eq!(busy.charged(made), made * 2);
+    }
 }

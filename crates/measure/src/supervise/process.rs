@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use flopsmith_harness::control::{CONTROL_BYTES, Status};
 use flopsmith_harness::memory::{SharedMemory, sleep_on, wake};
 use flopsmith_harness::{Order, Plan, Waiting};
+use flopsmith_machine::pinning::{Turn, set_turn};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
 use flopsmith_sandbox::{Child, Exit, Finished};
 use nix::time::{ClockId, clock_gettime};
@@ -15,7 +16,6 @@ use rand::Rng;
 use super::ending;
 use super::rest::{self, Threads};
 use super::setup::{Setup, job};
-use flopsmith_machine::pinning::{Turn, set_turn};
 
 /// A harness that is not ready by then never will be.
 const START_LIMIT: Duration = Duration::from_secs(10);

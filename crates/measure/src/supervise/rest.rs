@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use flopsmith_machine::attest::core_list;
+use flopsmith_machine::pinning::pin_thread;
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
 
 use super::process::Process;
-use flopsmith_machine::attest::core_list;
-use flopsmith_machine::pinning::pin_thread;
 
 /// Between two looks whether threads are at rest.
 const LOOK: Duration = Duration::from_micros(100);
@@ -22,6 +22,8 @@ const LIMIT: Duration = Duration::from_secs(2);
 pub struct Stillness {
     /// Threads of the process.
     pub threads: usize,
+    /// Those of them that were awake at the last look.
+    pub awake: usize,
     /// Did all of them come to rest?
     pub still: bool,
     /// Processor time they used meanwhile.
@@ -124,6 +126,7 @@ impl Process {
             let Some(Threads { all, awake }) = self.threads() else {
                 return Ok(Stillness {
                     threads: 0,
+                    awake: 0,
                     still: true,
                     spent: Duration::ZERO,
                 });
@@ -133,6 +136,7 @@ impl Process {
             let answer = |still| {
                 Ok(Stillness {
                     threads: all,
+                    awake,
                     still,
                     spent,
                 })
@@ -197,6 +201,7 @@ impl Process {
 pub fn judge_stillness(stillness: Stillness, threads: u32) -> Result<(), Failure> {
     let Stillness {
         threads: found,
+        awake,
         still,
         spent,
     } = stillness;
@@ -210,8 +215,8 @@ pub fn judge_stillness(stillness: Stillness, threads: u32) -> Result<(), Failure
         return Err(Failure::infrastructure(
             InfrastructureCause::Resources,
             format!(
-                "a process that was sent to sleep got {:.1} ms of processor time within {} s and does not sleep yet: \
-                 the machine is too busy",
+                "a process that was sent to sleep got {:.1} ms of processor time within {} s and does not sleep yet \
+                 ({awake} of {found} threads awake): the machine is too busy",
                 spent.as_secs_f64() * 1e3,
                 LIMIT.as_secs()
             ),
@@ -314,6 +319,7 @@ mod tests {
     fn who_goes_on_is_refused_and_who_starves_is_not() {
         let stillness = |threads, still, spent_ms| Stillness {
             threads,
+            awake: usize::from(!still),
             still,
             spent: Duration::from_millis(spent_ms),
         };

@@ -258,7 +258,10 @@ fn nobody_is_blamed_for_not_sleeping_on_one_busy_core() {
                     measured += 1;
                 }
                 // The machine may be too busy, which is not the program's fault.
-                Err(Failure::Infrastructure { detail, .. }) => eprintln!("{detail}"),
+                Err(Failure::Infrastructure { detail, .. }) => {
+                    assert!(detail.contains("too busy"), "{detail}");
+                    eprintln!("{detail}");
+                }
                 Err(Failure::Candidate { fault, detail }) => {
                     panic!("an honest program is blamed: {fault:?}, {detail}")
                 }
@@ -343,7 +346,12 @@ fn short_calls_gain_nothing_by_work_before_the_clock_starts_where_both_sides_sle
         skipped("the supervisor shares the only core");
         return;
     }
-    let [honest, early] = gains_nothing("softmax", "m = 24\nn = 128", &["spins", "yields"], cores);
+    let [honest, early] = gains_nothing(
+        "softmax",
+        "m = 24\nn = 128",
+        &["spins", "yields", "naps"],
+        cores,
+    );
     // So short calls scatter much here; what is to be gained is a factor of six.
     assert!(early < 3.0 * honest, "{early} instead of {honest}");
 }

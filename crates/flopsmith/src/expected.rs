@@ -32,9 +32,9 @@ const ONCE_MORE: Range = Range(10.0, 25.0);
 /// Certifying one program: it is built at five places, verified in full and timed at each.
 const CERTIFY: Range = Range(10.0, 30.0);
 
-/// What a run is expected to take, by its parts. None where others do the measuring, at a pace that nobody here knows, and where a run is
-/// repeated without measuring.
-pub fn wall(job: Job, settings: &Settings) -> Option<String> {
+/// What a run is expected to take that has `done` so many seconds of its budget before, by its parts. None where others do the measuring,
+/// at a pace that nobody here knows, and where a run is repeated without measuring.
+pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
     if settings.evaluate.workers || settings.evaluate.replays() {
         return None;
     }
@@ -42,7 +42,8 @@ pub fn wall(job: Job, settings: &Settings) -> Option<String> {
         Job::Train => "evaluating and training",
         Job::Search => "searching",
     };
-    let budget = Range(settings.budget_seconds, settings.budget_seconds);
+    let left = (settings.budget_seconds - done).max(0.0);
+    let budget = Range(left, left);
     let finalists = settings.evaluate.finalists;
     let last = match finalists {
         0 => Range(0.0, 0.0),
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_budget_is_not_all_that_a_run_takes() {
-        let said = wall(Job::Search, &settings(60.0, 2)).unwrap();
+        let said = wall(Job::Search, &settings(60.0, 2), 0.0).unwrap();
         let parts = MACHINE
             .plus(Range(60.0, 60.0))
             .plus(ONCE_MORE)
@@ -116,14 +117,18 @@ mod tests {
         ] {
             assert!(said.contains(part), "`{part}` is not in {said}");
         }
-        let said = wall(Job::Train, &settings(36_000.0, 0)).unwrap();
+        let said = wall(Job::Train, &settings(36_000.0, 0), 0.0).unwrap();
         assert!(said.contains("10.0 h of evaluating and training"), "{said}");
         assert!(!said.contains("once more"), "{said}");
+        let said = wall(Job::Train, &settings(600.0, 0), 540.0).unwrap();
+        assert!(said.contains("60 s of evaluating and training"), "{said}");
+        let said = wall(Job::Train, &settings(600.0, 0), 700.0).unwrap();
+        assert!(said.contains("0 s of evaluating and training"), "{said}");
         let few = Settings {
             max_steps: 3,
             ..settings(600.0, 1)
         };
-        let said = wall(Job::Train, &few).unwrap();
+        let said = wall(Job::Train, &few, 0.0).unwrap();
         assert!(said.contains("at most 10 min of"), "{said}");
         assert!(said.contains("the fastest program once more"), "{said}");
     }
@@ -132,6 +137,6 @@ mod tests {
     fn nothing_is_expected_of_others() {
         let mut elsewhere = settings(60.0, 2);
         elsewhere.evaluate.workers = true;
-        assert_eq!(wall(Job::Search, &elsewhere), None);
+        assert_eq!(wall(Job::Search, &elsewhere, 0.0), None);
     }
 }

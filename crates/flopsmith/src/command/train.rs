@@ -158,8 +158,9 @@ pub fn finish(
     let bench_settings = settings.clone();
     let _guard = log.start(Some(&path))?;
     say(&format!("run {id} in {}", path.display()));
-    if !folder.facts()?.finished
-        && let Some(words) = expected::wall(job, &settings)
+    let facts = folder.facts()?;
+    if !facts.finished
+        && let Some(words) = expected::wall(job, &settings, facts.seconds)
     {
         say(&words);
     }

@@ -63,8 +63,10 @@ def what_passed_is_kept_for_the_same_commit(place):
     code, written = verified(place, ["--resume"], parts)
     assert code == 0 and set(results(written).values()) == {"passed"}
     assert ran.read_text().split() == ["first", "second", "second", "third"]
+    _, written = verified(place, ["--only", "third"], parts, commit="another")
+    assert written["commit"] is None and [part["commit"] for part in written["parts"]] == ["c", "c", "another"]
     verified(place, ["--resume"], parts, commit="another")
-    assert ran.read_text().split()[4:] == ["first", "second", "third"]
+    assert ran.read_text().split()[4:] == ["third", "first", "second"]
     verified(place, ["--resume"], parts, commit="another", changed=True)
     assert len(ran.read_text().split()) == 10
 
@@ -83,7 +85,7 @@ def a_part_that_is_checked_again_leaves_the_others_with_their_commit(place):
     verified(place, [], two("exit 1"))
     code, written = verified(place, ["--only", "long"], two(), commit="another")
     assert code == 0 and results(written) == {"long": "passed", "short": "passed"}
-    assert [part["commit"] for part in written["parts"]] == ["another", "c"] and written["commit"] == "another"
+    assert [part["commit"] for part in written["parts"]] == ["another", "c"] and written["commit"] is None
     _, written = verified(place, ["--only", "short"], two(), commit="another", changed=True)
     assert results(written) == {"short": "passed"} and written["uncommitted_changes"]
 

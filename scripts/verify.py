@@ -197,8 +197,10 @@ def main():
     def save(all_results):
         parts = [all_results[part.name] for part in PARTS if part.name in all_results]
         machine = {"processors": os.cpu_count(), "system": platform.platform(), "machine": platform.machine()}
+        # Of one commit only where all parts are.
+        one = commit if all(part["commit"] == commit for part in parts) else None
         whole = {
-            "commit": commit, "uncommitted_changes": dirty, "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": machine,
+            "commit": one, "uncommitted_changes": dirty, "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": machine,
             "seconds": round(sum(part.get("seconds", 0) for part in parts), 1),
             "parts": parts, "not_run": [part.name for part in PARTS if part.name not in all_results],
         }

@@ -166,6 +166,25 @@ fn recipes(model: &Path, place: &Path) -> [PathBuf; 2] {
     })
 }
 
+/// Commands that train this model by other recipes, each with its own.
+fn other_recipes(model: &Path, place: &Path) -> [(&'static str, PathBuf); 3] {
+    let model = model.display();
+    let pair = json!({"problem": "dgemm", "prompt": "p", "fast": "int f;", "slow": "int s;"});
+    fs::write(place.join("pairs.jsonl"), format!("{pair}\n")).unwrap();
+    let exercise = json!({"problem": "dgemm", "prompt": "p", "median_s": 1.0});
+    fs::write(place.join("exercises.jsonl"), format!("{exercise}\n")).unwrap();
+    [
+        ("reward-model", "pairs = \"pairs.jsonl\"\n"),
+        ("dpa", "pairs = \"pairs.jsonl\"\n"),
+        ("rlpf", "exercises = \"exercises.jsonl\"\nsteps = 1\n"),
+    ]
+    .map(|(command, rest)| {
+        let path = place.join(format!("{command}.toml"));
+        fs::write(&path, format!("model = \"{model}\"\n{rest}")).unwrap();
+        (command, path)
+    })
+}
+
 #[test]
 fn a_broken_chat_template_is_wrong_usage_where_it_is_used() {
     let folder = model();
@@ -246,6 +265,14 @@ fn a_model_that_cannot_be_opened_is_wrong_usage_for_every_command() {
             let output = output.to_str().unwrap();
             wrong(
                 &["sft", recipe.to_str().unwrap(), "--output", output],
+                &[words],
+            );
+        }
+        for (command, recipe) in other_recipes(folder.path(), place.path()) {
+            let output = place.path().join("made");
+            let output = output.to_str().unwrap();
+            wrong(
+                &[command, recipe.to_str().unwrap(), "--output", output],
                 &[words],
             );
         }

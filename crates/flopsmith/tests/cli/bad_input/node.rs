@@ -142,7 +142,7 @@ fn a_hard_limit_that_is_too_low_is_named_with_what_raises_it() {
     ] {
         let node = limited(does);
         if !node.can_be_made() {
-            return;
+            continue;
         }
         let bench = node.bench();
         contains(bench.one_error(INFRASTRUCTURE), &[name, flag]);
@@ -168,7 +168,7 @@ fn programs_run_with_the_usual_stack_where_there_is_no_more_and_that_is_said() {
     ] {
         let node = limited(does);
         if !node.can_be_made() {
-            return;
+            continue;
         }
         let ended = node.bench();
         // It computes nothing, and is judged for that.

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use flopsmith_inspect::scan::token::tokens;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 
 use super::LARGEST_OBJECT;
-use flopsmith_inspect::scan::token::tokens;
 
 /// Names inside the jail.
 pub(super) const FOLDER: &str = "/source";

@@ -12,11 +12,11 @@
 use std::path::Path;
 
 use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{Failure, InfrastructureCause, harmless};
 
 use super::folder::{FOLDER, Folder, OUTPUT, RUNTIME_OBJECT, source_name};
 use super::{Compiler, Unit, succeeded};
 use crate::toolchain::mode_of;
-use flopsmith_protocol::{Failure, InfrastructureCause, harmless};
 
 /// What the optimiser knows of a value or an object, and a build with checks need not: by it a program could be another one there.
 const KNOWN_TO_THE_OPTIMISER: [&str; 3] = [

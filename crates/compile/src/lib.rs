@@ -20,6 +20,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use flopsmith_inspect::detect::Detected;
+use flopsmith_inspect::{object_audit, scan};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, Technique, TechniqueSet};
 use flopsmith_sandbox::{Exit, Finished, Job, Kind, Limits, Sandbox};
@@ -27,8 +29,6 @@ use flopsmith_sandbox::{Exit, Finished, Job, Kind, Limits, Sandbox};
 pub use crate::toolchain::Toolchain;
 use crate::toolchain::{Driver, MODE, mode_of};
 use diagnose::Allowed;
-use flopsmith_inspect::detect::Detected;
-use flopsmith_inspect::{object_audit, scan};
 use folder::{EXPORTS, FOLDER, Folder, OBJECT, PADDING, PRELUDE, RUNTIME_OBJECT};
 
 pub use folder::source_name;

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, PoisonError};
 
+use flopsmith_inspect::detect::{self, Detected};
+use flopsmith_inspect::scan::{self, Preprocessed, Raw, UserText};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, Failure};
 
 use super::folder::{Folder, OUTPUT, PRELUDE, source_name};
 use super::{Compiler, Unit, diagnose, flags};
-use flopsmith_inspect::detect::{self, Detected};
-use flopsmith_inspect::scan::{self, Preprocessed, Raw, UserText};
 
 /// What the first look at a source leaves.
 pub(super) enum Scanned {

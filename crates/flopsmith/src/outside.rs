@@ -13,7 +13,6 @@ use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateId, MachineClass, MachineFacts, NodeId, Outcome, Verdict};
 use tokio_util::sync::CancellationToken;
 
-use crate::evaluator;
 use crate::exit::say;
 use crate::folder::Folder;
 use crate::quiet::{self, Patience};
@@ -208,6 +207,7 @@ pub fn corpus_best(
     shown_source(settings)?;
     let measured = evaluator
         .verifier(settings.threads)
+        .map_err(anyhow::Error::from)
         .and_then(|mut verifier| {
             let shown = Shown::measured(settings, |source: &str| {
                 let done =
@@ -401,7 +401,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let problem = Arc::new(Problem::load(&root).unwrap());
         let right = problem.reference_source.clone();
-        let evaluator = evaluator::open(problem, "gcc", true).unwrap();
+        let evaluator = crate::evaluator::open(problem, "gcc", true).unwrap();
         let mut timer = evaluator.timer(1).unwrap();
         let folder = Folder::create(&place.path().join("runs"), "r-1", "", Job::Train).unwrap();
         let mut settings = Settings::default();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use flopsmith_actors::cores::{Cores, Shares};
 use flopsmith_actors::course::Job;
+use flopsmith_actors::evaluation;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::node::{Context, Node, Parts, unix_ms};
 use flopsmith_actors::notice::Notices;
@@ -25,7 +26,7 @@ use crate::folder::{Folder, job_name};
 use crate::interrupt::Watch;
 use crate::output::unwritable;
 use crate::summary::{Facts, Summary, summarise};
-use crate::{broker, desks, export, machine, neighbour, outside, paths, view, yardstick};
+use crate::{broker, export, machine, neighbour, outside, paths, view, yardstick};
 
 mod announce;
 mod elsewhere;

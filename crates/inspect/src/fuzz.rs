@@ -2,10 +2,10 @@
 //! the two be forgotten when the other is changed; nothing else does.
 
 use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::Failure;
 
 use crate::scan::check_fortran;
 use crate::scan::look::look;
-use flopsmith_protocol::Failure;
 
 /// Looks at bytes as a candidate's source, in the language that the first of them says: it is fit to be compiled, or its
 /// author's fault that it is not.

@@ -31,15 +31,18 @@ use crate::scan::{Pragma, UserText};
 /// A technique, where it was seen and what was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
+    /// The technique.
     pub technique: Technique,
     /// Line of the source; 0 if it was not seen in the source.
     pub line: u32,
+    /// What was seen there, in words.
     pub what: String,
 }
 
 /// Everything that was seen, each technique once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detected {
+    /// The techniques, in the order in which they were seen.
     pub seen: Vec<Seen>,
     /// What was not understood of the program, so that techniques may be missing.
     pub unsure: Option<&'static str>,

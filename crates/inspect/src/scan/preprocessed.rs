@@ -5,6 +5,7 @@ use super::UserText;
 /// The preprocessor's output, taken apart by its line markers.
 #[derive(Debug, Default)]
 pub struct Preprocessed {
+    /// The candidate's own text.
     pub user: UserText,
     /// What came from headers, without blanks and markers: the preprocessor breaks lines of system headers differently.
     pub headers: String,

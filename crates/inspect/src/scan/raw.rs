@@ -12,6 +12,7 @@ use super::token::tokens;
 
 /// A source whose directives are harmless.
 pub struct Raw {
+    /// Its lines as the preprocessor sees them.
     pub lines: Vec<Line>,
     /// A macro is defined before a header is included, so it could change what the header says.
     pub defines_before_include: bool,

@@ -3,17 +3,22 @@
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
+    /// A name or keyword.
     Word,
+    /// A number as the preprocessor sees it.
     Number,
     /// String and character literals.
     Text,
+    /// One sign of punctuation.
     Sign,
 }
 
 /// A token and where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
+    /// What it is.
     pub kind: Kind,
+    /// Its text.
     pub text: &'a str,
     /// Offset of its first byte.
     pub at: usize,

@@ -1,13 +1,13 @@
 //! The program around a sanitized candidate, and the file of what it is called with.
 
 use flopsmith_problem::{ArgKind, Distribution, Entry, Params, Problem};
+use flopsmith_protocol::Failure;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::supervise::{Given, poison, specify};
 use crate::verify::content;
 use crate::verify::sizes::{PARTS, Sizes};
-use flopsmith_protocol::Failure;
 
 const DRIVER: &str = include_str!("driver.c");
 const REPORTERS: &str = include_str!("fortran.c");

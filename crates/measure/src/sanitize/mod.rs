@@ -40,6 +40,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use flopsmith_compile::toolchain::{self, Toolchain};
+use flopsmith_compile::{Companion, Compiler, Instrumentation, Instrumented, Made, source_name};
 use flopsmith_problem::{Language, Params, Problem};
 use flopsmith_protocol::{
     CandidateFault, Digest, Failure, InfrastructureCause, UnknownCause, harmless,
@@ -49,8 +51,6 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use driver::{Cases, REPORTED, STACK_BYTES};
-use flopsmith_compile::toolchain::{self, Toolchain};
-use flopsmith_compile::{Companion, Compiler, Instrumentation, Instrumented, Made, source_name};
 use report::Report;
 use tool::Tool;
 

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use flopsmith_compile::toolchain;
 use flopsmith_problem::Language;
 
 use super::openmp;
-use flopsmith_compile::toolchain;
 
 /// Bits of a random place of memory that ThreadSanitizer's fixed layout has room for.
 const MOST_RANDOM_BITS: u32 = 28;

@@ -6,10 +6,11 @@
 //! candidate, the ratio rests on the time that it takes alone. What is less than clear is not made up for: by slowing the
 //! baseline a ratio can be raised by as much as [`SLOWED`] permits, and not by more.
 
+use flopsmith_protocol::Failure;
+
 use super::quiet::CANARY;
 use super::{Timer, own_fault};
 use crate::stats::Estimate;
-use flopsmith_protocol::Failure;
 
 /// So many times its time alone is more than short measurements scatter by.
 const SLOWED: f64 = 1.08;

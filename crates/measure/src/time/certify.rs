@@ -1,6 +1,7 @@
 //! Numbers that hold elsewhere: code and data at other places, each time in fresh processes, and the data in no cache.
 
 use flopsmith_harness::memory::CAN_FLUSH;
+use flopsmith_machine::environment::Surroundings;
 use flopsmith_problem::Caches as Wanted;
 use flopsmith_protocol::{Certificate, Failure, InfrastructureCause, Interval, StopReason};
 use rand::SeedableRng;
@@ -15,7 +16,6 @@ use super::session::Trial;
 use super::{Caches, Timed, Timer};
 use crate::stats::Estimate;
 use crate::supervise::{PLACES, Placing};
-use flopsmith_machine::environment::Surroundings;
 
 /// Bytes before the code in each layout: none, and others that move it to other lines and other halves of its page.
 pub const PADDINGS: [u32; 5] = [0, 64, 448, 1344, 2752];

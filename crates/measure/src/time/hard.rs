@@ -10,6 +10,7 @@
 //! inputs, and whoever looks at them and is right is right.
 
 use flopsmith_problem::Distribution;
+use flopsmith_protocol::Failure;
 use rand::Rng;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -17,7 +18,6 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{Timer, own_fault};
 use crate::verify::cases::{Case, Yardstick};
-use flopsmith_protocol::Failure;
 
 /// Cases that are held ready. No process meets one twice.
 const HELD: usize = 5;

@@ -14,8 +14,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use crate::stats;
 use flopsmith_machine::environment::{OTHERS, STOLEN, Shares, Surroundings};
+
+use crate::stats;
 
 /// So many times the usual floor is a sign of trouble. Floors of short measurements scatter by a few per cent.
 const SLOWER: f64 = 1.25;

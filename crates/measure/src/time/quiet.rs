@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use flopsmith_harness::Waiting;
+use flopsmith_machine::environment::{Reading, Surroundings, Watched};
+use flopsmith_protocol::Failure;
 use nix::time::{ClockId, clock_gettime};
 
 use super::alone::Alone;
 use super::quarantine::{Change, State};
 use super::session::Session;
 use super::{Limits, Timer};
-use flopsmith_machine::environment::{Reading, Surroundings, Watched};
-use flopsmith_protocol::Failure;
 
 /// Time for a canary: enough calls for a floor, and with what goes on between them enough of the kernel's ticks.
 pub(super) const CANARY: Limits = Limits {

@@ -1,5 +1,7 @@
 //! What is kept of a measurement beside its numbers.
 
+use flopsmith_machine::environment::Conditions;
+use flopsmith_machine::peak::Peak;
 use flopsmith_protocol::{Digest, Failure, UnknownCause};
 use serde::Serialize;
 
@@ -10,8 +12,6 @@ use super::resolution::Resolution;
 use super::session::Trial;
 use super::yardstick::Chain;
 use crate::stats::Estimate;
-use flopsmith_machine::environment::Conditions;
-use flopsmith_machine::peak::Peak;
 
 /// One JSON object.
 #[derive(Serialize)]

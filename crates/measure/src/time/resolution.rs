@@ -7,11 +7,11 @@
 
 use std::time::{Duration, Instant};
 
+use flopsmith_protocol::Failure;
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{self, Estimate};
 use crate::supervise::{Filler, Process};
-use flopsmith_protocol::Failure;
 
 /// Hand-shakes with each process, and those that are made even where making inputs takes longer than [`TIME`].
 const LOOKS: usize = 33;

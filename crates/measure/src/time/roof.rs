@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use flopsmith_machine::peak::{self, Peak};
+use flopsmith_machine::roofline::{self, MEMORY, Place, Roof, Roofs};
 use flopsmith_problem::Arithmetic;
 use flopsmith_protocol::{Failure, InfrastructureCause};
 
 use super::{Caches, Timer};
-use flopsmith_machine::peak::{self, Peak};
-use flopsmith_machine::roofline::{self, MEMORY, Place, Roof, Roofs};
 
 /// Above this share of the measured peak a result is an error of the measurement.
 const PLAUSIBLE: f64 = 1.02;

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_problem::{ErrorBound, Problem};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 use flopsmith_sandbox::Sandbox;
@@ -17,7 +18,6 @@ use rand::Rng;
 use super::{Timer, own_fault};
 use crate::verify::cases::precision;
 use crate::verify::{Object, compile_magnitude, oracle};
-use flopsmith_compile::toolchain::Toolchain;
 
 /// Candidate and baseline may each miss the exact result.
 const BOTH_SIDES: f64 = 2.0;

@@ -1,7 +1,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use super::*;
 use flopsmith_protocol::Technique;
+
+use super::*;
 use proptest::prelude::*;
 
 fn some() -> Live {

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_evaluate::Evaluator;
 use flopsmith_generator::measured::Program;
 use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_evaluate::{Evaluator, random};
+use flopsmith_evaluate::random;
 use flopsmith_measure::Purpose;
 use serde::Serialize;
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use flopsmith_evaluate::Evaluator;
 use flopsmith_measure::{METHOD, Purpose};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Measurement, Verdict};

@@ -239,7 +239,7 @@ fn try_out(evaluator: &Evaluator, findings: &mut Findings) -> Result<()> {
         return Ok(());
     };
     let baseline = verifier.baseline(&evaluator.toolchain, random());
-    let baseline = unless_mistaken(baseline.map_err(Into::into), findings)?.flatten();
+    let baseline = unless_mistaken(baseline, findings)?.flatten();
     let disagree =
         baseline.as_ref().is_none_or(Finding::is_error) && problem.baseline_source.is_some();
     findings.extend(baseline);
@@ -288,27 +288,28 @@ fn try_out(evaluator: &Evaluator, findings: &mut Findings) -> Result<()> {
         findings.extend(weakness::short_call(timer.chain().reference_seconds));
         findings.next("looking for work that timed inputs do not need, and for less exact functions that the bound admits");
         let weak = verifier.weaknesses(&evaluator.toolchain, random());
-        let weak = unless_mistaken(weak.map_err(Into::into), findings)?;
+        let weak = unless_mistaken(weak, findings)?;
         findings.extend(weak.into_iter().flatten());
     }
     Ok(())
 }
 
 /// A stage, or a finding where the definition is to blame that there is none.
-fn unless_mistaken<T>(made: Result<T>, findings: &mut Findings) -> Result<Option<T>> {
-    let error = match made {
-        Ok(stage) => return Ok(Some(stage)),
-        Err(error) => error,
-    };
-    if let Some(Failure::Infrastructure {
-        cause: InfrastructureCause::Baseline,
-        detail,
-    }) = error.downcast_ref::<Failure>()
-    {
-        findings.push(Finding::Error(detail.clone()));
-        return Ok(None);
+fn unless_mistaken<T>(
+    made: Result<T, Failure>,
+    findings: &mut Findings,
+) -> Result<Option<T>, Failure> {
+    match made {
+        Ok(stage) => Ok(Some(stage)),
+        Err(Failure::Infrastructure {
+            cause: InfrastructureCause::Baseline,
+            detail,
+        }) => {
+            findings.push(Finding::Error(detail));
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
     }
-    Err(error)
 }
 
 #[cfg(test)]

@@ -14,10 +14,10 @@ mod statements;
 mod words;
 
 use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::Failure;
 
 use super::Pragma;
 use super::raw::check_text;
-use flopsmith_protocol::Failure;
 
 /// A word, number, literal or sign of a statement, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-use crate::config;
+use flopsmith_run::config;
 
 mod bench;
 mod cluster;

@@ -1,8 +1,8 @@
 //! Exit codes with a meaning, and errors that are printed once.
 
-use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
-use std::sync::OnceLock;
+
+use flopsmith_run::console::{self, Usage, data, not_allowed, say};
 
 /// It worked.
 pub const OK: u8 = 0;
@@ -13,24 +13,7 @@ pub const USAGE: u8 = 2;
 /// Infrastructure: this machine cannot do it.
 pub const INFRASTRUCTURE: u8 = 3;
 /// Interrupted; the run can be resumed.
-pub const INTERRUPTED: u8 = 130;
-
-/// An error of the user's making.
-#[derive(Debug)]
-pub struct Usage(pub String);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
-
-/// A usage error as `anyhow`.
-pub fn usage(text: impl Into<String>) -> anyhow::Error {
-    anyhow::Error::new(Usage(text.into()))
-}
+pub use flopsmith_run::interrupt::INTERRUPTED;
 
 /// Prints an error with its causes and gives the exit code it stands for.
 pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
@@ -88,19 +71,9 @@ fn is_of_a_model(_: &anyhow::Error) -> bool {
     false
 }
 
-/// That the broker refused `subject` to this process, and what to do about it.
-pub fn not_allowed(subject: &str) -> String {
-    format!(
-        "the broker does not let this key use `{subject}`: take the key of another holder, or make one by `flopsmith cluster key --roles ROLE,… --class CLASS` (for a key of the same roles and class also where this Flopsmith is newer than the key)"
-    )
-}
-
-/// What first kept data from being written.
-static UNWRITTEN: OnceLock<String> = OnceLock::new();
-
 /// The exit code of a command that came to its end: [`INFRASTRUCTURE`] where its data could not be written.
 pub fn ended(code: ExitCode) -> ExitCode {
-    match UNWRITTEN.get() {
+    match console::unwritten() {
         Some(why) => {
             say(&format!(
                 "error: cannot write to stdout: {why}\n  what was printed is not complete"
@@ -109,32 +82,4 @@ pub fn ended(code: ExitCode) -> ExitCode {
         }
         None => code,
     }
-}
-
-/// Writes a line for people; there is nobody to tell where that fails.
-pub fn write(mut to: impl io::Write, line: &str) {
-    let _ = writeln!(to, "{line}");
-}
-
-/// A line of data for stdout. A reader that has gone away is no error; what else goes wrong is told by [`ended`].
-pub fn data(line: &str) {
-    piece(&format!("{line}\n"));
-}
-
-/// Data for stdout that goes on.
-pub fn piece(text: &str) {
-    let mut stdout = io::stdout().lock();
-    let written = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
-    if let Err(error) = written
-        && error.kind() != ErrorKind::BrokenPipe
-    {
-        UNWRITTEN.get_or_init(|| error.to_string());
-    }
-}
-
-/// A line for people, on stderr.
-pub fn say(line: &str) {
-    write(io::stderr(), line);
 }

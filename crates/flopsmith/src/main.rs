@@ -6,36 +6,9 @@
 use std::process::ExitCode;
 
 mod args;
-mod broker;
 mod command;
-mod config;
-mod digits;
-mod evaluator;
 mod exit;
-mod expected;
-mod export;
-mod folder;
-mod grid;
-mod interrupt;
-mod jail;
-mod jsonl;
-mod local;
-mod machine;
-mod neighbour;
-mod output;
-mod outside;
-mod paths;
 mod permissions;
-mod quiet;
-mod record;
-mod roofline;
-mod run;
-mod shell;
-mod summary;
-mod ticker;
-mod view;
-mod worker;
-mod yardstick;
 
 /// Messages come and go by the thousand, and with them what is made of them.
 #[global_allocator]

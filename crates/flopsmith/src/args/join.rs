@@ -5,9 +5,9 @@ use clap::Args as ClapArgs;
 use flopsmith_actors::course::Job;
 use flopsmith_actors::settings::Settings;
 
-use crate::config;
-use crate::exit::usage;
-use crate::run::roles;
+use flopsmith_run::config;
+use flopsmith_run::console::usage;
+use flopsmith_run::run::roles;
 
 /// Which cluster a run joins, and what it leaves to it.
 #[derive(Debug, Clone, Default, ClapArgs)]

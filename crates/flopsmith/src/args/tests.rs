@@ -48,7 +48,11 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
         }
         assert_eq!(limit("90").ok(), Some(Duration::from_secs(90)), "{line}");
         let error = limit("soon").expect_err("no time");
-        assert!(error.chain().any(|e| e.is::<crate::exit::Usage>()));
+        assert!(
+            error
+                .chain()
+                .any(|e| e.is::<flopsmith_run::console::Usage>())
+        );
         assert!(format!("{error:#}").contains("--wait"), "{error:#}");
     }
 }

@@ -1,9 +1,9 @@
 //! Arguments of `flopsmith worker`.
 
 use clap::Args as ClapArgs;
+use flopsmith_run::worker::Duty;
 
 use super::cluster::Where;
-use crate::worker::Duty;
 
 /// Shown under the options.
 pub const EXAMPLES: &str = "\

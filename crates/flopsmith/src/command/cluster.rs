@@ -13,13 +13,14 @@ use flopsmith_actors::BUCKETS;
 use flopsmith_actors::notice::Notices;
 use flopsmith_bus::{Bus, Key, RunSetup};
 use flopsmith_protocol::{MachineClass, RunId};
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::output::unwritable;
+use flopsmith_run::{broker, config, paths};
 use flopsmith_store::{Honours, Store};
 use serde::Serialize;
 
 use crate::args::{Cluster, Format, Holder};
-use crate::exit::{self, data, say, usage};
-use crate::output::unwritable;
-use crate::{broker, config, paths, permissions};
+use crate::{exit, permissions};
 
 /// Sets up or looks.
 pub fn run(args: &Cluster) -> Result<ExitCode> {

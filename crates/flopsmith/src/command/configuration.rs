@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use flopsmith_run::console::{data, say};
+use flopsmith_run::{config, evaluator};
 
 use crate::args::{Config, Format};
-use crate::exit::{data, say};
-use crate::{config, evaluator};
 
 /// Checks and explains configurations.
 pub fn run(args: &Config) -> Result<ExitCode> {
@@ -33,7 +33,7 @@ fn check(path: &Path, set: &[String], format: Format) -> Result<ExitCode> {
     super::train::check_files(&settings).map_err(located)?;
     #[cfg(not(feature = "torch"))]
     {
-        crate::paths::problem(&settings.problem)?;
+        flopsmith_run::paths::problem(&settings.problem)?;
         say("warning: this build has no libtorch: the model has not been looked at");
     }
     // The machine that checks a configuration need not be the one that trains by it.

@@ -9,7 +9,7 @@ use flopsmith_generator::corpus::Example;
 use flopsmith_measure::Purpose;
 use flopsmith_protocol::TechniqueSet;
 
-use crate::exit::say;
+use flopsmith_run::console::say;
 
 /// Programs of each technique set that are looked at first.
 const FIRST: usize = 5;

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use flopsmith_bus::{Bus, DeadLetter, RunSetup, Server, ServerOptions};
 use flopsmith_protocol::codec;
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::folder::Folder;
+use flopsmith_run::{broker, config, folder, local};
 
 use crate::args::{Dead, Format, Where};
-use crate::exit::{self, data, say, usage};
-use crate::folder::Folder;
-use crate::{broker, config, folder, local};
+use crate::exit;
 
 /// Bytes of a message that is shown as they are, where it cannot be read.
 const SHOWN: usize = 256;

@@ -37,7 +37,7 @@ mod worker;
 /// Does what was asked.
 pub fn execute(args: Args) -> Result<ExitCode> {
     // Runs log into their own folder; everything else logs to stderr.
-    let log = crate::view::Log {
+    let log = flopsmith_run::view::Log {
         filter: args.log.clone(),
         otlp: args.otlp_endpoint.clone(),
     };

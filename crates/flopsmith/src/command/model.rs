@@ -12,10 +12,11 @@ use flopsmith_policy::{
 };
 use flopsmith_problem::prompt;
 use flopsmith_protocol::Sampling;
+use flopsmith_run::console::{data, piece, say, usage};
+use flopsmith_run::paths;
 
 use crate::args::{Dtype, Format, Model, Precision};
-use crate::exit::{self, data, piece, say, usage};
-use crate::paths;
+use crate::exit;
 
 /// Inspects or samples.
 pub fn run(args: &Model) -> Result<ExitCode> {

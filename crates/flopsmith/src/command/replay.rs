@@ -10,13 +10,13 @@ use flopsmith_actors::recorded::Recorded;
 use flopsmith_actors::settings::Settings;
 use flopsmith_archive::Advance;
 use flopsmith_protocol::{MachineClass, PolicyVersion};
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::folder::{self, Folder};
+use flopsmith_run::view::{self, Log};
+use flopsmith_run::{config, shell};
 
 use super::train;
 use crate::args::{Format, Replay};
-use crate::exit::{data, say, usage};
-use crate::folder::{self, Folder};
-use crate::view::{self, Log};
-use crate::{config, shell};
 
 /// No step of the run took so long that it would not fit: its number of steps decides, not the clock.
 const ENDLESS: f64 = 1e12;
@@ -35,7 +35,7 @@ pub fn run(args: &Replay, log: &Log) -> Result<ExitCode> {
     let settings = config::load(&found.join("config.toml"), &[])?;
     let settings = repeating(settings, &found, &recorded)?;
     train::check(&settings)?;
-    crate::run::check_services(&settings)?;
+    flopsmith_run::run::check_services(&settings)?;
     let name = format!("replay-{}", view::stamp());
     let text = toml::to_string(&settings)?;
     let folder = Folder::create(args.place.folder(), &name, &text, Job::Train)?;
@@ -142,7 +142,7 @@ fn compare(recorded: &Recorded, now: &Recorded, interrupted: bool) -> Result<usi
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::summary::Facts;
+    use flopsmith_run::summary::Facts;
 
     #[test]
     fn what_has_no_end_or_is_no_training_cannot_be_repeated() {

@@ -11,12 +11,12 @@ use flopsmith_protocol::{PolicyPublished, Purpose, StageChanged};
 use flopsmith_report::{
     Best, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics, Summary,
 };
+use flopsmith_run::console::data;
+use flopsmith_run::output::Output;
+use flopsmith_run::summary::{self, Samples};
+use flopsmith_run::{config, folder, grid, roofline, shell};
 
 use crate::args::Report;
-use crate::exit::data;
-use crate::output::Output;
-use crate::summary::{self, Samples};
-use crate::{config, folder, grid, roofline, shell};
 
 /// The report in a run's folder.
 const FILE: &str = "report.html";
@@ -196,7 +196,7 @@ fn commands(folder: &Path, train: bool, settings: &Settings) -> Vec<Command> {
 }
 
 fn started(unix_ms: u64) -> String {
-    let stamp = crate::view::stamp_of(unix_ms / 1000);
+    let stamp = flopsmith_run::view::stamp_of(unix_ms / 1000);
     format!(
         "{}-{}-{} {}:{} UTC",
         &stamp[..4],

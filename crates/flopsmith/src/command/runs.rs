@@ -10,13 +10,13 @@ use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
 use anyhow::Result;
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::digits::significant;
+use flopsmith_run::folder::Folder;
+use flopsmith_run::summary::Facts;
+use flopsmith_run::{folder, local, shell, summary};
 
 use crate::args::{Format, Place, Runs, RunsAction};
-use crate::digits::significant;
-use crate::exit::{data, say, usage};
-use crate::folder::Folder;
-use crate::summary::Facts;
-use crate::{folder, local, shell, summary};
 
 /// Lists the runs of a folder, oldest first.
 pub fn run(args: &Runs) -> Result<ExitCode> {
@@ -147,7 +147,7 @@ mod tests {
         for path in [place.path().join("nowhere"), file] {
             let said = path.display().to_string();
             let error = named(path).unwrap_err();
-            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
             assert!(error.to_string().contains(&said), "{error:#}");
         }
         assert_eq!(named(place.path().to_owned()).unwrap().len(), 1);

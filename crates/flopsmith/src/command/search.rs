@@ -8,14 +8,15 @@ use flopsmith_actors::settings::{GeneratorKind, Settings, Standard};
 use flopsmith_archive::Advance;
 use flopsmith_generator::schedule::Space;
 use flopsmith_problem::{Language, Problem};
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::folder::{self, Folder};
+use flopsmith_run::output::Output;
+use flopsmith_run::summary::Summary;
+use flopsmith_run::view::{self, Log};
+use flopsmith_run::{config, evaluator, paths, run, shell};
 
 use crate::args::{Format, Search};
-use crate::exit::{self, data, say, usage};
-use crate::folder::{self, Folder};
-use crate::output::Output;
-use crate::summary::Summary;
-use crate::view::{self, Log};
-use crate::{config, evaluator, paths, run, shell};
+use crate::exit;
 
 use super::train::{code, finish, refuse_with_resume};
 
@@ -194,7 +195,7 @@ mod tests {
 
     use super::*;
     use crate::args::{Args, Command};
-    use crate::summary::{Facts, summarise};
+    use flopsmith_run::summary::{Facts, summarise};
 
     fn told(flags: &[&str]) -> Settings {
         let typed = ["flopsmith", "search", "--problem", "dgemm"];

@@ -15,6 +15,8 @@ use flopsmith_policy::{
     Config, Device, Dtype, Extras, Kind, Model, Request, Tokenizer, sample, train_bpe,
 };
 use flopsmith_protocol::{Digest, Sampling};
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::{config, evaluator, paths};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -22,9 +24,6 @@ use super::corpus_best;
 use super::learn::skipped::Skipped;
 use super::learn::{base_of, forget, save};
 use crate::args::{Format, Sft};
-use crate::evaluator;
-use crate::exit::{data, say, usage};
-use crate::{config, paths};
 
 /// The token that ends a program.
 const END: &str = "<|endoftext|>";
@@ -149,7 +148,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         .clone()
         .or_else(|| args.recipe.parent().map(Path::to_owned))
         .unwrap_or_default();
-    crate::output::folder(&output)?;
+    flopsmith_run::output::folder(&output)?;
     let Some(space) = Space::of(&recipe.problem) else {
         return Err(usage(format!(
             "there is no schedule space for `{}`; there is one for dgemm",

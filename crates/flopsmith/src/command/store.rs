@@ -10,12 +10,13 @@ use anyhow::{Context, Result};
 use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::notice::Notices;
 use flopsmith_bus::Bus;
+use flopsmith_run::console::{data, usage};
+use flopsmith_run::{broker, config, paths};
 use flopsmith_store::{Checkpoints, Listed, Store};
 use serde::Serialize;
 
 use crate::args::{self, Collect, Format};
-use crate::exit::{self, data, usage};
-use crate::{broker, config, paths};
+use crate::exit;
 
 use mark::Marks;
 

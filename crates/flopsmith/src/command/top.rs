@@ -9,11 +9,12 @@ use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::notice::{Notices, RunChange};
 use flopsmith_bus::{Bus, LogEntry, LogReader, QueueState, stream};
 use flopsmith_protocol::{Outcome, RunSpec, subjects};
+use flopsmith_run::console::data;
+use flopsmith_run::interrupt::Watch;
+use flopsmith_run::{broker, config};
 
 use crate::args::{Format, Top};
-use crate::exit::{self, data};
-use crate::interrupt::Watch;
-use crate::{broker, config};
+use crate::exit;
 
 mod board;
 mod runs;

@@ -8,13 +8,14 @@ use anyhow::{Context as _, Result};
 use flopsmith_actors::course::Job;
 use flopsmith_actors::settings::Settings;
 use flopsmith_problem::Language;
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::folder::{self, Folder};
+use flopsmith_run::run::{self, Ended, Plan};
+use flopsmith_run::view::{self, Log};
+use flopsmith_run::{config, evaluator, expected, export, shell};
 
 use crate::args::{Format, Train};
-use crate::exit::{self, data, say, usage};
-use crate::folder::{self, Folder};
-use crate::run::{self, Ended, Plan};
-use crate::view::{self, Log};
-use crate::{config, evaluator, expected, export, shell};
+use crate::exit;
 
 /// Seconds of a budget that the two evaluations may take up, and more.
 const SHORT: f64 = 60.0;
@@ -96,8 +97,8 @@ pub fn check(settings: &Settings) -> Result<()> {
 pub fn check_files(settings: &Settings) -> Result<()> {
     use flopsmith_actors::settings::Prompt;
     use flopsmith_problem::prompt::{self, Style};
-    let problem = crate::paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
-    let folder = crate::paths::model(&settings.generator.model);
+    let problem = flopsmith_run::paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
+    let folder = flopsmith_run::paths::model(&settings.generator.model);
     let unusable = |e: flopsmith_policy::Error| {
         usage(format!(
             "the model in {} cannot be trained: {}",
@@ -107,7 +108,7 @@ pub fn check_files(settings: &Settings) -> Result<()> {
     };
     let model = flopsmith_policy::check(&folder).map_err(unusable)?;
     if flopsmith_policy::inspect(&folder).is_ok_and(|found| found.untied) {
-        crate::exit::say(
+        flopsmith_run::console::say(
             "warning: the weights have a head of their own, which is used, although config.json ties the head to the embedding: \
              `tie_word_embeddings = false` in it says so",
         );
@@ -154,7 +155,7 @@ pub fn finish(
     let id = folder.id.clone();
     let problem = settings.problem.clone();
     // A run whose problem is gone may still be summed up.
-    let language = crate::paths::problem(&problem).map_or(Language::C, |p| p.language);
+    let language = flopsmith_run::paths::problem(&problem).map_or(Language::C, |p| p.language);
     let bench_settings = settings.clone();
     let _guard = log.start(Some(&path))?;
     say(&format!("run {id} in {}", path.display()));

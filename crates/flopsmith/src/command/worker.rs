@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use flopsmith_protocol::{MachineClass, NodeId};
+use flopsmith_run::config;
+use flopsmith_run::console::usage;
+use flopsmith_run::worker::{self, Plan};
 
 use crate::args::Worker;
-use crate::config;
-use crate::exit::{self, usage};
-use crate::worker::{self, Plan};
+use crate::exit;
 
 /// Works until it is told to stop.
 pub fn run(args: &Worker) -> Result<ExitCode> {

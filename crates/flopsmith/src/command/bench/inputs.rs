@@ -9,9 +9,9 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use flopsmith_problem::Language;
+use flopsmith_run::console::{say, usage};
 
 use super::pattern;
-use crate::exit::{say, usage};
 
 /// A program that is to be measured.
 #[derive(Debug, Clone)]
@@ -291,7 +291,7 @@ mod tests {
         );
         for (missing, says) in [("*.h", "*.h`"), ("no.c", "cannot read")] {
             let error = found(&[missing]).unwrap_err();
-            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
             assert!(error.to_string().contains(says), "{error:#}");
         }
         for name in [
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(read("a").unwrap().language, None);
         for (name, hint) in [("problem.toml", "--problem"), ("a.txt", "rename it")] {
             let error = read(name).unwrap_err();
-            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
             let said = error.to_string();
             assert!(said.contains(".cpp") && said.contains(hint), "{said}");
             assert!(said.contains(name), "{said}");

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use flopsmith_sandbox::{Job, Kind, Limits, Sandbox};
 
-use crate::exit::say;
-use crate::output;
+use flopsmith_run::console::say;
+use flopsmith_run::output;
 
 /// The object's name in the jail.
 const INSIDE: &str = "/kernel.so";
@@ -142,7 +142,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let none = std::iter::empty;
         let error = Keep::new(&file.join("below"), none()).err().unwrap();
-        assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+        assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
         let folder = place.path().join("made/of/several");
         Keep::new(&folder, none()).unwrap();
         assert!(folder.is_dir());

@@ -23,11 +23,11 @@ use anyhow::{Context, Result};
 use flopsmith_compile::Toolchain;
 use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
+use flopsmith_run::console::{say, usage};
+use flopsmith_run::output::Output;
+use flopsmith_run::{config, neighbour, paths, record};
 
 use crate::args::{Bench, BenchFormat, BenchPurpose};
-use crate::exit::{say, usage};
-use crate::output::Output;
-use crate::{config, neighbour, paths, record};
 use inputs::Program;
 use keep::Keep;
 

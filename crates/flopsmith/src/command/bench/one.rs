@@ -6,18 +6,19 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use flopsmith_measure::Purpose;
 use flopsmith_protocol::{Measurement, StopReason};
+use flopsmith_run::console::{data, say};
+use flopsmith_run::digits::{
+    between, counted, four, give_or_take, percent, share, significant, time as span,
+};
+use flopsmith_run::output::Output;
+use flopsmith_run::{interrupt, record, roofline};
 
 use super::rows::{self, Row};
 use super::stages::Stages;
 use super::stream::{End, Stream};
 use super::{Order, lines};
 use crate::args::BenchFormat;
-use crate::digits::{
-    between, counted, four, give_or_take, percent, share, significant, time as span,
-};
-use crate::exit::{self, data, say};
-use crate::output::Output;
-use crate::{interrupt, record, roofline};
+use crate::exit;
 
 /// Evaluates the program and prints its outcome.
 pub fn run(order: Order) -> Result<ExitCode> {

@@ -10,11 +10,11 @@ use flopsmith_measure::ranking::{LogRatio, letters};
 use flopsmith_measure::stats::SYSTEMATIC_LOG_SE;
 use flopsmith_measure::{Chain, Limits, Purpose};
 use flopsmith_protocol::{Interval, Measurement, StopReason, Verdict};
+use flopsmith_run::console::say;
 use tokio_util::sync::CancellationToken;
 
 use super::rows::Row;
 use super::several::Several;
-use crate::exit::say;
 
 /// Measurements of one program in all, and looks at what they say.
 pub const MOST: usize = 8;

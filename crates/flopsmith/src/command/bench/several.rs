@@ -9,6 +9,8 @@ use flopsmith_evaluate::Evaluated;
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::{Chain, Purpose};
 use flopsmith_protocol::{Measurement, Verdict};
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::interrupt;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -18,8 +20,7 @@ use super::stages::Stages;
 use super::stream::{End, Stream};
 use super::{Order, lines, resolve, table, watch};
 use crate::args::BenchFormat;
-use crate::exit::{self, data, say, usage};
-use crate::interrupt;
+use crate::exit;
 
 /// Evaluates all programs, prints what became of them, and stays if that was asked for.
 pub fn run(order: Order) -> Result<ExitCode> {

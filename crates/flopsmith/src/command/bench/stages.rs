@@ -9,15 +9,15 @@ use flopsmith_evaluate::{Evaluated, Evaluator, Prepared, cores_to_watch};
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::{Chain, Purpose, Timer, Verifier};
 use flopsmith_protocol::{Measurement, Verdict};
+use flopsmith_run::console::say;
+use flopsmith_run::evaluator;
+use flopsmith_run::quiet::{self, Patience, Waited};
 use flopsmith_sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;
 
 use super::Order;
 use super::inputs::Program;
 use super::rows::{Machine, Row};
-use crate::evaluator;
-use crate::exit::say;
-use crate::quiet::{self, Patience, Waited};
 
 /// The stages of this machine.
 pub struct Stages {

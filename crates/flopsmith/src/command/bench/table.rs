@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use flopsmith_measure::ranking::Compared;
 use flopsmith_protocol::{Certificate, Interval, Measurement};
+use flopsmith_run::digits::{between, four, share, time};
+use flopsmith_run::roofline;
 
 use super::legend::legend;
 use super::rows::Row;
-use crate::digits::{between, four, share, time};
-use crate::roofline;
 
 /// A column: its heading, and whether it holds numbers.
 type Column = (&'static str, bool);

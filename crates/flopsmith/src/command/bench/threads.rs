@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use flopsmith_machine::pinning;
 use flopsmith_problem::Problem;
+use flopsmith_run::console::usage;
 
 use crate::args::ThreadCount;
-use crate::exit::usage;
 
 /// The counts that were asked for, each once, the fewest first. An error where this machine cannot time so many.
 pub fn counts(asked: &[ThreadCount]) -> Result<Vec<u32>> {
@@ -130,7 +130,7 @@ mod tests {
         // Timed on all cores the supervisor sleeps: less exact, but possible.
         assert_eq!(on(&[Of(4)], 4, 1).unwrap(), [4]);
         let error = on(&[Of(1), Of(5)], 4, 1).unwrap_err();
-        assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+        assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
         let error = error.to_string();
         assert!(error.contains("5 threads"), "{error}");
         assert!(error.contains("can time 4 at most, and 3 while"), "{error}");

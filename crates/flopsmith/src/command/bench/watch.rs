@@ -5,6 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use flopsmith_measure::ranking::{Compared, LogRatio};
+use flopsmith_run::console::{data, say};
+use flopsmith_run::digits::{between, four};
+use flopsmith_run::roofline;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -12,9 +15,7 @@ use super::inputs::{Program, Stamp, stamp};
 use super::rows::Row;
 use super::several::{Several, say_why};
 use crate::args::BenchFormat;
-use crate::digits::{between, four};
-use crate::exit::{self, data, say};
-use crate::roofline;
+use crate::exit;
 
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_millis(300);

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::Settings;
+use flopsmith_run::console::{data, usage};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
 use crate::args::Format;
-use crate::exit::{data, usage};
 
 /// Columns of text.
 const WIDTH: usize = 100;
@@ -401,7 +401,7 @@ mod tests {
         assert_eq!(schema["type"], "number", "{schema}");
         assert!(book.schema_of("sqd.nothing").is_err());
         let error = book.explain("sqd.replay").unwrap_err();
-        assert!(error.is::<crate::exit::Usage>());
+        assert!(error.is::<flopsmith_run::console::Usage>());
         assert!(error.to_string().contains("replay_share"), "{error}");
     }
 

@@ -9,13 +9,12 @@ use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
 use flopsmith_protocol::{TechniqueSet, Verdict};
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::ticker::Ticker;
+use flopsmith_run::{evaluator, jsonl, paths};
 use serde::Deserialize;
 
 use crate::args::Measure;
-use crate::evaluator;
-use crate::exit::{data, say, usage};
-use crate::ticker::Ticker;
-use crate::{jsonl, paths};
 
 /// A program to measure. What else a line has, such as the techniques of a schedule, is not needed.
 #[derive(Debug, Deserialize)]

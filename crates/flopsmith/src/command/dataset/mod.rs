@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use flopsmith_generator::corpus::{self, CorpusConfig};
 use flopsmith_generator::schedule::Space;
+use flopsmith_run::console::{data, usage};
 
 use crate::args::Dataset;
-use crate::exit::{data, usage};
 
 mod measure;
 mod of_run;

@@ -10,10 +10,10 @@ use flopsmith_generator::measured::Program;
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
 use flopsmith_protocol::{MachineClass, Outcome, Verdict};
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::{config, folder, paths, summary};
 
 use crate::args::OfRun;
-use crate::exit::{data, say, usage};
-use crate::{config, folder, paths, summary};
 
 /// Prints the measured programs of a run.
 pub fn run(args: &OfRun) -> Result<ExitCode> {

@@ -10,11 +10,11 @@ use flopsmith_generator::measured::exercises::exercises;
 use flopsmith_generator::measured::instructions::instructions;
 use flopsmith_generator::measured::pairs::{Pair, pairs};
 use flopsmith_generator::measured::split::{Label, Part, labels};
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::jsonl;
 use serde::Serialize;
 
 use crate::args::{Format, Split};
-use crate::exit::{data, say, usage};
-use crate::jsonl;
 
 /// Where a program went.
 #[derive(Debug, Serialize)]
@@ -56,7 +56,7 @@ pub fn run(args: &Split) -> Result<ExitCode> {
             known.into_iter().collect::<Vec<_>>().join(", ")
         )));
     }
-    crate::output::folder(&args.output)?;
+    flopsmith_run::output::folder(&args.output)?;
     let labels = labels(&programs, &held_out, args.seed);
     let mut files = Vec::new();
     let all: Vec<Labelled<'_>> = programs

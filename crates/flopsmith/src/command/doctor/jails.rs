@@ -1,10 +1,10 @@
 //! What protects this machine from untrusted programs, and what these may use here.
 
 use flopsmith_measure::needs;
+use flopsmith_run::jail;
 use flopsmith_sandbox::Error;
 
 use super::{Findings, State};
-use crate::jail;
 
 /// Said where the jail gives less than its full protection.
 const WEAKER: &str = "untrusted programs are refused with this protection; to run them all the same, give `bench` and `problem check` --allow-weaker-jail, `train` and `search` --set evaluate.allow_weaker_jail=true";

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use flopsmith_evaluate::random;
 use flopsmith_measure::Purpose;
+use flopsmith_run::console::data;
+use flopsmith_run::{evaluator, paths};
 use serde::Serialize;
 
 use crate::args::{Doctor, Format};
-use crate::evaluator;
-use crate::exit::{self, data};
-use crate::paths;
+use crate::exit;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use flopsmith_machine::roofline::{MEMORY, Roofs};
 use flopsmith_machine::{peak, pinning};
 
-use crate::digits::significant;
+use flopsmith_run::digits::significant;
 
 /// Time spent on the peak, and on every other roof: longer than before a run, where nobody waits for them.
 const BUDGETS: (Duration, Duration) = (Duration::from_millis(400), Duration::from_millis(50));

@@ -11,10 +11,9 @@ use flopsmith_protocol::{Measurement, Verdict};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::evaluator;
-use crate::exit::say;
-use crate::paths;
-use crate::quiet::{self, Patience};
+use flopsmith_run::console::say;
+use flopsmith_run::quiet::{self, Patience};
+use flopsmith_run::{evaluator, paths};
 
 /// Measurements of each standard: enough that its spread is known to a fifth or so; to a quarter where one takes ten seconds.
 const ROUNDS: [(Purpose, &str, usize); 3] = [

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use flopsmith_protocol::Digest;
 
-use crate::exit::usage;
+use flopsmith_run::console::usage;
 
 /// The recipe's file in a checkpoint.
 const RECIPE: &str = "recipe.toml";
@@ -41,7 +41,7 @@ impl Checkpoints {
     /// # Errors
     /// Wrong usage where there is one and nobody wants to go on with it, or none (that is whole) and somebody does, or it is of another recipe.
     pub fn open(folder: &Path, recipe: &str, resume: bool) -> Result<(Self, Option<Files>)> {
-        crate::output::folder(folder)?;
+        flopsmith_run::output::folder(folder)?;
         let own = Self {
             folder: folder.to_owned(),
             recipe: recipe.to_owned(),
@@ -242,7 +242,7 @@ mod tests {
         let open = |recipe: &str, resume| Checkpoints::open(place.path(), recipe, resume);
         let refused = |recipe: &str, resume| {
             let error = open(recipe, resume).err().unwrap();
-            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
             error.to_string()
         };
         assert!(refused("recipe", true).contains("no checkpoint"));
@@ -291,7 +291,7 @@ mod tests {
             damage(&at(2));
             damage(&at(1));
             let error = text().unwrap_err();
-            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
             let said = error.to_string();
             assert_eq!(said.matches("is damaged").count(), 2, "{said}");
         }

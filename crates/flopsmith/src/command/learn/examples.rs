@@ -8,6 +8,10 @@ use flopsmith_generator::measured::instructions::Instruction;
 use flopsmith_learner::{SftConfig, SftReport, SftTraining};
 use flopsmith_policy::{Dtype, Model};
 use flopsmith_protocol::Digest;
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::interrupt::Watch;
+use flopsmith_run::ticker::Ticker;
+use flopsmith_run::{config, jsonl};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -15,10 +19,7 @@ use super::checkpoints::Checkpoints;
 use super::skipped::Skipped;
 use super::{REPORT, Reader, apart, beside, open, refused, save, unrestorable};
 use crate::args::{Format, Sft};
-use crate::exit::{INTERRUPTED, data, say, usage};
-use crate::interrupt::Watch;
-use crate::ticker::Ticker;
-use crate::{config, jsonl};
+use crate::exit::INTERRUPTED;
 
 /// How a model is taught.
 #[derive(Debug, Clone, Serialize, Deserialize)]

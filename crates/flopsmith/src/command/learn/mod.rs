@@ -9,9 +9,9 @@ use flopsmith_policy::{Adapter, Device, Dtype, Model, Tokenizer};
 use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::Digest;
 
-use crate::exit::usage;
-use crate::ticker::Ticker;
-use crate::{config, export, paths};
+use flopsmith_run::console::usage;
+use flopsmith_run::ticker::Ticker;
+use flopsmith_run::{config, export, paths};
 
 mod checkpoints;
 mod conversation;
@@ -188,7 +188,7 @@ pub fn save(
     folder: &Path,
     base: Option<&Path>,
 ) -> Result<Digest> {
-    crate::output::folder(folder)?;
+    flopsmith_run::output::folder(folder)?;
     let weights = match model.adapter() {
         Some(adapter) => {
             let base =

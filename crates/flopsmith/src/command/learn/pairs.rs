@@ -11,6 +11,10 @@ use flopsmith_learner::{
 };
 use flopsmith_policy::{Dtype, Model};
 use flopsmith_protocol::Digest;
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::interrupt::Watch;
+use flopsmith_run::ticker::Ticker;
+use flopsmith_run::{config, jsonl};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -18,10 +22,7 @@ use super::checkpoints::{Checkpoints, Files};
 use super::skipped::Skipped;
 use super::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
-use crate::exit::{INTERRUPTED, data, say, usage};
-use crate::interrupt::Watch;
-use crate::ticker::Ticker;
-use crate::{config, jsonl};
+use crate::exit::INTERRUPTED;
 
 /// What is made of pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -393,7 +394,7 @@ mod tests {
         refuse_other_tables(&recipe("reward_model"), Aim::RewardModel).unwrap();
         for (table, aim) in [("dpa", Aim::RewardModel), ("reward_model", Aim::Dpa)] {
             let error = refuse_other_tables(&recipe(table), aim).unwrap_err();
-            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
         }
     }
 }

@@ -12,11 +12,10 @@ use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_policy::Dtype;
 use flopsmith_problem::prompt;
 use flopsmith_protocol::{Digest, Verdict};
+use flopsmith_run::console::usage;
+use flopsmith_run::{evaluator, paths};
 
 use super::{Reader, open};
-use crate::evaluator;
-use crate::exit::usage;
-use crate::paths;
 
 /// An answer to judge.
 pub struct Answer<'a> {

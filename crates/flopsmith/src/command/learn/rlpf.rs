@@ -12,6 +12,10 @@ use flopsmith_generator::measured::exercises::{Exercise, turn};
 use flopsmith_learner::{Ppo, PpoConfig, PpoReport, PpoSample};
 use flopsmith_policy::Dtype;
 use flopsmith_protocol::Digest;
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::interrupt::Watch;
+use flopsmith_run::ticker::Ticker;
+use flopsmith_run::{config, jsonl};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -21,10 +25,7 @@ use super::rewards::{Answer, Rewards, Worth};
 use super::skipped::Skipped;
 use super::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
-use crate::exit::{INTERRUPTED, data, say, usage};
-use crate::interrupt::Watch;
-use crate::ticker::Ticker;
-use crate::{config, jsonl};
+use crate::exit::INTERRUPTED;
 
 /// What the turns of a conversation are worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

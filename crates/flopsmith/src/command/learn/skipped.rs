@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use flopsmith_learner::{Error, SkippedUpdate};
 use serde_json::{Value, json};
 
-use crate::exit::say;
+use flopsmith_run::console::say;
 
 /// The folder in that of the model.
 const FOLDER: &str = "skipped";

@@ -12,13 +12,13 @@ use flopsmith_measure::Purpose;
 use flopsmith_measure::verify::weakness;
 use flopsmith_problem::{Finding, Language, Problem as Definition, prompt};
 use flopsmith_protocol::{Failure, InfrastructureCause, Technique, TechniqueSet, Verdict};
+use flopsmith_run::console::{data, usage};
+use flopsmith_run::digits::four;
+use flopsmith_run::{evaluator, paths};
 use serde_json::json;
 
 use crate::args::{Format, Problem};
-use crate::digits::four;
-use crate::evaluator;
-use crate::exit::{self, data, usage};
-use crate::paths;
+use crate::exit;
 
 /// Looks at problem definitions.
 pub fn run(args: &Problem) -> Result<ExitCode> {

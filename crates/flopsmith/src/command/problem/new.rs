@@ -6,8 +6,8 @@ use anyhow::Result;
 use flopsmith_problem::Language;
 use flopsmith_protocol::ProblemId;
 
-use crate::exit::{data, usage};
-use crate::output::unwritable;
+use flopsmith_run::console::{data, usage};
+use flopsmith_run::output::unwritable;
 
 /// The files of the template; `NAME` in them stands for the problem's name.
 const FILES: [(&str, &str); 4] = [

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use flopsmith_actors::skipped::{self, Sample, Skipped};
+use flopsmith_run::console::{data, say};
+use flopsmith_run::folder;
 use serde_json::{Value, json};
 
 use crate::args::{Format, Place};
-use crate::exit::{data, say};
-use crate::folder;
 
 /// Shows them, in the order of their steps.
 pub fn show(place: &Place, name: &str, format: Format) -> Result<ExitCode> {

@@ -7,13 +7,14 @@ use std::time::Duration;
 use anyhow::Result;
 use flopsmith_actors::role::recorder::{StepLine, files};
 use flopsmith_protocol::Purpose;
+use flopsmith_run::console::{data, say};
+use flopsmith_run::digits::{share, significant};
+use flopsmith_run::folder::Folder;
+use flopsmith_run::interrupt::Watch;
+use flopsmith_run::{config, folder, shell, summary};
 
 use crate::args::Place;
-use crate::digits::{share, significant};
-use crate::exit::{self, data, say};
-use crate::folder::Folder;
-use crate::interrupt::Watch;
-use crate::{config, folder, shell, summary};
+use crate::exit;
 
 /// A step of which a smaller share is correct says what became of the others.
 const POOR: f64 = 0.25;

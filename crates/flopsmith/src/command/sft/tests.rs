@@ -100,7 +100,7 @@ fn a_corpus_that_comes_out_short_is_wrong_usage() {
     let examples = corpus::build(&space, recipe.seed, &recipe.corpus);
     assert!(examples.is_empty());
     let error = enough(examples.len(), &recipe).unwrap_err();
-    assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+    assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
     let said = error.to_string();
     for words in [
         "30 examples to train on and 5 to validate on",
@@ -139,7 +139,7 @@ fn the_best_program_the_starter_was_shown_uses_nothing_that_was_held_out() {
 
     let folder = root().join("problems").join(&recipe.problem);
     let problem = Arc::new(Problem::load(&folder).unwrap());
-    let evaluator = crate::evaluator::open(Arc::clone(&problem), "gcc", true).unwrap();
+    let evaluator = flopsmith_run::evaluator::open(Arc::clone(&problem), "gcc", true).unwrap();
     let seen = evaluator.compiler.techniques(&problem, &source).unwrap();
     assert_eq!(seen, schedule.techniques());
     for held_out in &recipe.corpus.hold_out {

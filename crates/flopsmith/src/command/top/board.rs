@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use flopsmith_protocol::{NodeId, Outcome, RunSpec, Verdict};
+use flopsmith_run::digits::four;
 use serde::Serialize;
 
 use super::runs::{self, Run, Runs};
-use crate::digits::four;
 
 /// Rates are told over this time, milliseconds.
 const WINDOW_MS: u64 = 60_000;

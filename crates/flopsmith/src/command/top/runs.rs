@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use flopsmith_actors::settings::Settings;
 use flopsmith_protocol::{InfrastructureCause, Outcome, Purpose, RunId, RunSpec, Verdict};
+use flopsmith_run::digits::{four, share};
 use serde::Serialize;
 
 use super::board::age;
-use crate::digits::{four, share};
 
 /// A run of which nothing was decided for so long is said to stand still, milliseconds.
 const STILL_MS: u64 = 180_000;

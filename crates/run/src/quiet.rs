@@ -10,7 +10,7 @@ use flopsmith_machine::environment::{self, Watched};
 use flopsmith_measure::{State, Timer};
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::say;
+use crate::console::say;
 
 /// How long the cores are looked at each time: the kernel books a sixteenth of it at a time.
 const LOOK: Duration = Duration::from_millis(160);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use crate::exit::usage;
+use crate::console::usage;
 
 /// So many workers share a core at most.
 const MOST: usize = 64;

@@ -21,7 +21,7 @@ use flopsmith_store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::{say, usage};
+use crate::console::{say, usage};
 use crate::folder::{Folder, job_name};
 use crate::interrupt::Watch;
 use crate::output::unwritable;
@@ -586,7 +586,7 @@ mod tests {
         for named in ["nowhere://bucket", "/proc/self/flopsmith-store"] {
             let error = check_store(named).expect_err("no store");
             assert!(
-                error.chain().any(|e| e.is::<crate::exit::Usage>()),
+                error.chain().any(|e| e.is::<crate::console::Usage>()),
                 "{error:#}"
             );
             assert!(format!("{error:#}").contains(named), "{error:#}");

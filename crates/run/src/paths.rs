@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use flopsmith_problem::{Problem, flags};
 
-use crate::exit::usage;
+use crate::console::usage;
 
 /// The folder of the repository or installation this binary belongs to, when it can be told.
 fn home() -> Option<PathBuf> {
@@ -145,7 +145,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         for path in [place.path().join("nowhere"), file] {
             let error = named(&path).unwrap_err();
-            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.is::<crate::console::Usage>(), "{error:#}");
             let said = path.display().to_string();
             assert!(error.to_string().contains(&said), "{error:#}");
         }

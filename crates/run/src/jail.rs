@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use flopsmith_measure::needs;
 use flopsmith_sandbox::{Error, Options, Sandbox};
 
-use crate::exit::say;
+use crate::console::say;
 
 /// Was it said what programs get less of here than elsewhere? Once is enough for a process.
 static SAID: AtomicBool = AtomicBool::new(false);

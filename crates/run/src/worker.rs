@@ -23,7 +23,7 @@ use flopsmith_store::Store;
 use flopsmith_telemetry::endpoint::{Endpoint, Status};
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::{self, say, usage};
+use crate::console::{not_allowed, say, usage};
 use crate::interrupt::Watch;
 use crate::run::roles::spec;
 use crate::{broker, jail, machine, neighbour, paths};
@@ -198,7 +198,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     let failed = tokio::select! {
         () = watch.asked().cancelled() => None,
         subject = not_its_own() => {
-            Some(format!("{} cannot do what it is to do", plan.node) + "\n  " + &exit::not_allowed(&subject))
+            Some(format!("{} cannot do what it is to do", plan.node) + "\n  " + &not_allowed(&subject))
         }
         standing = supervised.wait() => match standing {
             Standing::Failed(words) => Some(words),

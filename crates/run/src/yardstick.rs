@@ -12,7 +12,7 @@ use flopsmith_compile::Toolchain;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Digest;
 
-use crate::exit::usage;
+use crate::console::usage;
 
 /// The file in a run's folder.
 const FILE: &str = "yardstick.json";
@@ -151,7 +151,7 @@ mod tests {
         ];
         for (other, words) in others {
             let error = hold(folder.path(), &other).expect_err(words);
-            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.is::<crate::console::Usage>(), "{error:#}");
             assert!(error.to_string().contains(words), "{error:#}");
         }
         hold(folder.path(), &first).expect("what was refused changed nothing");

@@ -10,7 +10,7 @@ use flopsmith_actors::settings::{GeneratorKind, Hosted};
 use flopsmith_problem::flags;
 use flopsmith_protocol::{MachineClass, Technique, text};
 
-use crate::exit::{Usage, say, usage};
+use crate::console::{Usage, say, usage};
 use crate::run::roles;
 
 /// Reads a configuration and applies `--set` overrides.

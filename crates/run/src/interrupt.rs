@@ -11,7 +11,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::{INTERRUPTED, say};
+use crate::console::say;
+
+/// Exit code of a process that was interrupted and can be started again.
+pub const INTERRUPTED: u8 = 130;
 
 /// Listens until it is dropped: the first signal is an orderly wish to stop, the second ends the process.
 pub struct Watch {

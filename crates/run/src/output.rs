@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::exit::usage;
+use crate::console::usage;
 
 /// A file that can be written. Where it was made for this and nothing comes of it, it is removed.
 pub struct Output {
@@ -133,7 +133,7 @@ mod tests {
         let claim = || Output::claim_of_kind(&path, "record", |begin| begin.starts_with(b"record"));
         std::fs::write(&path, "int main;").unwrap();
         let error = claim().err().unwrap();
-        assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+        assert!(error.is::<crate::console::Usage>(), "{error:#}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "int main;");
         for before in ["", "record 1"] {
             std::fs::write(&path, before).unwrap();
@@ -148,7 +148,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         for path in [place.path().to_owned(), place.path().join("no/such/folder")] {
             let error = Output::claim(&path).err().unwrap();
-            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.is::<crate::console::Usage>(), "{error:#}");
         }
         Output::claim(Path::new("/dev/null")).unwrap();
     }
@@ -164,7 +164,7 @@ mod tests {
         // The last one is there, and not even root puts files into it.
         for path in [file.join("below"), file, "/proc/self".into()] {
             let error = folder(&path).unwrap_err();
-            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.is::<crate::console::Usage>(), "{error:#}");
             let named = path.display().to_string();
             assert!(error.to_string().contains(&named), "{error:#}");
         }
@@ -174,8 +174,8 @@ mod tests {
     fn a_full_disk_is_nobodys_wrong_usage() {
         let error = |kind: ErrorKind| unwritable(Path::new("a.c"), kind.into());
         let full = error(ErrorKind::StorageFull);
-        assert!(!full.is::<crate::exit::Usage>(), "{full:#}");
+        assert!(!full.is::<crate::console::Usage>(), "{full:#}");
         assert_eq!(full.to_string(), "cannot write a.c");
-        assert!(error(ErrorKind::PermissionDenied).is::<crate::exit::Usage>());
+        assert!(error(ErrorKind::PermissionDenied).is::<crate::console::Usage>());
     }
 }

@@ -13,7 +13,7 @@ use flopsmith_protocol::Purpose;
 use flopsmith_report::live::{self, Live};
 use tokio::sync::watch;
 
-use crate::exit::{say, write};
+use crate::console::{say, write};
 
 /// How to log.
 pub struct Log {

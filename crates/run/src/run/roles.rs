@@ -201,7 +201,7 @@ fn learner(context: &Arc<Context>) -> Result<Spec> {
 
 #[cfg(not(feature = "torch"))]
 fn learner(_: &Arc<Context>) -> Result<Spec> {
-    Err(crate::exit::usage(
+    Err(crate::console::usage(
         "this build has no libtorch and cannot train: build it with the `torch` feature (`make build`)",
     ))
 }

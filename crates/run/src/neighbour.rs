@@ -13,7 +13,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
 
-use crate::exit::say;
+use crate::console::say;
 
 /// The file's name: one for all users of the machine.
 const FILE: &str = "flopsmith-measuring.lock";

@@ -12,7 +12,7 @@ use flopsmith_actors::course::Job;
 use flopsmith_actors::settings::Settings;
 use flopsmith_protocol::RunId;
 
-use crate::exit::{say, usage};
+use crate::console::{say, usage};
 use crate::output::unwritable;
 use crate::summary::Facts;
 use crate::{config, shell};
@@ -322,7 +322,7 @@ mod tests {
 
     fn refused<T>(result: Result<T>, parts: &[&str]) {
         let error = result.err().unwrap();
-        assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+        assert!(error.is::<crate::console::Usage>(), "{error:#}");
         for part in parts {
             assert!(error.to_string().contains(part), "{part}: {error:#}");
         }

@@ -10,12 +10,11 @@ use flopsmith_machine::openblas;
 use flopsmith_measure::{Limits, Purpose, Timer};
 use tokio_util::sync::CancellationToken;
 
-use crate::evaluator;
-use crate::exit::usage;
+use crate::console::usage;
 use crate::folder::Folder;
 use crate::outside::go_on;
 use crate::summary::Facts;
-use crate::{outside, paths, yardstick};
+use crate::{evaluator, outside, paths, yardstick};
 
 /// What the roles of a sitting are made of, and what they are held against.
 pub(super) struct Ready {

@@ -8,7 +8,7 @@ use flopsmith_protocol::text;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::exit::usage;
+use crate::console::usage;
 use crate::output::unwritable;
 
 /// The objects of a file; `-` is stdin. Empty lines are passed over.
@@ -78,13 +78,13 @@ mod tests {
         for (text, said) in [("2\n\n3\n", "line 3 of"), ("2\nx\n", "line 2 of")] {
             std::fs::write(&path, text).unwrap();
             let error = read::<u32, _>(&path, even).unwrap_err();
-            assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+            assert!(error.is::<crate::console::Usage>(), "{error:#}");
             assert!(error.to_string().contains(said), "{error:#}");
         }
         // As editors for Windows save them.
         std::fs::write(&path, "\u{feff}2\r\n4\r\n").unwrap();
         assert_eq!(read::<u32, _>(&path, even).unwrap(), [2, 4]);
         let error = read::<u32, _>(&place.path().join("none"), even).unwrap_err();
-        assert!(error.is::<crate::exit::Usage>(), "{error:#}");
+        assert!(error.is::<crate::console::Usage>(), "{error:#}");
     }
 }

@@ -16,7 +16,7 @@ use flopsmith_protocol::{
 use flopsmith_store::Store;
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::say;
+use crate::console::say;
 use crate::folder::Folder;
 use crate::record;
 use crate::summary::{Certified, Facts, finalists, outcomes};

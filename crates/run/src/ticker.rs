@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use crate::exit::say;
+use crate::console::say;
 
 /// Writes what it is told.
 pub struct Ticker {

@@ -13,7 +13,7 @@ use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateId, MachineClass, MachineFacts, NodeId, Outcome, Verdict};
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::say;
+use crate::console::say;
 use crate::folder::Folder;
 use crate::quiet::{self, Patience};
 use crate::summary::{Certified, Facts};

@@ -172,7 +172,7 @@ fn openmp_is_permitted_where_more_than_one_core_is_timed() {
 fn words(result: Result<Settings>) -> String {
     let error = result.expect_err("not usable");
     assert!(
-        error.chain().any(|e| e.is::<crate::exit::Usage>()),
+        error.chain().any(|e| e.is::<crate::console::Usage>()),
         "{error:#}"
     );
     format!("{error:#}")

@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn who_goes_on_is_refused_and_who_starves_is_not() {
-        let stillness = |threads, still, spent_ms| Stillness {
+        let stillness = |threads, still: bool, spent_ms| Stillness {
             threads,
             awake: usize::from(!still),
             still,

@@ -216,6 +216,14 @@ mod tests {
     }
 
     #[test]
+    fn calls_may_take_ten_times_our_own_work_and_a_while_more() {
+        let second = Duration::from_secs(1);
+        assert_eq!(Sweep::limit_of_calls(Duration::ZERO), 5 * second);
+        assert_eq!(Sweep::limit_of_calls(second / 2), 10 * second);
+        assert_eq!(Sweep::limit_of_calls(10 * second), 105 * second);
+    }
+
+    #[test]
     fn a_first_look_has_no_sweep() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         for problem in shipped() {
@@ -368,14 +376,6 @@ mod tests {
         }
 
         #[test]
-    fn calls_may_take_ten_times_our_own_work_and_a_while_more() {
-        let second = Duration::from_secs(1);
-        assert_eq!(Sweep::limit_of_calls(Duration::ZERO), 5 * second);
-        assert_eq!(Sweep::limit_of_calls(second / 2), 10 * second);
-        assert_eq!(Sweep::limit_of_calls(10 * second), 105 * second);
-    }
-
-    #[test]
         fn numbers_come_from_their_parts(parts in 1u64..200, count in 1u64..1_000_000, seed: u64) {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             for part in 0..parts {

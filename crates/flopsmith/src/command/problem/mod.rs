@@ -12,7 +12,7 @@ use flopsmith_measure::Purpose;
 use flopsmith_measure::verify::weakness;
 use flopsmith_problem::{Finding, Language, Problem as Definition, prompt};
 use flopsmith_protocol::{Failure, InfrastructureCause, Technique, TechniqueSet, Verdict};
-use flopsmith_run::console::{data, usage};
+use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::digits::four;
 use flopsmith_run::{evaluator, paths};
 use serde_json::json;
@@ -189,7 +189,7 @@ impl Findings {
     /// Says what is done next.
     fn next(&self, what: &str) {
         if self.aloud {
-            exit::say(&format!("{what}…"));
+            say(&format!("{what}…"));
         }
     }
 }

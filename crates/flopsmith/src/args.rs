@@ -20,7 +20,7 @@ mod store;
 mod top;
 mod worker;
 
-pub use bench::{Bench, BenchFormat, BenchPurpose, ThreadCount};
+pub use bench::{Bench, BenchPurpose};
 pub use cluster::{Cluster, Holder};
 pub use dataset::{Dataset, Measure, OfRun, Split};
 pub use dead::{Dead, Where};

@@ -4,16 +4,7 @@ use std::process::ExitCode;
 
 use flopsmith_run::console::{self, Usage, data, not_allowed, say};
 
-/// It worked.
-pub const OK: u8 = 0;
-/// The candidate's fault.
-pub const CANDIDATE: u8 = 1;
-/// Wrong usage: arguments, configuration, files the user named.
-pub const USAGE: u8 = 2;
-/// Infrastructure: this machine cannot do it.
-pub const INFRASTRUCTURE: u8 = 3;
-/// Interrupted; the run can be resumed.
-pub use flopsmith_run::interrupt::INTERRUPTED;
+pub use flopsmith_run::exit::{CANDIDATE, INFRASTRUCTURE, INTERRUPTED, OK, USAGE};
 
 /// Prints an error with its causes and gives the exit code it stands for.
 pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {

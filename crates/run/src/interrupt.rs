@@ -12,9 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::console::say;
-
-/// Exit code of a process that was interrupted and can be started again.
-pub const INTERRUPTED: u8 = 130;
+use crate::exit::INTERRUPTED;
 
 /// Listens until it is dropped: the first signal is an orderly wish to stop, the second ends the process.
 pub struct Watch {

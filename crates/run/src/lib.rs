@@ -10,6 +10,7 @@ pub mod config;
 pub mod console;
 pub mod digits;
 pub mod evaluator;
+pub mod exit;
 pub mod expected;
 pub mod export;
 pub mod folder;

@@ -1,10 +1,11 @@
 //! The arguments of `flopsmith bench`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args as ClapArgs, ValueEnum};
+use flopsmith_bench::Format;
+use flopsmith_bench::threads::ThreadCount;
 
 use super::Waiting;
 
@@ -108,51 +109,7 @@ pub struct Bench {
     pub allow_weaker_jail: bool,
     /// How the results are printed.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
-    pub format: BenchFormat,
-}
-
-/// How the results of `flopsmith bench` are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BenchFormat {
-    /// For people.
-    Text,
-    /// One JSON object per line for each program, fastest first, at the end.
-    Json,
-    /// JSON lines while programs are measured, in the order they were named: first the machine, then a line for each program as it
-    /// is done, in the end one with the ranks.
-    Jsonl,
-    /// A header, then a row for each program.
-    Csv,
-}
-
-impl BenchFormat {
-    /// Does a program read it that takes JSON?
-    pub fn is_json(self) -> bool {
-        matches!(self, Self::Json | Self::Jsonl)
-    }
-}
-
-/// How many threads to time with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThreadCount {
-    /// So many.
-    Of(u32),
-    /// As many as can be timed beside the supervisor.
-    All,
-}
-
-impl FromStr for ThreadCount {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.trim() == "all" {
-            return Ok(Self::All);
-        }
-        match text.trim().parse::<u32>() {
-            Ok(count) if count > 0 => Ok(Self::Of(count)),
-            _ => Err("a number of threads is 1 or more, or `all`".into()),
-        }
-    }
+    pub format: Format,
 }
 
 /// Standards of measurement.

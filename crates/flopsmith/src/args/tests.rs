@@ -1,6 +1,7 @@
 use clap::Parser;
+use flopsmith_bench::threads::ThreadCount::{All, Of};
 
-use super::Args;
+use super::{Args, Command};
 
 fn wants_json(line: &str) -> bool {
     let words = line.split_whitespace();
@@ -160,4 +161,30 @@ fn what_the_documentation_says_to_type_is_understood() {
         }
     }
     assert!(commands > 60, "only {commands} commands were found");
+}
+
+#[test]
+fn a_list_is_typed_with_commas_and_does_not_swallow_files() {
+    let typed = |list: &str| {
+        let words = [
+            "flopsmith",
+            "bench",
+            "--problem",
+            "p",
+            "--threads",
+            list,
+            "a.c",
+            "b.c",
+        ];
+        Args::try_parse_from(words).map(|args| match args.command {
+            Command::Bench(bench) => (bench.threads, bench.files.len()),
+            _ => (Vec::new(), 0),
+        })
+    };
+    assert_eq!(typed("2").unwrap(), (vec![Of(2)], 2));
+    assert_eq!(typed("1,2,all").unwrap(), (vec![Of(1), Of(2), All], 2));
+    for wrong in ["0", "1,", "most", "-1", ""] {
+        let error = typed(wrong).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{wrong}: {error}");
+    }
 }

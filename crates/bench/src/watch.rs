@@ -1,27 +1,26 @@
 //! Stays after the first round and measures a program again when its file was saved.
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use flopsmith_measure::ranking::{Compared, LogRatio};
 use flopsmith_run::console::{data, say};
 use flopsmith_run::digits::{between, four};
+use flopsmith_run::exit;
 use flopsmith_run::roofline;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::inputs::{Program, Stamp, stamp};
-use super::rows::Row;
-use super::several::{Several, say_why};
-use crate::args::BenchFormat;
-use crate::exit;
+use crate::Format;
+use crate::inputs::{Program, Stamp, stamp};
+use crate::rows::Row;
+use crate::several::{Several, say_why};
 
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_millis(300);
 
 /// Measures what is saved until it is stopped.
-pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationToken) -> ExitCode {
+pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationToken) -> u8 {
     let mut watched: Vec<Watched> = programs
         .iter()
         .map(|program| Watched::new(program, several.of(&program.name)))
@@ -55,19 +54,19 @@ pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationTok
             for row in several.of(&program.name) {
                 let change = one.change(row);
                 data(&match several.format() {
-                    BenchFormat::Text => words(row, change),
-                    BenchFormat::Json | BenchFormat::Jsonl => {
+                    Format::Text => words(row, change),
+                    Format::Json | Format::Jsonl => {
                         let mut object = several.object(row);
                         object["change"] = json!(change.map(|c| c.ratio));
                         object["interval_of_change"] = json!(change.map(|c| c.interval));
                         object.to_string()
                     }
-                    BenchFormat::Csv => several.csv(row),
+                    Format::Csv => several.csv(row),
                 });
             }
         }
     }
-    ExitCode::from(exit::INTERRUPTED)
+    exit::INTERRUPTED
 }
 
 /// A program, and how fast it was.
@@ -165,8 +164,8 @@ mod tests {
 
     use flopsmith_test_support::{Measured, wrong};
 
-    use super::super::rows::tests::{by_memory, fast, row, unsure};
     use super::*;
+    use crate::rows::tests::{by_memory, fast, row, unsure};
 
     #[test]
     fn a_file_is_measured_once_for_each_time_it_was_saved_and_not_while_it_is_written() {

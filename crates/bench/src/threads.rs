@@ -1,13 +1,35 @@
 //! How many threads programs are timed with.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use anyhow::Result;
 use flopsmith_machine::pinning;
 use flopsmith_problem::Problem;
 use flopsmith_run::console::usage;
 
-use crate::args::ThreadCount;
+/// How many threads to time with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadCount {
+    /// So many.
+    Of(u32),
+    /// As many as can be timed beside the supervisor.
+    All,
+}
+
+impl FromStr for ThreadCount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == "all" {
+            return Ok(Self::All);
+        }
+        match text.trim().parse::<u32>() {
+            Ok(count) if count > 0 => Ok(Self::Of(count)),
+            _ => Err("a number of threads is 1 or more, or `all`".into()),
+        }
+    }
+}
 
 /// The counts that were asked for, each once, the fewest first. An error where this machine cannot time so many.
 pub fn counts(asked: &[ThreadCount]) -> Result<Vec<u32>> {
@@ -76,11 +98,8 @@ pub fn warning(counts: &[u32], problem: &Problem) -> Option<String> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use clap::Parser;
-
     use super::ThreadCount::{All, Of};
     use super::*;
-    use crate::args::{Args, Command};
 
     fn on(asked: &[ThreadCount], cores: usize, on_a_core: usize) -> Result<Vec<u32>> {
         let cores: Vec<usize> = (0..cores).collect();
@@ -88,32 +107,6 @@ mod tests {
             let first = core / on_a_core * on_a_core;
             (first..first + on_a_core).collect()
         })
-    }
-
-    #[test]
-    fn a_list_is_typed_with_commas_and_does_not_swallow_files() {
-        let typed = |list: &str| {
-            let words = [
-                "flopsmith",
-                "bench",
-                "--problem",
-                "p",
-                "--threads",
-                list,
-                "a.c",
-                "b.c",
-            ];
-            Args::try_parse_from(words).map(|args| match args.command {
-                Command::Bench(bench) => (bench.threads, bench.files.len()),
-                _ => (Vec::new(), 0),
-            })
-        };
-        assert_eq!(typed("2").unwrap(), (vec![Of(2)], 2));
-        assert_eq!(typed("1,2,all").unwrap(), (vec![Of(1), Of(2), All], 2));
-        for wrong in ["0", "1,", "most", "-1", ""] {
-            let error = typed(wrong).unwrap_err();
-            assert_eq!(error.exit_code(), 2, "{wrong}: {error}");
-        }
     }
 
     #[test]

@@ -13,8 +13,8 @@ use flopsmith_protocol::{Interval, Measurement, StopReason, Verdict};
 use flopsmith_run::console::say;
 use tokio_util::sync::CancellationToken;
 
-use super::rows::Row;
-use super::several::Several;
+use crate::rows::Row;
+use crate::several::Several;
 
 /// Measurements of one program in all, and looks at what they say.
 pub const MOST: usize = 8;
@@ -222,9 +222,9 @@ mod tests {
 
     use flopsmith_test_support::{Measured, wrong};
 
-    use super::super::rows::arrange;
-    use super::super::rows::tests::{fast, hidden, row, unsure};
     use super::*;
+    use crate::rows::arrange;
+    use crate::rows::tests::{fast, hidden, row, unsure};
 
     fn at(file: &str, threads: u32, gflops: f64, se: f64) -> Row {
         row(file, threads, Measured::at(gflops).se(se).verdict())

@@ -15,9 +15,9 @@ use flopsmith_run::quiet::{self, Patience, Waited};
 use flopsmith_sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;
 
-use super::Order;
-use super::inputs::Program;
-use super::rows::{Machine, Row};
+use crate::Order;
+use crate::inputs::Program;
+use crate::rows::{Machine, Row};
 
 /// The stages of this machine.
 pub struct Stages {

@@ -7,8 +7,8 @@ use flopsmith_protocol::{Certificate, Interval, Measurement};
 use flopsmith_run::digits::{between, four, share, time};
 use flopsmith_run::roofline;
 
-use super::legend::legend;
-use super::rows::Row;
+use crate::legend::legend;
+use crate::rows::Row;
 
 /// A column: its heading, and whether it holds numbers.
 type Column = (&'static str, bool);
@@ -212,10 +212,10 @@ mod tests {
     use flopsmith_protocol::{TechniqueSet, Verdict};
     use flopsmith_test_support::wrong;
 
-    use super::super::rows::arrange;
-    use super::super::rows::tests::hidden as hidden_row;
-    use super::super::rows::tests::{by_memory, certify, fast, row, unsure, unsure_when_cold};
     use super::*;
+    use crate::rows::arrange;
+    use crate::rows::tests::hidden as hidden_row;
+    use crate::rows::tests::{by_memory, certify, fast, row, unsure, unsure_when_cold};
 
     #[test]
     fn the_fastest_stands_first_and_what_is_refused_last() {

@@ -11,7 +11,7 @@ use anyhow::Result;
 use flopsmith_problem::Language;
 use flopsmith_run::console::{say, usage};
 
-use super::pattern;
+use crate::pattern;
 
 /// A program that is to be measured.
 #[derive(Debug, Clone)]

@@ -1,7 +1,6 @@
 //! One program: a few lines about it, one object, or one row.
 
 use std::io::IsTerminal;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use flopsmith_measure::Purpose;
@@ -10,24 +9,23 @@ use flopsmith_run::console::{data, say};
 use flopsmith_run::digits::{
     between, counted, four, give_or_take, percent, share, significant, time as span,
 };
+use flopsmith_run::exit;
 use flopsmith_run::output::Output;
 use flopsmith_run::{interrupt, record, roofline};
 
-use super::rows::{self, Row};
-use super::stages::Stages;
-use super::stream::{End, Stream};
-use super::{Order, lines};
-use crate::args::BenchFormat;
-use crate::exit;
+use crate::rows::{self, Row};
+use crate::stages::Stages;
+use crate::stream::{End, Stream};
+use crate::{Format, Order, lines};
 
 /// Evaluates the program and prints its outcome.
-pub fn run(order: Order) -> Result<ExitCode> {
+pub fn run(order: Order) -> Result<u8> {
     if std::io::stderr().is_terminal() {
         say("measuring this machine…");
     }
     let listening = interrupt::Watch::start()?;
     let stopped = listening.asked();
-    let interrupted = Ok(ExitCode::from(exit::INTERRUPTED));
+    let interrupted = Ok(exit::INTERRUPTED);
     let mut stages = match Stages::new(&order, stopped.clone()) {
         // The signal reaches what is being measured as well: its failure then means nothing.
         Err(_) if stopped.is_cancelled() => return interrupted,
@@ -58,8 +56,8 @@ pub fn run(order: Order) -> Result<ExitCode> {
         }
     }
     match order.format {
-        BenchFormat::Json => data(&stream.object(row, None).to_string()),
-        BenchFormat::Jsonl => {
+        Format::Json => data(&stream.object(row, None).to_string()),
+        Format::Jsonl => {
             let end = End {
                 programs: 1,
                 interrupted: false,
@@ -69,11 +67,11 @@ pub fn run(order: Order) -> Result<ExitCode> {
             data(&stream.row(row, false).to_string());
             data(&stream.end(&measured.rows, &end).to_string());
         }
-        BenchFormat::Csv => {
+        Format::Csv => {
             data(&lines::csv_header());
             data(&lines::csv(order.problem_name, row));
         }
-        BenchFormat::Text => {
+        Format::Text => {
             for line in text(row, &order.problem.timed_size(), order.purpose) {
                 data(&line);
             }
@@ -83,7 +81,7 @@ pub fn run(order: Order) -> Result<ExitCode> {
             }
         }
     }
-    Ok(ExitCode::from(code))
+    Ok(code)
 }
 
 fn write_raw(raw: Output, source: &str, row: &Row) -> Result<()> {
@@ -246,8 +244,8 @@ fn scatter(measurement: &Measurement) -> String {
 mod tests {
     use flopsmith_protocol::{TechniqueSet, Verdict};
 
-    use super::super::rows::tests::{by_memory, certify, fast, hidden, row, unsure_when_cold};
     use super::*;
+    use crate::rows::tests::{by_memory, certify, fast, hidden, row, unsure_when_cold};
 
     #[test]
     fn a_measurement_is_shown_with_few_digits_and_why_it_ended() {

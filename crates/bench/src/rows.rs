@@ -9,8 +9,7 @@ use flopsmith_measure::Resolution;
 use flopsmith_measure::ranking::{self, Compared, Entry, LogRatio};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Digest, Measurement, UnknownCause, Verdict};
-
-use crate::exit;
+use flopsmith_run::exit;
 
 /// A program at one number of threads.
 pub struct Row {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::rows::Row;
+use crate::rows::Row;
 
 /// A program as one object, but for the attestation of its machine.
 pub fn object(problem: &str, row: &Row) -> Value {
@@ -193,9 +193,9 @@ mod tests {
     use flopsmith_protocol::{CandidateFault, InfrastructureCause, UnknownCause, Verdict};
     use proptest::prelude::*;
 
-    use super::super::rows::tests::{by_memory, certify, fast, row, unsure};
-    use super::super::stream::tests::all_lines;
     use super::*;
+    use crate::rows::tests::{by_memory, certify, fast, row, unsure};
+    use crate::stream::tests::all_lines;
 
     /// The cells of a row, as a spreadsheet reads them.
     fn cells(line: &str) -> Vec<String> {
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_manual_names_every_field_column_and_reason() {
-        let manual = include_str!("../../../../../docs/reference/bench.md");
+        let manual = include_str!("../../../docs/reference/bench.md");
         let mut row = fast("a.c", 1, 40.0);
         certify(&mut row, Some(12.5));
         row.place = Some(by_memory());

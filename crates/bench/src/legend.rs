@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flopsmith_run::digits::{counted, four, time};
 
-use super::rows::Row;
-use super::table::{certificate, cold};
+use crate::rows::Row;
+use crate::table::{certificate, cold};
 
 /// The lines beneath these rows. `against` is the program that all are compared with, if there is one.
 pub fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {

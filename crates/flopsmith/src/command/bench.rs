@@ -1,70 +1,19 @@
 //! `flopsmith bench`: programs, compiled, verified and timed.
 
-mod inputs;
-mod keep;
-mod legend;
-mod lines;
-mod one;
-mod pattern;
-mod resolve;
-mod rows;
-mod several;
-mod stages;
-mod stream;
-mod table;
-mod threads;
-mod watch;
-
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
+use flopsmith_bench::inputs::{self, Program};
+use flopsmith_bench::keep::Keep;
+use flopsmith_bench::{Order, threads};
 use flopsmith_compile::Toolchain;
 use flopsmith_measure::Purpose;
-use flopsmith_problem::Problem;
 use flopsmith_run::console::{say, usage};
 use flopsmith_run::output::Output;
 use flopsmith_run::{config, neighbour, paths, record};
 
-use crate::args::{Bench, BenchFormat, BenchPurpose};
-use inputs::Program;
-use keep::Keep;
-
-/// What was asked for, with everything read that can be read before something is measured.
-struct Order<'a> {
-    /// The problem as it was named.
-    problem_name: &'a str,
-    problem: Arc<Problem>,
-    compiler: &'a str,
-    allow_weaker_jail: bool,
-    purpose: Purpose,
-    /// How long neighbours are measured again that cannot be told apart.
-    resolve: Duration,
-    /// How long it may wait in all until the machine is quiet.
-    wait: Duration,
-    /// Are the programs looked at with sanitizers?
-    sanitize: bool,
-    format: BenchFormat,
-    /// Numbers of threads, at least one.
-    threads: Vec<u32>,
-    programs: Vec<Program>,
-    against: Option<Program>,
-    keep: Option<Keep>,
-    raw: Option<Output>,
-    watch: bool,
-}
-
-impl Order<'_> {
-    /// How often it may be looked at which programs can be told apart, each time with more measurements of them.
-    fn looks(&self) -> usize {
-        if self.purpose == Purpose::Rank && !self.resolve.is_zero() {
-            resolve::MOST
-        } else {
-            1
-        }
-    }
-}
+use crate::args::{Bench, BenchPurpose};
 
 /// Evaluates what was named and prints what became of it.
 pub fn run(args: &Bench) -> Result<ExitCode> {
@@ -131,12 +80,9 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             .map(|path| Output::claim_of_kind(path, "earlier record", record::is_record))
             .transpose()?,
         watch: args.watch,
+        alone,
         against,
     };
     neighbour::announce(&format!("bench --problem {}", args.problem));
-    if alone && order.against.is_none() && !order.watch {
-        one::run(order)
-    } else {
-        several::run(order)
-    }
+    Ok(ExitCode::from(flopsmith_bench::run(order)?))
 }

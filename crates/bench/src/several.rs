@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use flopsmith_evaluate::Evaluated;
@@ -10,25 +9,24 @@ use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::{Chain, Purpose};
 use flopsmith_protocol::{Measurement, Verdict};
 use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::exit;
 use flopsmith_run::interrupt;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::inputs::Program;
-use super::rows::{self, Row};
-use super::stages::Stages;
-use super::stream::{End, Stream};
-use super::{Order, lines, resolve, table, watch};
-use crate::args::BenchFormat;
-use crate::exit;
+use crate::inputs::Program;
+use crate::rows::{self, Row};
+use crate::stages::Stages;
+use crate::stream::{End, Stream};
+use crate::{Format, Order, lines, resolve, table, watch};
 
 /// Evaluates all programs, prints what became of them, and stays if that was asked for.
-pub fn run(order: Order) -> Result<ExitCode> {
+pub fn run(order: Order) -> Result<u8> {
     let listening = interrupt::Watch::start()?;
     let stopped = listening.asked();
     let mut several = match Several::new(&order, stopped) {
         // The signal reaches what is being measured as well: its failure then means nothing.
-        Err(_) if stopped.is_cancelled() => return Ok(ExitCode::from(exit::INTERRUPTED)),
+        Err(_) if stopped.is_cancelled() => return Ok(exit::INTERRUPTED),
         several => several?,
     };
     several.begin();
@@ -60,12 +58,12 @@ pub fn run(order: Order) -> Result<ExitCode> {
     // What is there may have taken an hour.
     several.print(stopped.is_cancelled());
     if stopped.is_cancelled() {
-        return Ok(ExitCode::from(exit::INTERRUPTED));
+        return Ok(exit::INTERRUPTED);
     }
     if order.watch {
         return Ok(watch::run(several, &order.programs, stopped));
     }
-    Ok(ExitCode::from(several.code()))
+    Ok(several.code())
 }
 
 /// How often a watched program is timed again that did not converge.
@@ -240,7 +238,7 @@ impl<'a> Several<'a> {
     }
 
     /// How results are printed.
-    pub fn format(&self) -> BenchFormat {
+    pub fn format(&self) -> Format {
         self.order.format
     }
 
@@ -248,7 +246,7 @@ impl<'a> Several<'a> {
     pub fn object(&self, row: &Row) -> Value {
         let against = self.against.is_some();
         match self.order.format {
-            BenchFormat::Jsonl => self.stream.row(row, against),
+            Format::Jsonl => self.stream.row(row, against),
             _ => self.stream.object(row, Some(against)),
         }
     }
@@ -260,7 +258,7 @@ impl<'a> Several<'a> {
 
     /// What is printed before the first program is done.
     fn begin(&self) {
-        if self.order.format == BenchFormat::Jsonl {
+        if self.order.format == Format::Jsonl {
             data(&self.stream.begin(&self.stages.yardsticks()).to_string());
             for row in self.rows.iter().filter(|row| row.against) {
                 data(&self.object(row).to_string());
@@ -270,7 +268,7 @@ impl<'a> Several<'a> {
 
     /// What is printed when a program is done.
     fn finished(&self, file: &str) {
-        if self.order.format == BenchFormat::Jsonl {
+        if self.order.format == Format::Jsonl {
             for row in self.of(file) {
                 data(&self.object(row).to_string());
             }
@@ -279,7 +277,7 @@ impl<'a> Several<'a> {
 
     fn print(&self, interrupted: bool) {
         match self.order.format {
-            BenchFormat::Text => {
+            Format::Text => {
                 let against = self.against.as_ref().map(|a| a.name.as_str());
                 let size = self.order.problem.timed_size();
                 for line in table::lines(&self.rows, &size, against) {
@@ -293,12 +291,12 @@ impl<'a> Several<'a> {
                     refusals.iter().for_each(|line| data(line));
                 }
             }
-            BenchFormat::Json => {
+            Format::Json => {
                 for row in &self.rows {
                     data(&self.object(row).to_string());
                 }
             }
-            BenchFormat::Jsonl => {
+            Format::Jsonl => {
                 let end = End {
                     programs: self.order.programs.len(),
                     interrupted,
@@ -306,7 +304,7 @@ impl<'a> Several<'a> {
                 };
                 data(&self.stream.end(&self.rows, &end).to_string());
             }
-            BenchFormat::Csv => {
+            Format::Csv => {
                 data(&lines::csv_header());
                 for row in &self.rows {
                     data(&self.csv(row));
@@ -416,8 +414,8 @@ impl Against {
 mod tests {
     use flopsmith_test_support::{Measured, wrong};
 
-    use super::super::rows::tests::{fast, row};
     use super::*;
+    use crate::rows::tests::{fast, row};
 
     #[test]
     fn ratios_are_to_the_other_program_at_the_same_number_of_threads() {

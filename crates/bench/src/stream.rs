@@ -7,12 +7,12 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use flopsmith_measure::{METHOD, Purpose};
+use flopsmith_run::exit;
 use serde_json::{Value, json};
 
-use super::rows::Row;
-use super::stages::Yardstick;
-use super::{Order, lines};
-use crate::exit;
+use crate::rows::Row;
+use crate::stages::Yardstick;
+use crate::{Order, lines};
 
 /// Changes when a line loses a field or a field its meaning.
 const VERSION: u32 = 1;
@@ -151,9 +151,9 @@ impl Stream {
 pub(super) mod tests {
     use flopsmith_test_support::wrong;
 
-    use super::super::rows::arrange;
-    use super::super::rows::tests::{fast, row, unsure};
     use super::*;
+    use crate::rows::arrange;
+    use crate::rows::tests::{fast, row, unsure};
 
     fn stream() -> Stream {
         Stream {

@@ -1,0 +1,12 @@
+//! Exit codes with a meaning.
+
+/// It worked.
+pub const OK: u8 = 0;
+/// The candidate's fault.
+pub const CANDIDATE: u8 = 1;
+/// Wrong usage: arguments, configuration, files the user named.
+pub const USAGE: u8 = 2;
+/// Infrastructure: this machine cannot do it.
+pub const INFRASTRUCTURE: u8 = 3;
+/// Interrupted; the run can be resumed.
+pub const INTERRUPTED: u8 = 130;

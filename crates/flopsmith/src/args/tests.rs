@@ -164,6 +164,7 @@ fn what_the_documentation_says_to_type_is_understood() {
 }
 
 #[test]
+#[expect(clippy::unwrap_used, reason = "tests")]
 fn a_list_is_typed_with_commas_and_does_not_swallow_files() {
     let typed = |list: &str| {
         let words = [

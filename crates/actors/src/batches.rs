@@ -7,11 +7,11 @@ use std::time::Duration;
 use flopsmith_bus::{LogReader, TraceContext};
 use flopsmith_protocol::{Outcome, Rollout, subjects};
 
-use crate::credit::StageBests;
+use crate::advantages::StageBests;
+use crate::dynamic_sampling::Refill;
 use crate::error::Error;
 use crate::ledger::{Groups, Ledger};
 use crate::node::Context;
-use crate::refill::Refill;
 
 /// A rollout is published before its candidate, so when an outcome is there the rollout is as well: what does not come
 /// for so long never will. Short, so that a learner that fails at it again and again is given up with these words.

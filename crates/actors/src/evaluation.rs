@@ -33,9 +33,9 @@ pub fn machine_facts(
 }
 
 /// What programs of the context's run are compiled with.
-pub fn compiler(context: &Arc<Context>, evaluator: &Evaluator) -> compiler::Desk {
+pub fn compiler(context: &Arc<Context>, evaluator: &Evaluator) -> compiler::StageContext {
     let stage: Arc<flopsmith_compile::Compiler> = Arc::clone(&evaluator.compiler);
-    compiler::Desk {
+    compiler::StageContext {
         context: Arc::clone(context),
         stage,
     }
@@ -49,10 +49,10 @@ pub fn verifier(
     context: &Arc<Context>,
     evaluator: &Evaluator,
     slots: u32,
-) -> Result<verifier::Desk, Failure> {
+) -> Result<verifier::StageContext, Failure> {
     let threads = context.settings.threads;
     let stages: Result<Vec<_>, _> = (0..slots).map(|_| evaluator.verifier(threads)).collect();
-    let desk = verifier::Desk::new(Arc::clone(context), stages?);
+    let desk = verifier::StageContext::new(Arc::clone(context), stages?);
     Ok(match &evaluator.sanitizers {
         // One for all desks of a run: what is known of a program stays known.
         Some(sanitizers) => desk.with_last_look(Arc::clone(sanitizers) as _),

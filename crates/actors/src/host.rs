@@ -12,14 +12,14 @@ use flopsmith_protocol::{
 };
 use flopsmith_store::Store;
 
+use crate::circuit_breaker::CircuitBreaker;
 use crate::cores::Cores;
 use crate::error::Error;
 use crate::metrics::Metrics;
-use crate::mishap::Mishap;
 use crate::node::unix_ms;
-use crate::results::Results;
+use crate::outcome_cache::Results;
 use crate::settings::Settings;
-use crate::standing::Standing;
+use crate::stage_failure::StageFailure;
 use crate::supervisor::Excuse;
 
 /// A job of a stage that is held for longer than this hangs: many times what it takes, and what it may wait for cores.
@@ -43,7 +43,7 @@ pub struct Host {
     /// What is counted.
     pub metrics: Metrics,
     /// Whether its stages are to be trusted with work.
-    pub standing: Standing,
+    pub standing: CircuitBreaker,
     /// Failures of one message before its failure is final.
     pub attempts: u32,
     /// Tells this process from all others, also from an earlier one of the same node.
@@ -82,7 +82,7 @@ impl Host {
         Self {
             results: Results::new(bus.clone()),
             metrics: Metrics::default(),
-            standing: Standing::default(),
+            standing: CircuitBreaker::default(),
             instance: format!("{node}/{:016x}", RandomState::new().build_hasher().finish()),
             node,
             machine_class,
@@ -224,7 +224,7 @@ impl Host {
         &self,
         stage: &'static str,
         delivery: Delivery<M>,
-        mishap: Mishap,
+        mishap: StageFailure,
         decided: impl FnOnce(Verdict) -> Decided<'a>,
     ) -> Result<(), Error> {
         let again = mishap.try_again(delivery.failures() + 1, self.attempts);

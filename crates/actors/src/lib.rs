@@ -14,46 +14,46 @@
 //! - drain order: stop pulling → finish or hand back → publish → acknowledge → leave; the recorder leaves after all
 //!   others and writes down first what they published.
 
+pub mod advantages;
 pub mod answer;
 pub mod batches;
+pub mod best_answers;
+pub mod circuit_breaker;
 pub mod cores;
 pub mod course;
-pub mod credit;
 mod dead;
+pub mod dynamic_sampling;
 pub mod error;
 pub mod evaluation;
 pub mod gpus;
-pub mod hall;
 pub mod host;
 pub mod journal;
 pub mod ledger;
 pub mod memory;
 pub mod metrics;
-pub mod mishap;
 pub mod node;
-pub mod notice;
-pub mod office;
+pub mod outcome_cache;
 pub mod recorded;
-pub mod refill;
-pub mod results;
+pub mod registry;
 pub mod role;
+pub mod role_lease;
 pub mod runs;
+pub mod sample_filter;
 pub mod settings;
 pub mod skipped;
 pub mod source;
-pub mod standing;
+pub mod stage_failure;
 pub mod steps;
 pub mod supervisor;
 mod trace;
-pub mod untaught;
 pub mod versions;
 
 /// The buckets of a bus.
 pub const BUCKETS: [&str; 4] = [
-    results::BUCKET,
-    notice::RUNS,
-    notice::CLASSES,
-    office::BUCKET,
+    outcome_cache::BUCKET,
+    registry::RUNS,
+    registry::CLASSES,
+    role_lease::BUCKET,
 ];
 
 pub use cores::Cores;

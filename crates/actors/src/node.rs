@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::results::{Yardstick, key};
+use crate::outcome_cache::{Yardstick, key};
 use crate::settings::Settings;
 use crate::supervisor::{Limits, Spec, Supervised, supervise};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use flopsmith_protocol::RunId;
 
-use crate::mishap::Mishap;
+use crate::stage_failure::StageFailure;
 
 /// Finds what a role needs for the programs of a run, of which `D` is the role's own kind.
 #[async_trait]
@@ -17,7 +17,7 @@ pub trait Runs<D: Send + Sync + 'static>: Send + Sync + 'static {
     ///
     /// # Errors
     /// Where this node cannot work for the run; its programs are tried elsewhere then.
-    async fn of(&self, run: &RunId) -> Result<Arc<D>, Mishap>;
+    async fn of(&self, run: &RunId) -> Result<Arc<D>, StageFailure>;
 }
 
 /// A node that works for one run only.
@@ -38,11 +38,11 @@ impl<D> Only<D> {
 
 #[async_trait]
 impl<D: Send + Sync + 'static> Runs<D> for Only<D> {
-    async fn of(&self, run: &RunId) -> Result<Arc<D>, Mishap> {
+    async fn of(&self, run: &RunId) -> Result<Arc<D>, StageFailure> {
         if *run == self.run {
             return Ok(Arc::clone(&self.desk));
         }
-        Err(Mishap::elsewhere(format!(
+        Err(StageFailure::elsewhere(format!(
             "this node works for run {} only, and the program is one of {run}",
             self.run
         )))

@@ -11,7 +11,7 @@ use flopsmith_protocol::{ArtifactRef, CandidateId, Digest, PolicyVersion, RunId}
 use flopsmith_store::Store;
 use serde::{Deserialize, Serialize};
 
-use crate::credit::Credited;
+use crate::advantages::Credited;
 use crate::error::Error;
 use crate::settings::Settings;
 

@@ -11,7 +11,7 @@ use flopsmith_measure::{Chain, Purpose, Timer, Verifier};
 use flopsmith_protocol::{Measurement, Verdict};
 use flopsmith_run::console::say;
 use flopsmith_run::evaluator;
-use flopsmith_run::quiet::{self, Patience, Waited};
+use flopsmith_run::idle_wait::{self, Patience, Waited};
 use flopsmith_sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;
 
@@ -90,7 +90,9 @@ impl Stages {
             .map(|&threads| {
                 // A timer measures peak and reference as soon as it is made, and every ratio rests on them.
                 let cores = cores_to_watch(threads);
-                let mut busy = patience.wait(|| quiet::used(&cores), &stopped).go_on()?;
+                let mut busy = patience
+                    .wait(|| idle_wait::used(&cores), &stopped)
+                    .go_on()?;
                 // Before the timer's baseline runs on the same cores.
                 let openblas = (order.purpose == Purpose::Certify)
                     .then(|| evaluator.openblas(threads))
@@ -98,7 +100,7 @@ impl Stages {
                 let mut timer = evaluator.timer(threads)?;
                 if order.purpose == Purpose::Certify {
                     let now = patience
-                        .wait(|| quiet::look(&mut timer), &stopped)
+                        .wait(|| idle_wait::look(&mut timer), &stopped)
                         .go_on()?;
                     busy = busy.or(now);
                     timer.refine_reference()?;
@@ -227,8 +229,12 @@ impl Stages {
         let cores = most.timer.watched().clone();
         let clocks = &mut self.clocks;
         let look = || {
-            let drifted = || clocks.iter_mut().find_map(|c| quiet::drifted(&mut c.timer));
-            quiet::used(&cores).or_else(drifted)
+            let drifted = || {
+                clocks
+                    .iter_mut()
+                    .find_map(|c| idle_wait::drifted(&mut c.timer))
+            };
+            idle_wait::used(&cores).or_else(drifted)
         };
         self.patience.wait(look, &self.stopped)
     }
@@ -266,7 +272,7 @@ impl Clock {
     fn time(&mut self, prepared: &Prepared, purpose: Purpose, busy: Option<String>) -> Evaluated {
         let mut done = prepared.time(&mut self.timer, purpose, self.best_gflops);
         if prepared.can_be_timed() {
-            done.busy = quiet::resting_on(self.yardstick_busy.as_deref(), busy);
+            done.busy = idle_wait::resting_on(self.yardstick_busy.as_deref(), busy);
         }
         if let Some(m) = done.verdict.measurement().filter(|m| m.converged()) {
             self.best_gflops = Some(self.best_gflops.map_or(m.gflops, |best| best.max(m.gflops)));

@@ -5,7 +5,10 @@
 //! are told. The binary reads arguments, calls this, prints and sets the exit
 //! code.
 
+pub mod archive_view;
 pub mod broker;
+pub mod certification;
+pub mod comparability;
 pub mod config;
 pub mod console;
 pub mod digits;
@@ -14,17 +17,15 @@ pub mod exit;
 pub mod expected;
 pub mod export;
 pub mod folder;
-pub mod grid;
+pub mod idle_wait;
 pub mod interrupt;
 pub mod jail;
 pub mod jsonl;
 pub mod local;
 pub mod machine;
-pub mod neighbour;
+pub mod measuring_lock;
 pub mod output;
-pub mod outside;
 pub mod paths;
-pub mod quiet;
 pub mod record;
 pub mod roofline;
 pub mod run;
@@ -33,4 +34,3 @@ pub mod summary;
 pub mod ticker;
 pub mod view;
 pub mod worker;
-pub mod yardstick;

@@ -10,7 +10,7 @@ use flopsmith_report::{Bandwidth, Ceiling, Roofline};
 use serde::Deserialize;
 
 use crate::digits::{four, share, significant};
-use crate::{paths, yardstick};
+use crate::{comparability, paths};
 
 /// A place as one line.
 pub fn words(place: &Place) -> String {
@@ -90,7 +90,7 @@ impl Attested {
 pub fn of_run(folder: &Path, settings: &Settings, machine: &MachineFacts) -> Option<Roofline> {
     let problem = paths::problem(&settings.problem)
         .ok()
-        .filter(|problem| yardstick::is_of(folder, problem));
+        .filter(|problem| comparability::is_of(folder, problem));
     let call = problem.map(|p| (p.work_flops(&p.timed), p.moved_bytes(&p.timed)));
     drawn(machine, call)
 }
@@ -105,7 +105,7 @@ pub fn of_best(
 ) -> Option<(Place, u32)> {
     let problem = paths::problem(problem)
         .ok()
-        .filter(|problem| yardstick::is_of(folder, problem))?;
+        .filter(|problem| comparability::is_of(folder, problem))?;
     let (flops, bytes) = (
         problem.work_flops(&problem.timed),
         problem.moved_bytes(&problem.timed),

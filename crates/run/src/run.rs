@@ -10,7 +10,7 @@ use flopsmith_actors::course::Job;
 use flopsmith_actors::evaluation;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::node::{Context, Node, Parts, unix_ms};
-use flopsmith_actors::notice::Notices;
+use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::role::recorder::Progress;
 use flopsmith_actors::settings::{Hosted, Settings};
 use flopsmith_actors::supervisor::Standing;
@@ -26,12 +26,12 @@ use crate::folder::{Folder, job_name};
 use crate::interrupt::Watch;
 use crate::output::unwritable;
 use crate::summary::{Facts, Summary, summarise};
-use crate::{broker, export, machine, neighbour, outside, paths, view, yardstick};
+use crate::{broker, certification, comparability, export, machine, measuring_lock, paths, view};
 
 mod announce;
-mod elsewhere;
 mod meter;
 mod ready;
+mod remote_certification;
 mod repeated;
 pub mod roles;
 
@@ -92,7 +92,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     settings.generator.model = paths::model(&settings.generator.model);
     let mut facts = folder.facts()?;
     if !facts.concluded && !settings.evaluate.workers {
-        neighbour::announce(&format!("{} {}", job_name(job), folder.id));
+        measuring_lock::announce(&format!("{} {}", job_name(job), folder.id));
     }
     let meter = Meter::start(began, facts.seconds)?;
     let ended = |facts: &Facts, interrupted: bool| -> Result<Ended> {
@@ -204,7 +204,7 @@ fn conclude(
     stopped: &CancellationToken,
     meter: &Meter,
 ) -> Result<bool> {
-    let concluded = outside::conclude(evaluator, settings, folder, facts, wait, stopped);
+    let concluded = certification::conclude(evaluator, settings, folder, facts, wait, stopped);
     meter.note(facts, 0);
     let noted = folder.write_facts(facts);
     let concluded = concluded?;
@@ -222,11 +222,12 @@ async fn by_workers(
 ) -> Result<bool> {
     let bus = Bus::connect(broker::options(&settings.nats)).await?;
     let store = store(settings, folder)?;
-    let concluded = elsewhere::conclude(&bus, &store, settings, folder, facts, stopped).await;
+    let concluded =
+        remote_certification::conclude(&bus, &store, settings, folder, facts, stopped).await;
     meter.note(facts, 0);
     let noted = folder.write_facts(facts);
     let withdrawn = match concluded {
-        Ok(true) => Notices::withdraw_patiently(&bus, &folder.id).await,
+        Ok(true) => RunRegistry::withdraw_patiently(&bus, &folder.id).await,
         _ => Ok(()),
     };
     bus.drain().await?;
@@ -336,7 +337,7 @@ async fn sitting(
         Some(evaluator) => Arc::clone(&evaluator.problem),
         None => {
             let problem = paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
-            yardstick::keep_for_workers(&folder.path, &problem)?;
+            comparability::keep_for_workers(&folder.path, &problem)?;
             Arc::new(problem)
         }
     };
@@ -365,7 +366,7 @@ async fn sitting(
         problem,
         toolchain: match evaluator {
             Some(evaluator) => evaluator.toolchain.fingerprint.clone(),
-            None => yardstick::workers_toolchain(),
+            None => comparability::workers_toolchain(),
         },
         host: Host::new(node, class, bus.clone(), store, cores.clone()),
     });
@@ -459,7 +460,7 @@ async fn sitting(
     facts.finished = finished.is_cancelled();
     let noted = folder.write_facts(facts);
     let withdrawn = match facts.finished && server.is_none() && evaluator.is_some() {
-        true => Notices::withdraw_patiently(&bus, &folder.id).await,
+        true => RunRegistry::withdraw_patiently(&bus, &folder.id).await,
         false => Ok(()),
     };
     // Without a broker nothing can be said any more.

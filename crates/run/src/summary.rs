@@ -17,7 +17,7 @@ use flopsmith_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{grid, roofline};
+use crate::{archive_view, roofline};
 
 /// Samples of the policy at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -265,7 +265,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         roofline::of_best(folder, &facts.problem, machine, best.gflops)
     });
     let (place, roof_vector_bits) = place.unzip();
-    let coverage = grid::coverage(&outcomes);
+    let coverage = archive_view::coverage(&outcomes);
     let (judged_programs, correct_programs) = refusals::judged(&outcomes);
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut infrastructure = 0;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use flopsmith_actors::cores::Cores;
 use flopsmith_actors::host::Host;
-use flopsmith_actors::notice::Notices;
+use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::role::compiler::Compiler;
 use flopsmith_actors::role::queues::Queues;
 use flopsmith_actors::role::timer::Timer;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::console::{not_allowed, say, usage};
 use crate::interrupt::Watch;
 use crate::run::roles::spec;
-use crate::{broker, jail, machine, neighbour, paths};
+use crate::{broker, jail, machine, measuring_lock, paths};
 
 mod benches;
 mod claims;
@@ -148,13 +148,13 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     let cores = Cores::new(machine::cores());
     let class = plan.class.clone();
     let host = Host::new(plan.node.clone(), class, bus.clone(), store, cores);
-    let notices = Notices::open(&bus).await?;
+    let notices = RunRegistry::open(&bus).await?;
     if plan.duties.contains(&Duty::Timer) {
         let worker = format!("worker {}", plan.node);
         match &plan.cores {
             // Workers on cores of their own are meant to stand side by side.
-            Some(_) => neighbour::announce_only(&worker),
-            None => neighbour::announce(&worker),
+            Some(_) => measuring_lock::announce_only(&worker),
+            None => measuring_lock::announce(&worker),
         }
     }
     let stop = CancellationToken::new();
@@ -226,7 +226,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     Ok(true)
 }
 
-/// Waits until the broker refuses what a role cannot do without: its queue, its log or its office. It never will by itself: the key is
+/// Waits until the broker refuses what a role cannot do without: its queue, its log or its lease. It never will by itself: the key is
 /// another's.
 async fn not_its_own() -> String {
     let needed = |subject: &str| subject.starts_with("$JS.API.") || subject.starts_with("$KV.");

@@ -176,7 +176,7 @@ impl Config {
         first + given.start..first + given.end
     }
 
-    /// The tasks of a step, and whether it is over, by the outcomes that are known of it. As `flopsmith_actors::refill` has it.
+    /// The tasks of a step, and whether it is over, by the outcomes that are known of it. As `flopsmith_actors::dynamic_sampling` has it.
     pub(crate) fn asked(
         &self,
         step: u32,

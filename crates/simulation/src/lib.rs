@@ -14,8 +14,8 @@
 //!   (`bus::{worker, take, delivery, dead}`); logs, ids and their window; keys with revisions, and the look after a write without an answer
 //!   (`bus::{publish, log, kv}`); connections that are lost, and what is stale then. A killed broker keeps what was on disk, whether it said so
 //!   or not; it forgets the ids of work that was worked off, who held what, and that a message left a moment ago;
-//! - what equal programs share (`actors::results`), offices with their terms (`actors::office`), checkpoints by term, tasks that go out again after a
-//!   restart, what is given up for lost (`actors::role::archive`), complete steps (`actors::ledger`, `batches`), groups that are drawn again (`actors::refill`), versions; mishaps and restarts
+//! - what equal programs share (`actors::outcome_cache`), offices with their terms (`actors::role_lease`), checkpoints by term, tasks that go out again after a
+//!   restart, what is given up for lost (`actors::role::archive`), complete steps (`actors::ledger`, `batches`), groups that are drawn again (`actors::dynamic_sampling`), versions; mishaps and restarts
 //!   (`actors::{mishap, supervisor}`).
 //!
 //! # Invariants

@@ -22,13 +22,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Role;
+use crate::advantages::StageBests;
 use crate::course::{Budget, Course, Job};
-use crate::credit::StageBests;
 use crate::dead::{Work, unreadable};
 use crate::error::Error;
 use crate::host::Decided;
 use crate::node::Context;
-use crate::office::Office;
+use crate::role_lease::RoleLease;
 use crate::steps::Steps;
 use crate::trace::candidate_span;
 
@@ -91,7 +91,7 @@ struct Working {
     saved: Saved,
     steps: Steps,
     /// Held by the only archive of the run.
-    office: Office,
+    lease: RoleLease,
     checkpoints: Checkpoints,
     /// Outcomes of the current step.
     arrived: BTreeMap<CandidateId, Outcome>,
@@ -137,10 +137,10 @@ impl Working {
 impl Role for Archive {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
-        let Some(office) = Office::of(&context, "archive", &stop).await? else {
+        let Some(lease) = RoleLease::of(&context, "archive", &stop).await? else {
             return Ok(());
         };
-        let mut work = self.restore(office).await?;
+        let mut work = self.restore(lease).await?;
         self.elapsed.send_replace(work.elapsed());
         let mut log = context
             .host
@@ -153,7 +153,7 @@ impl Role for Archive {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                error = work.office.lost() => return Err(error),
+                error = work.lease.lost() => return Err(error),
                 next = log.entry() => {
                     let (sequence, outcome) = match next? {
                         LogEntry::Message(sequence, outcome) => (sequence, outcome),
@@ -181,7 +181,7 @@ impl Role for Archive {
                 }
             }
         }
-        work.office.leave().await
+        work.lease.leave().await
     }
 }
 
@@ -370,7 +370,7 @@ impl Archive {
                         meta,
                     )
                     .await?;
-                work.office.conclude(checkpoint.into()).await?;
+                work.lease.conclude(checkpoint.into()).await?;
                 self.finished.cancel();
             }
             return Ok(());

@@ -21,10 +21,10 @@ use tracing::{Instrument, Span};
 use super::Role;
 use crate::error::Error;
 use crate::host::{Decided, Host};
-use crate::mishap::Mishap;
 use crate::node::Context;
-use crate::results::{BuiltBefore, Known, Lookup};
+use crate::outcome_cache::{BuiltBefore, Known, Lookup};
 use crate::runs::{Only, Runs};
+use crate::stage_failure::StageFailure;
 use crate::trace::candidate_span;
 
 /// What compiles: [`flopsmith_compile::Compiler`], and in tests what fails as they need it.
@@ -50,7 +50,7 @@ impl Stage for flopsmith_compile::Compiler {
 }
 
 /// What candidates of one run are compiled with.
-pub struct Desk {
+pub struct StageContext {
     /// The run.
     pub context: Arc<Context>,
     /// What compiles.
@@ -60,19 +60,19 @@ pub struct Desk {
 /// Compiles candidates, one per core at a time.
 pub struct Compiler {
     host: Host,
-    desks: Arc<dyn Runs<Desk>>,
+    desks: Arc<dyn Runs<StageContext>>,
 }
 
 impl Compiler {
     /// A compiler for one run.
     pub fn new<S: Stage>(context: Arc<Context>, stage: Arc<S>) -> Self {
         let (host, run) = (context.host.clone(), context.run.clone());
-        let desk = Desk { context, stage };
+        let desk = StageContext { context, stage };
         Self::for_runs(host, Arc::new(Only::new(run, desk)))
     }
 
     /// A compiler for whatever runs have work for this node.
-    pub fn for_runs(host: Host, desks: Arc<dyn Runs<Desk>>) -> Self {
+    pub fn for_runs(host: Host, desks: Arc<dyn Runs<StageContext>>) -> Self {
         Self { host, desks }
     }
 }
@@ -86,7 +86,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A candidate and what is needed for it.
 struct Job {
     delivery: Delivery<Candidate>,
-    desk: Arc<Desk>,
+    desk: Arc<StageContext>,
     key: Digest,
 }
 
@@ -95,7 +95,7 @@ enum Found {
     /// Nothing more can be done, or need be: this is its outcome.
     Decided(Delivery<Candidate>, Box<Known>),
     /// Its run cannot be worked for here.
-    Unfit(Delivery<Candidate>, Box<Mishap>),
+    Unfit(Delivery<Candidate>, Box<StageFailure>),
     /// The twin that is on its way has to be waited for.
     Twin(Job, CandidateId),
     /// It is compiled, unless that was done before.
@@ -203,7 +203,11 @@ impl Compiler {
 }
 
 /// Looks at a candidate that was just given out.
-async fn take(host: Host, desks: Arc<dyn Runs<Desk>>, delivery: Delivery<Candidate>) -> Found {
+async fn take(
+    host: Host,
+    desks: Arc<dyn Runs<StageContext>>,
+    delivery: Delivery<Candidate>,
+) -> Found {
     let message = delivery.message();
     if message.source.trim().is_empty() {
         let verdict = Verdict::Rejected {
@@ -330,10 +334,10 @@ async fn compile(host: Host, job: Job, built: Option<BuiltBefore>) -> Result<(),
 /// Compiles on a thread for blocking work and stores the object. Gives the seconds of the stage as well; what it took with
 /// everything but waiting for a core is in `took` however it ends.
 async fn build(
-    desk: &Desk,
+    desk: &StageContext,
     message: &Candidate,
     took: &mut f32,
-) -> Result<(BuiltBefore, f32), Mishap> {
+) -> Result<(BuiltBefore, f32), StageFailure> {
     let context = &desk.context;
     let lease = context.host.cores.one("compile").await;
     let began = Instant::now();

@@ -16,17 +16,17 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use super::Role;
+use crate::advantages::{StageBests, credit};
 use crate::batches::{Batch, Batches, SILENCE};
-use crate::credit::{StageBests, credit};
+use crate::best_answers::BestAnswers;
 use crate::error::Error;
-use crate::hall::Hall;
 use crate::memory;
 use crate::node::Context;
-use crate::office::Office;
 use crate::recorded::Recorded;
+use crate::role_lease::RoleLease;
+use crate::sample_filter::taught;
 use crate::settings::Settings;
 use crate::skipped::{self, Skipped};
-use crate::untaught::taught;
 use crate::versions::{Told, Versions};
 
 /// A model that takes long to read is told of this often.
@@ -52,10 +52,10 @@ struct Working {
     first: u64,
     versions: Versions,
     /// Held by the only learner of the run.
-    office: Office,
+    lease: RoleLease,
     checkpoints: Checkpoints,
     stage_bests: StageBests,
-    hall: Hall,
+    hall: BestAnswers,
     /// Known once a timer has said it.
     peak_gflops: Option<f64>,
     /// Seconds of the run before this start.
@@ -112,10 +112,10 @@ impl Working {
 #[async_trait]
 impl Role for Learner {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
-        let Some(office) = Office::of(&self.context, "learner", &stop).await? else {
+        let Some(lease) = RoleLease::of(&self.context, "learner", &stop).await? else {
             return Ok(());
         };
-        let mut work = self.restore(office).await?;
+        let mut work = self.restore(lease).await?;
         let mut batches = Batches::open(&self.context, work.first, SILENCE)
             .await?
             .behind(work.stage_bests.clone());
@@ -123,7 +123,7 @@ impl Role for Learner {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                error = work.office.lost() => return Err(error),
+                error = work.lease.lost() => return Err(error),
                 batch = batches.next() => {
                     let batch = batch?;
                     let span = tracing::info_span!(
@@ -134,28 +134,28 @@ impl Role for Learner {
                 }
             }
         }
-        work.office.leave().await
+        work.lease.leave().await
     }
 }
 
 impl Learner {
-    async fn restore(&self, office: Office) -> Result<Working, Error> {
+    async fn restore(&self, lease: RoleLease) -> Result<Working, Error> {
         let context = &self.context;
         let checkpoints =
-            Checkpoints::new(context.host.store.clone(), "learner").in_term(office.term());
+            Checkpoints::new(context.host.store.clone(), "learner").in_term(lease.term());
         let folder = context.settings.generator.model.clone();
         let mut config = config(&context.settings)?;
         config
             .cores
             .get_or_insert(context.host.policy_cores(&context.settings) as usize);
         let seed = context.settings.seed;
-        let latest = office.latest(&checkpoints, &context.run).await?;
+        let latest = lease.latest(&checkpoints, &context.run).await?;
         let mut files = Vec::new();
         let mut version = PolicyVersion(0);
         let mut done = None;
         let mut before = 0.0;
         let mut stage_bests = StageBests::default();
-        let mut hall = Hall::default();
+        let mut hall = BestAnswers::default();
         let mut told = Told::default();
         let mut skips = Skips::default();
         let evaluate = &context.settings.evaluate;
@@ -172,7 +172,7 @@ impl Learner {
             before = checkpoint.meta["seconds"].as_f64().unwrap_or(0.0);
             told = Told::saved(&checkpoint.meta);
             skips = Skips::saved(&checkpoint.meta, context.settings.skipped_steps_limit);
-            if let Some((_, bytes)) = files.iter().find(|(name, _)| name == Hall::FILE) {
+            if let Some((_, bytes)) = files.iter().find(|(name, _)| name == BestAnswers::FILE) {
                 hall = rmp_serde::from_slice(bytes).map_err(|e| Error::Saved {
                     role: "learner",
                     detail: e.to_string(),
@@ -202,7 +202,7 @@ impl Learner {
             version,
             first: done.map_or(0, |s| s + 1),
             versions: Versions::open(context).await?,
-            office,
+            lease,
             checkpoints,
             stage_bests,
             hall,
@@ -406,7 +406,7 @@ impl Learner {
             role: "learner",
             detail: e.to_string(),
         })?;
-        files.push((Hall::FILE.to_owned(), hall));
+        files.push((BestAnswers::FILE.to_owned(), hall));
         let meta = serde_json::json!({
             "step": step,
             "version": work.version.0,
@@ -419,7 +419,7 @@ impl Learner {
             .checkpoints
             .save(&self.context.run, step, files, meta)
             .await?;
-        work.office.commit(checkpoint.into()).await?;
+        work.lease.commit(checkpoint.into()).await?;
         work.checkpoints.keep(&self.context.run, 2).await?;
         Ok(())
     }

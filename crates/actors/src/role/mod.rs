@@ -7,12 +7,12 @@ use crate::error::Error;
 
 pub mod archive;
 pub mod compiler;
+pub mod follower;
 pub mod generator;
 #[cfg(feature = "torch")]
 pub mod learner;
-pub mod onlooker;
 pub mod queues;
-pub mod recall;
+pub mod recorded_evaluator;
 pub mod recorder;
 pub mod steady;
 pub mod timer;

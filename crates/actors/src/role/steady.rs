@@ -1,7 +1,7 @@
 //! A timer for campaigns of faults: measures as the real one does, and then says numbers that follow from the program alone.
 //!
 //! Two runs of the same seed try the same programs and end alike, so what a fault has changed is seen. Such numbers are no
-//! measurements: only builds with the feature `steady` have such timers, and [`crate::results::version`] says so of them,
+//! measurements: only builds with the feature `steady` have such timers, and [`crate::outcome_cache::version`] says so of them,
 //! so that no other node works for their runs, nor they for others'.
 
 use flopsmith_measure::{Purpose, State, Timed};

@@ -24,10 +24,10 @@ use tracing::{Instrument, Span};
 use super::Role;
 use crate::error::Error;
 use crate::host::{Decided, Host};
-use crate::mishap::Mishap;
 use crate::node::Context;
 use crate::runs::{Only, Runs};
 use crate::settings::Standard;
+use crate::stage_failure::StageFailure;
 use crate::trace::candidate_span;
 
 /// At most this many programs are timed under one lease of the cores.
@@ -117,7 +117,7 @@ pub trait Layouts: Send + Sync + 'static {
 }
 
 /// What candidates of one run are timed with.
-pub struct Desk {
+pub struct StageContext {
     context: Arc<Context>,
     stage: Arc<Mutex<dyn Stage>>,
     layouts: Option<Arc<dyn Layouts>>,
@@ -125,7 +125,7 @@ pub struct Desk {
     waited: Mutex<Duration>,
 }
 
-impl Desk {
+impl StageContext {
     /// A desk with a running baseline.
     pub fn new<S: Stage>(context: Arc<Context>, stage: Arc<Mutex<S>>) -> Self {
         Self {
@@ -147,18 +147,18 @@ impl Desk {
 /// Times verified candidates, one after the other.
 pub struct Timer {
     host: Host,
-    desks: Arc<dyn Runs<Desk>>,
+    desks: Arc<dyn Runs<StageContext>>,
 }
 
 impl Timer {
     /// A timer for one run.
-    pub fn new(desk: Desk) -> Self {
+    pub fn new(desk: StageContext) -> Self {
         let (host, run) = (desk.context.host.clone(), desk.context.run.clone());
         Self::for_runs(host, Arc::new(Only::new(run, desk)))
     }
 
     /// A timer for whatever runs have work for this node.
-    pub fn for_runs(host: Host, desks: Arc<dyn Runs<Desk>>) -> Self {
+    pub fn for_runs(host: Host, desks: Arc<dyn Runs<StageContext>>) -> Self {
         Self { host, desks }
     }
 }
@@ -207,8 +207,8 @@ impl Role for Timer {
 /// A program that is about to be timed: what it is timed with and its object, or why there is none.
 struct Held {
     delivery: Delivery<Verified>,
-    desk: Result<Arc<Desk>, Mishap>,
-    object: Result<Bytes, Mishap>,
+    desk: Result<Arc<StageContext>, StageFailure>,
+    object: Result<Bytes, StageFailure>,
 }
 
 impl Timer {
@@ -223,7 +223,7 @@ impl Timer {
             held.push(Held {
                 delivery,
                 desk,
-                object: object.map_err(Mishap::from),
+                object: object.map_err(StageFailure::from),
             });
         }
         held
@@ -275,7 +275,7 @@ impl Timer {
     /// Has nothing in hand while the machine is not quiet: another node may have one that is.
     async fn leave_to_others(
         &self,
-        desk: Arc<Desk>,
+        desk: Arc<StageContext>,
         next: Held,
         rest: impl Iterator<Item = Held>,
         worker: &mut Worker<Verified>,
@@ -343,7 +343,7 @@ fn run_of(delivery: &Delivery<Verified>) -> &RunId {
 /// Counts and notes in the log what else goes on on the machine before a batch is timed. Our own roles have no core then, so whoever is at
 /// work is a stranger. Nothing waits for it: floors forgive most of it, and what they do not is the quarantine's matter.
 async fn look(batch: &[Held]) {
-    let desks: Vec<&Arc<Desk>> = batch.iter().flat_map(|held| &held.desk).collect();
+    let desks: Vec<&Arc<StageContext>> = batch.iter().flat_map(|held| &held.desk).collect();
     // All look at the same cores.
     let Some(first) = desks.first() else { return };
     let programs = desks.len();
@@ -362,7 +362,7 @@ async fn look(batch: &[Held]) {
     }
 }
 
-impl Desk {
+impl StageContext {
     fn waited(&self) -> MutexGuard<'_, Duration> {
         self.waited.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -404,8 +404,8 @@ impl Desk {
             let stage = Arc::clone(&self.stage);
             let canary = tokio::task::spawn_blocking(move || unharmed(&stage).canary());
             let stands = match canary.await {
-                Ok(stands) => stands.map_err(Mishap::from),
-                Err(panic) => Err(Mishap::from(panic)),
+                Ok(stands) => stands.map_err(StageFailure::from),
+                Err(panic) => Err(StageFailure::from(panic)),
             };
             match stands {
                 Ok(stands) if stands.is_quarantine() => {}
@@ -420,7 +420,11 @@ impl Desk {
     }
 
     /// Measures on a thread for blocking work and keeps the raw samples.
-    async fn measure(&self, message: &Verified, object: Bytes) -> Result<Measurement, Mishap> {
+    async fn measure(
+        &self,
+        message: &Verified,
+        object: Bytes,
+    ) -> Result<Measurement, StageFailure> {
         let compiled = &message.compiled;
         let stage = Arc::clone(&self.stage);
         let certify = compiled.candidate.purpose == Purpose::Certify;

@@ -21,9 +21,9 @@ use tracing::{Instrument, Span};
 use super::Role;
 use crate::error::Error;
 use crate::host::{Decided, Host};
-use crate::mishap::Mishap;
 use crate::node::Context;
 use crate::runs::{Only, Runs};
+use crate::stage_failure::StageFailure;
 use crate::trace::candidate_span;
 
 /// What verifies: [`flopsmith_measure::Verifier`], and in tests what fails as they need it.
@@ -62,7 +62,7 @@ impl LastLook for flopsmith_measure::Sanitizers {
 }
 
 /// What candidates of one run are verified with.
-pub struct Desk {
+pub struct StageContext {
     context: Arc<Context>,
     /// Those that are at work are not among them.
     stages: Mutex<Vec<Box<dyn Stage>>>,
@@ -71,7 +71,7 @@ pub struct Desk {
     last_look: Option<Arc<dyn LastLook>>,
 }
 
-impl Desk {
+impl StageContext {
     /// A desk with these stages, each of which serves one job at a time: as many as the node has cores, or as its verifier has slots.
     pub fn new<S: Stage>(context: Arc<Context>, stages: Vec<S>) -> Self {
         let stages = stages.into_iter().map(|stage| Box::new(stage) as _);
@@ -130,13 +130,13 @@ impl Desk {
 /// Verifies compiled candidates, one per core at a time.
 pub struct Verifier {
     host: Host,
-    desks: Arc<dyn Runs<Desk>>,
+    desks: Arc<dyn Runs<StageContext>>,
     slots: usize,
 }
 
 impl Verifier {
     /// A verifier for one run, which runs as many jobs at once as its desk has stages.
-    pub fn new(desk: Desk) -> Self {
+    pub fn new(desk: StageContext) -> Self {
         let (host, run) = (desk.context.host.clone(), desk.context.run.clone());
         let slots = desk.stages().len();
         Self {
@@ -147,7 +147,7 @@ impl Verifier {
     }
 
     /// A verifier for whatever runs have work for this node. Each desk has as many stages as the node has cores.
-    pub fn for_runs(host: Host, desks: Arc<dyn Runs<Desk>>) -> Self {
+    pub fn for_runs(host: Host, desks: Arc<dyn Runs<StageContext>>) -> Self {
         Self {
             slots: host.cores.total() as usize,
             host,
@@ -205,7 +205,7 @@ fn span_of(delivery: &Delivery<Compiled>) -> Span {
 
 async fn verify(
     host: Host,
-    desks: Arc<dyn Runs<Desk>>,
+    desks: Arc<dyn Runs<StageContext>>,
     delivery: Delivery<Compiled>,
 ) -> Result<(), Error> {
     let message = delivery.message().clone();
@@ -250,7 +250,11 @@ async fn verify(
 
 /// Reads the object and verifies it on a thread for blocking work; where that is wanted, the last look comes after it. What
 /// it took is in `seconds` however it ends.
-async fn judge(desk: Arc<Desk>, message: &Compiled, seconds: &mut f32) -> Result<Report, Mishap> {
+async fn judge(
+    desk: Arc<StageContext>,
+    message: &Compiled,
+    seconds: &mut f32,
+) -> Result<Report, StageFailure> {
     let host = &desk.context.host;
     let object = host.store.get(&message.object).await?;
     let _lease = host.cores.one("verify").await;

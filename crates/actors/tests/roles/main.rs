@@ -6,19 +6,19 @@
 )]
 
 mod archive;
+mod circuit_breaker;
+mod dynamic_sampling;
 mod generator;
 mod learner;
-mod notices;
-mod office;
 #[cfg(feature = "torch")]
 mod policy;
 mod quarantine;
-mod recall;
+mod recorded_evaluator;
 mod recorder;
-mod refill;
+mod registry;
+mod role_lease;
 mod runs;
 mod stages;
-mod standing;
 #[cfg(feature = "torch")]
 mod training;
 

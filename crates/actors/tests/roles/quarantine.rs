@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flopsmith_actors::node::{Context, Parts};
-use flopsmith_actors::role::timer::{Desk, QUARANTINE, Stage, Timer};
+use flopsmith_actors::role::timer::{QUARANTINE, Stage, StageContext, Timer};
 use flopsmith_actors::{Host, Settings};
 use flopsmith_measure::{Purpose as Measure, State, Timed, Why};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{Compiled, Digest, Failure, Purpose, TechniqueSet, Verified};
 use flopsmith_test_support::{Measured, machine_class, node_id, run_id};
 
-use crate::office::shared;
+use crate::role_lease::shared;
 use crate::stages::verdicts;
 use crate::{World, candidate, settings, soon, start};
 
@@ -87,7 +87,7 @@ async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>
     let (asked, looks) = (Asked::default(), Asked::default());
     let stage = noisy(&asked, &looks, canaries);
     let context = world.context(settings);
-    let desk = Desk::new(Arc::clone(&context), Arc::new(Mutex::new(stage)));
+    let desk = StageContext::new(Arc::clone(&context), Arc::new(Mutex::new(stage)));
     let working = start(Timer::new(desk));
     let verdicts = verdicts(&world, 3).await;
     assert!(verdicts.values().all(|v| v.kind() == "measured"));
@@ -161,7 +161,7 @@ async fn what_a_timer_that_waits_had_in_hand_another_one_has() {
             asked.lock().unwrap().push("before");
         }
         let stage = noisy(&asked, &Asked::default(), canaries);
-        let desk = Desk::new(context, Arc::new(Mutex::new(stage)));
+        let desk = StageContext::new(context, Arc::new(Mutex::new(stage)));
         (host, asked, Timer::new(desk))
     };
     let (host, asked, timer) = node(&settings, u32::MAX, false).await;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use flopsmith_actors::host::Decided;
-use flopsmith_actors::mishap::Mishap;
 use flopsmith_actors::node::{Context, Parts};
-use flopsmith_actors::role::compiler::{Compiler, Desk, Stage};
+use flopsmith_actors::role::compiler::{Compiler, Stage, StageContext};
 use flopsmith_actors::runs::Runs;
+use flopsmith_actors::stage_failure::StageFailure;
 use flopsmith_bus::{Bus, WorkerOptions};
 use flopsmith_compile::Built;
 use flopsmith_problem::Problem;
@@ -60,7 +60,7 @@ fn context(world: &World, run: RunId) -> Arc<Context> {
 
 /// Knows two runs.
 struct Two {
-    desks: HashMap<RunId, Arc<Desk>>,
+    desks: HashMap<RunId, Arc<StageContext>>,
     /// How often it was asked for another one.
     unfit: watch::Sender<u32>,
 }
@@ -70,7 +70,7 @@ impl Two {
         let desks = [run_id(), other_run()].map(|run| {
             let context = context(world, run.clone());
             let stage = Arc::new(Gcc);
-            (run, Arc::new(Desk { context, stage }))
+            (run, Arc::new(StageContext { context, stage }))
         });
         Arc::new(Self {
             desks: desks.into(),
@@ -80,12 +80,12 @@ impl Two {
 }
 
 #[async_trait]
-impl Runs<Desk> for Two {
-    async fn of(&self, run: &RunId) -> Result<Arc<Desk>, Mishap> {
+impl Runs<StageContext> for Two {
+    async fn of(&self, run: &RunId) -> Result<Arc<StageContext>, StageFailure> {
         let known = self.desks.get(run).cloned();
         known.ok_or_else(|| {
             self.unfit.send_modify(|asked| *asked += 1);
-            Mishap::elsewhere("this node is another version")
+            StageFailure::elsewhere("this node is another version")
         })
     }
 }

@@ -132,7 +132,7 @@ async fn a_verifier_outlives_objects_that_are_lost_and_programs_it_cannot_digest
     let subject = Queue::verify(&machine_class()).of(&run_id());
     let jobs = compiled(&world).await;
     world.bus.publish_many(&subject, &jobs).await.unwrap();
-    let working = start(Verifier::new(verifier::Desk::new(
+    let working = start(Verifier::new(verifier::StageContext::new(
         world.context(settings()),
         vec![Fake, Fake],
     )));
@@ -165,7 +165,7 @@ async fn a_timer_measures_the_rest_of_a_batch() {
     });
     world.bus.publish_many(&subject, &jobs).await.unwrap();
     let stage = Arc::new(Mutex::new(Fake));
-    let working = start(Timer::new(timer::Desk::new(
+    let working = start(Timer::new(timer::StageContext::new(
         world.context(settings()),
         stage,
     )));
@@ -230,7 +230,7 @@ async fn the_last_look_ends_with(failure: Failure, kind: &str) {
     let subject = Queue::verify(&machine_class()).of(&run_id());
     let jobs = [first, again];
     world.bus.publish_many(&subject, &jobs).await.unwrap();
-    let desk = verifier::Desk::new(world.context(settings()), vec![Fake]);
+    let desk = verifier::StageContext::new(world.context(settings()), vec![Fake]);
     let working = start(Verifier::new(
         desk.with_last_look(Arc::new(Suspicious(failure))),
     ));
@@ -314,7 +314,7 @@ async fn asked_for(again: Standard) -> Vec<String> {
     settings.evaluate.again = again;
     let asked = Arc::new(Mutex::new(Vec::new()));
     let stage = Arc::new(Mutex::new(Rough(Arc::clone(&asked))));
-    let desk = timer::Desk::new(world.context(settings), stage);
+    let desk = timer::StageContext::new(world.context(settings), stage);
     let working = start(Timer::new(desk.with_layouts(Arc::new(Places))));
     let verdicts = verdicts(&world, 2).await;
     assert!(verdicts.values().all(|v| v.kind() == "measured"));
@@ -362,7 +362,7 @@ async fn what_is_measured_once_more_is_verified_in_full() {
     let subject = Queue::verify(&machine_class()).of(&run_id());
     let jobs = [first, again];
     world.bus.publish_many(&subject, &jobs).await.unwrap();
-    let working = start(Verifier::new(verifier::Desk::new(
+    let working = start(Verifier::new(verifier::StageContext::new(
         world.context(settings()),
         vec![Thorough],
     )));
@@ -428,7 +428,7 @@ async fn a_stage_that_ran_out_of_something_is_left_alone_for_longer() {
     world.bus.publish_many(&subject, &jobs).await.unwrap();
     let asked = Arc::new(Mutex::new(Asked::new()));
     let stage = Starved(Arc::clone(&asked));
-    let working = start(Verifier::new(verifier::Desk::new(
+    let working = start(Verifier::new(verifier::StageContext::new(
         world.context(settings()),
         vec![stage],
     )));

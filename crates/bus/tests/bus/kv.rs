@@ -56,7 +56,7 @@ async fn wrong_names_are_refused() {
     );
 }
 
-/// Whoever holds an office or keeps results writes to buckets only, and has to be told as well.
+/// Whoever holds a lease or keeps results writes to buckets only, and has to be told as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_store_is_named_by_every_way_to_write_a_key() {
     let options = ServerOptions {
@@ -64,7 +64,7 @@ async fn a_full_store_is_named_by_every_way_to_write_a_key() {
         ..ServerOptions::default()
     };
     let world = World::with(&RunSetup::default(), options).await;
-    let kv = world.bus.kv("offices").await.unwrap();
+    let kv = world.bus.kv("leases").await.unwrap();
     let revision = kv.put("archive", "held").await.unwrap();
     let mut filled = 0;
     while kv.put(&format!("k{filled}"), vec![0; 60_000]).await.is_ok() {
@@ -81,7 +81,7 @@ async fn a_full_store_is_named_by_every_way_to_write_a_key() {
     for error in refused {
         assert!(matches!(error, Error::StoreFull { .. }), "{error:?}");
         let said = error.to_string();
-        assert!(said.contains("$KV.offices."), "{said}");
+        assert!(said.contains("$KV.leases."), "{said}");
         assert!(said.contains("max_file_store"), "{said}");
     }
 }

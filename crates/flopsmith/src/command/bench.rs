@@ -11,7 +11,7 @@ use flopsmith_compile::Toolchain;
 use flopsmith_measure::Purpose;
 use flopsmith_run::console::{say, usage};
 use flopsmith_run::output::Output;
-use flopsmith_run::{config, neighbour, paths, record};
+use flopsmith_run::{config, measuring_lock, paths, record};
 
 use crate::args::{Bench, BenchPurpose};
 
@@ -83,6 +83,6 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         alone,
         against,
     };
-    neighbour::announce(&format!("bench --problem {}", args.problem));
+    measuring_lock::announce(&format!("bench --problem {}", args.problem));
     Ok(ExitCode::from(flopsmith_bench::run(order)?))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::BUCKETS;
-use flopsmith_actors::notice::Notices;
+use flopsmith_actors::registry::RunRegistry;
 use flopsmith_bus::{Bus, Key, RunSetup};
 use flopsmith_protocol::{MachineClass, RunId};
 use flopsmith_run::console::{data, say, usage};
@@ -136,7 +136,7 @@ async fn stop(nats: &str, run: &str) -> Result<()> {
     let run = RunId::new(run).map_err(|e| usage(e.to_string()))?;
     let bus = Bus::connect(broker::options(nats)).await?;
     bus.check_streams().await?;
-    let notices = Notices::open(&bus).await?;
+    let notices = RunRegistry::open(&bus).await?;
     if !notices.is_known(&run).await? {
         return Err(usage(format!(
             "no run {run} goes on on this bus: it is over, or another bus has it"

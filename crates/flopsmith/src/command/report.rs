@@ -14,7 +14,7 @@ use flopsmith_report::{
 use flopsmith_run::console::data;
 use flopsmith_run::output::Output;
 use flopsmith_run::summary::{self, Samples};
-use flopsmith_run::{config, folder, grid, roofline, shell};
+use flopsmith_run::{archive_view, config, folder, roofline, shell};
 
 use crate::args::Report;
 
@@ -77,7 +77,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
         .collect();
     let machines = summary::machines(folder)?;
     let machine = summary::machine_of(&machines, summary.best.as_ref());
-    let archive = grid::archive(&outcomes, settings.sqd.techniques);
+    let archive = archive_view::archive(&outcomes, settings.sqd.techniques);
     let mut steps: Vec<StepMetrics> = lines
         .iter()
         .map(|line| {
@@ -145,9 +145,9 @@ fn gather(folder: &Path) -> Result<RunReport> {
         techniques: settings.sqd.techniques,
         cells: archive
             .as_ref()
-            .map(|a| grid::rows(a, &outcomes))
+            .map(|a| archive_view::rows(a, &outcomes))
             .unwrap_or_default(),
-        archive: archive.as_ref().map(grid::stats),
+        archive: archive.as_ref().map(archive_view::stats),
         best: summary.best.as_ref().map(|b| Best {
             gflops: b.gflops,
             ratio: b.ratio_to_reference,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::node::unix_ms;
-use flopsmith_actors::notice::Notices;
+use flopsmith_actors::registry::RunRegistry;
 use flopsmith_bus::Bus;
 use flopsmith_run::console::{data, usage};
 use flopsmith_run::{broker, config, paths};
@@ -73,7 +73,7 @@ async fn gc(collect: &Collect, older: Duration) -> Result<Found> {
     store.probe().await.context("the store cannot be used")?;
     let bus = Bus::connect(broker::options(&collect.bus.nats)).await?;
     bus.check_streams().await?;
-    let notices = Notices::open(&bus).await?;
+    let notices = RunRegistry::open(&bus).await?;
     // First what is there, then what refers to it: what is stored in between is not looked at.
     let mut listed: Vec<Listed> = Vec::new();
     store.list(|one| listed.push(one)).await?;
@@ -120,7 +120,7 @@ async fn gc(collect: &Collect, older: Duration) -> Result<Found> {
         if notices.is_known(&run).await? {
             continue;
         }
-        // Of whatever term they are: nobody has an office of a run that is over.
+        // Of whatever term they are: nobody has a lease of a run that is over.
         let checkpoints = Checkpoints::new(store.clone(), &role).in_term(u64::MAX);
         let superseded = checkpoints.superseded(&run, KEPT).await?;
         if !collect.dry_run && !superseded.is_empty() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::node::unix_ms;
-use flopsmith_actors::notice::{Notices, RunChange};
+use flopsmith_actors::registry::{RunChange, RunRegistry};
 use flopsmith_bus::{Bus, LogEntry, LogReader, QueueState, stream};
 use flopsmith_protocol::{Outcome, RunSpec, subjects};
 use flopsmith_run::console::data;
@@ -77,14 +77,14 @@ fn print_screen(lines: &[String]) {
 /// Who looks.
 struct Look {
     bus: Bus,
-    notices: Notices,
+    notices: RunRegistry,
     log: LogReader<Outcome>,
     recent: board::Recent,
 }
 
 impl Look {
     async fn open(bus: Bus) -> Result<Self> {
-        let notices = Notices::open(&bus).await?;
+        let notices = RunRegistry::open(&bus).await?;
         let stored = bus.stored().await?;
         let outcomes = stored.iter().find(|s| s.name == stream::OUTCOME);
         let last = outcomes.map_or(0, |s| s.last_sequence);

@@ -1,8 +1,8 @@
 //! Workers: nodes that join a bus and evaluate programs of whatever runs are there.
 
 use flopsmith_actors::node::unix_ms;
-use flopsmith_actors::notice::Notices;
-use flopsmith_actors::results::version;
+use flopsmith_actors::outcome_cache::version;
+use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::settings::Settings;
 use flopsmith_bus::{Auth, Bus, RunSetup, Server, ServerOptions};
 use flopsmith_problem::Problem;
@@ -153,7 +153,7 @@ impl Cluster {
                 before_ms: 0,
             }),
         };
-        let notices = Notices::open(&self.bus).await.unwrap();
+        let notices = RunRegistry::open(&self.bus).await.unwrap();
         notices.announce(&spec).await.unwrap();
     }
 

@@ -8,10 +8,10 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use super::alone::held_against;
 use super::combine::{look_repeatedly, over_layouts, over_looks, worst};
 use super::decision::{Limits, Purpose};
 use super::numbers::{median, stopped};
+use super::recheck::held_against;
 use super::session::Trial;
 use super::{Caches, Timed, Timer};
 use crate::stats::Estimate;

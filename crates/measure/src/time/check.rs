@@ -9,8 +9,8 @@ use flopsmith_protocol::{CandidateFault, Failure};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
+use super::baseline_oracle::{Results, Twin};
 use super::tolerance::Tolerances;
-use super::twin::{Results, Twin};
 use crate::supervise::{Arena, Placement, Product, Specification};
 use crate::verify::oracle;
 

@@ -10,26 +10,26 @@
 //!
 //! The caller guarantees that nothing else runs on the cores meanwhile.
 
-mod alone;
+mod adversarial;
+mod baseline_oracle;
 mod certify;
 mod check;
 mod combine;
 mod course;
 mod decision;
-mod hard;
-mod lots;
 mod numbers;
+mod off_clock;
 mod quarantine;
 mod quiet;
 mod raw;
+mod recheck;
 mod resolution;
 mod roof;
 mod session;
 #[cfg(test)]
 mod simulate;
+mod spot_checks;
 mod tolerance;
-mod twin;
-mod unclocked;
 mod yardstick;
 
 use std::path::PathBuf;
@@ -54,19 +54,19 @@ use crate::supervise::{
     specify,
 };
 use crate::verify::{Object, compile_own};
-use alone::{Alone, held_against};
+use adversarial::{Hard, HardCalls};
+use baseline_oracle::Results;
 pub use certify::PADDINGS;
 pub use decision::{Limits, Purpose};
-use hard::{Hard, HardCalls};
-use lots::Lots;
 use numbers::stopped;
+use off_clock::OffClock;
 pub use quarantine::{Change, Quarantine, State, Why};
 use quiet::Glance;
+use recheck::{Alone, held_against};
 pub use resolution::Resolution;
 use session::{Request, Session, Trial};
+use spot_checks::SpotChecks;
 use tolerance::{Tolerances, program_of_magnitudes};
-use twin::Results;
-use unclocked::Unclocked;
 use yardstick::CHAIN;
 pub use yardstick::Chain;
 
@@ -439,7 +439,7 @@ impl Timer {
             candidate,
             baseline,
             filler,
-            unclocked: Unclocked::new(resolution.least()),
+            unclocked: OffClock::new(resolution.least()),
             resolution,
             call_limit: self.call_limit,
             threads: self.threads,
@@ -449,7 +449,7 @@ impl Timer {
                 true => HardCalls::none(),
                 false => self.hard.calls(&mut rng),
             },
-            lots: Lots::new(self.tolerances.seeds(), limits.max, &mut rng),
+            lots: SpotChecks::new(self.tolerances.seeds(), limits.max, &mut rng),
             rng,
         };
         let before = Glance::take(&mut session, self.waiting);

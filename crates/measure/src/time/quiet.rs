@@ -7,8 +7,8 @@ use flopsmith_machine::environment::{Reading, Surroundings, Watched};
 use flopsmith_protocol::Failure;
 use nix::time::{ClockId, clock_gettime};
 
-use super::alone::Alone;
 use super::quarantine::{Change, State};
+use super::recheck::Alone;
 use super::session::Session;
 use super::{Limits, Timer};
 

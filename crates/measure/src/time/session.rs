@@ -7,15 +7,15 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
+use super::adversarial::HardCalls;
+use super::baseline_oracle::Results;
 use super::check::Check;
 use super::course::{Course, Turn, Who};
 use super::decision::{Limits, SLOW_CALL};
-use super::hard::HardCalls;
-use super::lots::Lots;
 use super::numbers::stopped;
+use super::off_clock::OffClock;
 use super::resolution::Resolution;
-use super::twin::Results;
-use super::unclocked::Unclocked;
+use super::spot_checks::SpotChecks;
 use crate::stats::{self, Burst, Estimate};
 use crate::supervise::{Filler, Process, judge_stillness};
 use crate::verify::cases::{Case, Finding};
@@ -95,7 +95,7 @@ pub struct Session<'a> {
     /// Makes the inputs of both.
     pub filler: Filler,
     /// What calls took, and what was done before.
-    pub unclocked: Unclocked,
+    pub unclocked: OffClock,
     /// The error that hand-shakes leave in every comparison.
     pub resolution: Resolution,
     /// How long a call may take.
@@ -107,7 +107,7 @@ pub struct Session<'a> {
     /// Is the candidate one of the problem's own programs?
     pub trusted: bool,
     /// The calls that can be checked closely.
-    pub lots: Lots,
+    pub lots: SpotChecks,
     /// The calls that are not timed.
     pub hard: HardCalls<'a>,
     /// Seeds and order.

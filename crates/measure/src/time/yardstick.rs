@@ -5,9 +5,9 @@ use std::time::Duration;
 use flopsmith_protocol::{Failure, Interval};
 use serde::{Deserialize, Serialize};
 
-use super::alone::Alone;
 use super::combine::{PROCESSES, over_processes};
 use super::decision::Limits;
+use super::recheck::Alone;
 use super::{Caches, Timer, own_fault};
 use crate::stats::Estimate;
 use crate::supervise::Placing;

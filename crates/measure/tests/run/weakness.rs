@@ -5,7 +5,7 @@ use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_measure::Verifier;
 use flopsmith_problem::{ErrorBound, Finding, Problem};
 
-use crate::fixtures::{alone, harness, sandbox};
+use crate::fixtures::{harness, recheck, sandbox};
 
 fn shipped(name: &str) -> Problem {
     let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use flopsmith_actors::course::Job;
 use flopsmith_actors::node::unix_ms;
-use flopsmith_actors::notice::Notices;
-use flopsmith_actors::results::version;
+use flopsmith_actors::outcome_cache::version;
+use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_bus::{Bus, refusals};
 use flopsmith_measure::Chain;
@@ -36,7 +36,7 @@ pub async fn announce(
     chain: Option<Chain>,
     first: bool,
 ) -> Result<()> {
-    let notices = Notices::open(bus).await?;
+    let notices = RunRegistry::open(bus).await?;
     // Each node has its own way to bus and store, and this run's may hold what proves who it is.
     let without_ways = Settings {
         nats: String::new(),
@@ -89,7 +89,7 @@ pub async fn announce(
 }
 
 async fn tell_new(
-    notices: &Notices,
+    notices: &RunRegistry,
     spec: &RunSpec,
 ) -> (Told, Result<(), flopsmith_actors::Error>) {
     let mut refused = refusals();
@@ -121,7 +121,7 @@ mod tests {
         let server = server.await.unwrap();
         let bus = Bus::connect(&server).await.unwrap();
         bus.ensure_streams(&RunSetup::default()).await.unwrap();
-        let notices = Notices::open(&bus).await.unwrap();
+        let notices = RunRegistry::open(&bus).await.unwrap();
         let dgemm = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let problem = Problem::load(&dgemm).unwrap();
         let spec = |trains| RunSpec {

@@ -10,11 +10,11 @@ use flopsmith_machine::openblas;
 use flopsmith_measure::{Limits, Purpose, Timer};
 use tokio_util::sync::CancellationToken;
 
+use crate::certification::go_on;
 use crate::console::usage;
 use crate::folder::Folder;
-use crate::outside::go_on;
 use crate::summary::Facts;
-use crate::{evaluator, outside, paths, yardstick};
+use crate::{certification, comparability, evaluator, paths};
 
 /// What the roles of a sitting are made of, and what they are held against.
 pub(super) struct Ready {
@@ -57,7 +57,7 @@ fn step_by_step(
         }
     }
     if facts.corpus_best_gflops.is_none() {
-        let shown = outside::corpus_best(&evaluator, settings, folder, &mut timer);
+        let shown = certification::corpus_best(&evaluator, settings, folder, &mut timer);
         go_on(stopped)?;
         facts.corpus_best_gflops = shown;
         folder.write_facts(facts)?;
@@ -86,7 +86,7 @@ pub(super) fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluato
         &settings.evaluate.compiler,
         settings.evaluate.allow_weaker_jail,
     )?;
-    yardstick::keep(&folder.path, &evaluator.problem, &evaluator.toolchain)?;
+    comparability::keep(&folder.path, &evaluator.problem, &evaluator.toolchain)?;
     if settings.evaluate.sanitize {
         return Ok(evaluator.with_sanitizers(settings.threads));
     }

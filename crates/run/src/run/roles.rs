@@ -9,14 +9,14 @@ use flopsmith_actors::answer::Source;
 use flopsmith_actors::course::Job;
 use flopsmith_actors::evaluation;
 use flopsmith_actors::node::Context;
-use flopsmith_actors::notice::Notices;
 use flopsmith_actors::recorded::Recorded;
+use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::role::Role;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_actors::role::compiler::Compiler;
+use flopsmith_actors::role::follower::Follower;
 use flopsmith_actors::role::generator::Generator;
-use flopsmith_actors::role::onlooker::Onlooker;
-use flopsmith_actors::role::recall::Recall;
+use flopsmith_actors::role::recorded_evaluator::RecordedEvaluator;
 use flopsmith_actors::role::recorder::{Progress, Recorder};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
@@ -82,9 +82,9 @@ pub(super) fn specs(
         }
         Evaluation::Recorded(recorded) => {
             let c = Arc::clone(context);
-            specs.push(spec("recall", move || {
+            specs.push(spec("recorded-evaluator", move || {
                 let (c, recorded) = (Arc::clone(&c), Arc::clone(&recorded));
-                Box::pin(async move { Ok(Recall::new(c, recorded)) })
+                Box::pin(async move { Ok(RecordedEvaluator::new(c, recorded)) })
             }));
         }
         Evaluation::Elsewhere => {}
@@ -141,16 +141,16 @@ pub fn single(role: Hosted, job: Job, context: &Arc<Context>, told: &Told) -> Re
 /// Learns when a run is over whose archive is elsewhere.
 pub fn onlooker(context: &Arc<Context>, told: &Told, before: f64) -> Spec {
     let (c, told) = (Arc::clone(context), told.clone());
-    spec("onlooker", move || {
+    spec("follower", move || {
         let (c, told) = (Arc::clone(&c), told.clone());
         Box::pin(async move {
-            let notices = Notices::open(&c.host.bus).await?;
+            let notices = RunRegistry::open(&c.host.bus).await?;
             let Told {
                 finished,
                 ended,
                 elapsed,
             } = told;
-            Ok(Onlooker::new(c, notices, finished, ended, elapsed, before))
+            Ok(Follower::new(c, notices, finished, ended, elapsed, before))
         })
     })
 }
@@ -183,7 +183,7 @@ fn evaluating(
     specs.push(spec("timer", move || {
         let (c, timer, layouts) = (Arc::clone(&c), Arc::clone(&timer), Arc::clone(&layouts));
         Box::pin(async move {
-            let desk = timer::Desk::new(c, timer).with_layouts(layouts);
+            let desk = timer::StageContext::new(c, timer).with_layouts(layouts);
             Ok(Timer::new(desk))
         })
     }));

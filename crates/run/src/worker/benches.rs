@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use flopsmith_actors::evaluation;
 use flopsmith_actors::host::Host;
-use flopsmith_actors::mishap::Mishap;
 use flopsmith_actors::node::{Context, Parts};
-use flopsmith_actors::notice::Notices;
-use flopsmith_actors::results::version;
+use flopsmith_actors::outcome_cache::version;
+use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::role::{compiler, timer, verifier};
 use flopsmith_actors::runs::Runs;
 use flopsmith_actors::settings::Settings;
+use flopsmith_actors::stage_failure::StageFailure;
 use flopsmith_actors::supervisor::words;
 use flopsmith_evaluate::Evaluator;
 use flopsmith_measure::{Limits, Purpose};
@@ -34,7 +34,7 @@ const KEPT: usize = 4;
 /// The benches of a node, the one that was used last in front.
 pub struct Benches {
     host: Host,
-    notices: Notices,
+    notices: RunRegistry,
     allow_weaker_jail: bool,
     known: tokio::sync::Mutex<VecDeque<Arc<Bench>>>,
 }
@@ -43,14 +43,14 @@ pub struct Benches {
 struct Bench {
     context: Arc<Context>,
     evaluator: Evaluator,
-    compiler: OnceCell<Arc<compiler::Desk>>,
-    verifier: OnceCell<Arc<verifier::Desk>>,
-    timer: OnceCell<Arc<timer::Desk>>,
+    compiler: OnceCell<Arc<compiler::StageContext>>,
+    verifier: OnceCell<Arc<verifier::StageContext>>,
+    timer: OnceCell<Arc<timer::StageContext>>,
 }
 
 impl Benches {
     /// The benches of `host`, none of which is made yet.
-    pub fn new(host: Host, notices: Notices, allow_weaker_jail: bool) -> Self {
+    pub fn new(host: Host, notices: RunRegistry, allow_weaker_jail: bool) -> Self {
         Self {
             host,
             notices,
@@ -60,7 +60,7 @@ impl Benches {
     }
 
     /// The bench of a run.
-    async fn bench(&self, run: &RunId) -> Result<Arc<Bench>, Mishap> {
+    async fn bench(&self, run: &RunId) -> Result<Arc<Bench>, StageFailure> {
         let mut known = self.known.lock().await;
         if let Some(place) = known.iter().position(|bench| bench.context.run == *run)
             && let Some(bench) = known.remove(place)
@@ -71,7 +71,7 @@ impl Benches {
         let spec = self.notices.find(run).await.map_err(|e| bus(&e))?;
         // It is over, or was never begun: whoever has its work decides that, after some tries.
         let spec = spec.ok_or_else(|| {
-            Mishap::from(Failure::infrastructure(
+            StageFailure::from(Failure::infrastructure(
                 InfrastructureCause::Bus,
                 format!("run {run} is not known on this bus"),
             ))
@@ -85,7 +85,7 @@ impl Benches {
         }
         if let Some(theirs) = &spec.store {
             let store = &self.host.store;
-            if store.identity().await.map_err(Mishap::from)? != *theirs {
+            if store.identity().await.map_err(StageFailure::from)? != *theirs {
                 return Err(unusable(another_store(run, store)));
             }
         }
@@ -100,12 +100,12 @@ impl Benches {
     }
 
     /// Measures this machine for a run and tells the run what it is.
-    async fn timer(&self, bench: &Arc<Bench>) -> Result<timer::Desk, Mishap> {
+    async fn timer(&self, bench: &Arc<Bench>) -> Result<timer::StageContext, StageFailure> {
         let host = &self.host;
         let run = &bench.context.run;
         let _lease = host.cores.all("prepare").await;
         let begun = Arc::clone(bench);
-        let made = tokio::task::spawn_blocking(move || -> Result<_, Mishap> {
+        let made = tokio::task::spawn_blocking(move || -> Result<_, StageFailure> {
             let settings = &begun.context.settings;
             flopsmith_evaluate::has_cores(settings.threads).map_err(|e| unusable(e.to_string()))?;
             let mut timer = begun.evaluator.timer(settings.threads).map_err(unfit)?;
@@ -131,7 +131,7 @@ impl Benches {
             let (context, evaluator) = (&timed.context, &timed.evaluator);
             let layouts =
                 evaluation::layouts(evaluator, context.settings.threads).map_err(unfit)?;
-            let desk = timer::Desk::new(Arc::clone(context), timer);
+            let desk = timer::StageContext::new(Arc::clone(context), timer);
             Ok(desk.with_layouts(layouts))
         });
         made.await.map_err(|e| unusable(e.to_string()))?
@@ -139,8 +139,8 @@ impl Benches {
 }
 
 #[async_trait]
-impl Runs<compiler::Desk> for Benches {
-    async fn of(&self, run: &RunId) -> Result<Arc<compiler::Desk>, Mishap> {
+impl Runs<compiler::StageContext> for Benches {
+    async fn of(&self, run: &RunId) -> Result<Arc<compiler::StageContext>, StageFailure> {
         let bench = self.bench(run).await?;
         let make = || async { Arc::new(evaluation::compiler(&bench.context, &bench.evaluator)) };
         Ok(Arc::clone(bench.compiler.get_or_init(make).await))
@@ -148,29 +148,29 @@ impl Runs<compiler::Desk> for Benches {
 }
 
 #[async_trait]
-impl Runs<verifier::Desk> for Benches {
-    async fn of(&self, run: &RunId) -> Result<Arc<verifier::Desk>, Mishap> {
+impl Runs<verifier::StageContext> for Benches {
+    async fn of(&self, run: &RunId) -> Result<Arc<verifier::StageContext>, StageFailure> {
         let bench = self.bench(run).await?;
         let make = || async {
             let begun = Arc::clone(&bench);
             let slots = self.host.cores.total();
             // It runs the reference, beside whatever is timed for other runs.
             let _lease = self.host.cores.one("prepare").await;
-            let made = tokio::task::spawn_blocking(move || -> Result<_, Mishap> {
+            let made = tokio::task::spawn_blocking(move || -> Result<_, StageFailure> {
                 evaluation::verifier(&begun.context, &begun.evaluator, slots).map_err(unfit)
             });
             let desk = made.await.map_err(|e| unusable(e.to_string()))??;
-            Ok::<_, Mishap>(Arc::new(desk))
+            Ok::<_, StageFailure>(Arc::new(desk))
         };
         Ok(Arc::clone(bench.verifier.get_or_try_init(make).await?))
     }
 }
 
 #[async_trait]
-impl Runs<timer::Desk> for Benches {
-    async fn of(&self, run: &RunId) -> Result<Arc<timer::Desk>, Mishap> {
+impl Runs<timer::StageContext> for Benches {
+    async fn of(&self, run: &RunId) -> Result<Arc<timer::StageContext>, StageFailure> {
         let bench = self.bench(run).await?;
-        let make = || async { Ok::<_, Mishap>(Arc::new(self.timer(&bench).await?)) };
+        let make = || async { Ok::<_, StageFailure>(Arc::new(self.timer(&bench).await?)) };
         Ok(Arc::clone(bench.timer.get_or_try_init(make).await?))
     }
 }
@@ -184,7 +184,7 @@ pub(super) fn another_store(run: &RunId, store: &Store) -> String {
 }
 
 /// The stages of a run under this node's jail: a run may not weaken it.
-fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, Mishap> {
+fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, StageFailure> {
     let settings: Settings = serde_json::from_str(&spec.settings_json).map_err(|e| {
         unusable(format!(
             "the settings of run {} cannot be read: {e}",
@@ -221,21 +221,21 @@ fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, Mis
 }
 
 /// What this node lacks, or what it cannot do for a run; another one may.
-fn unusable(detail: impl Into<String>) -> Mishap {
-    Mishap::elsewhere(detail)
+fn unusable(detail: impl Into<String>) -> StageFailure {
+    StageFailure::elsewhere(detail)
 }
 
 /// The problem's own programs fail here.
-fn unfit(failure: Failure) -> Mishap {
+fn unfit(failure: Failure) -> StageFailure {
     unusable(failure.to_string())
 }
 
 /// A bus that does not answer says nothing of the program either.
-fn bus(error: &dyn std::error::Error) -> Mishap {
-    Mishap::elsewhere(words(error))
+fn bus(error: &dyn std::error::Error) -> StageFailure {
+    StageFailure::elsewhere(words(error))
 }
 
 /// What a node cannot do for a run, whatever stands in the way of it.
-fn failing<T>(result: anyhow::Result<T>) -> Result<T, Mishap> {
+fn failing<T>(result: anyhow::Result<T>) -> Result<T, StageFailure> {
     result.map_err(|error| unusable(format!("{error:#}")))
 }

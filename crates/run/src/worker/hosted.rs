@@ -11,10 +11,10 @@ use flopsmith_actors::Error;
 use flopsmith_actors::course::Job;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::node::{Context, Node, Parts};
-use flopsmith_actors::notice::{Notices, RunChange, RunWatch, key};
-use flopsmith_actors::office::Office;
-use flopsmith_actors::results::version;
+use flopsmith_actors::outcome_cache::version;
+use flopsmith_actors::registry::{RunChange, RunRegistry, RunWatch, key};
 use flopsmith_actors::role::Role;
+use flopsmith_actors::role_lease::RoleLease;
 use flopsmith_actors::settings::{GeneratorKind, Hosted, Settings};
 use flopsmith_actors::supervisor::{Standing, words};
 use flopsmith_problem::{Problem, flags};
@@ -27,9 +27,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::benches::another_store;
 use crate::run::roles::{self, Told};
-use crate::{export, yardstick};
+use crate::{comparability, export};
 
-/// Before what failed is tried again: longer than those who wait for an office wait, so that another node gets it.
+/// Before what failed is tried again: longer than those who wait for a lease wait, so that another node gets it.
 const PAUSE: Duration = Duration::from_secs(15);
 
 /// Has certain roles for whatever runs leave them to nodes.
@@ -37,7 +37,7 @@ pub struct Hosting(Arc<House>);
 
 struct House {
     host: Host,
-    notices: Notices,
+    notices: RunRegistry,
     roles: Vec<Hosted>,
     /// How long the roles of a run may take to come to rest.
     grace: Duration,
@@ -55,7 +55,7 @@ type Ends = FuturesUnordered<BoxFuture<'static, String>>;
 
 impl Hosting {
     /// These roles at `host`; those of a run may take so long to come to rest.
-    pub fn new(host: Host, notices: Notices, roles: Vec<Hosted>, grace: Duration) -> Self {
+    pub fn new(host: Host, notices: RunRegistry, roles: Vec<Hosted>, grace: Duration) -> Self {
         Self(Arc::new(House {
             host,
             notices,
@@ -192,7 +192,7 @@ impl House {
             .filter(|role| self.roles.contains(role) && settings.is_hosted(*role))
             .filter(|role| can(*role, kind))
             .collect();
-        if roles.is_empty() || Office::is_over(&self.host.bus, run, "archive").await? {
+        if roles.is_empty() || RoleLease::is_over(&self.host.bus, run, "archive").await? {
             return Ok(());
         }
         if let Some(theirs) = &spec.store
@@ -249,7 +249,7 @@ impl House {
             settings,
             folder: folder.to_owned(),
             problem: Arc::new(problem),
-            toolchain: yardstick::workers_toolchain(),
+            toolchain: comparability::workers_toolchain(),
             // What is asked for is asked of the run's machines, not of this node's.
             host: Host {
                 machine_class: spec.machine_class.clone(),

@@ -19,7 +19,7 @@ enum Lookup {
     Known(Verdict),
 }
 
-/// What a candidate with a program of which this is known has to do; see `flopsmith_actors::results::Entry`.
+/// What a candidate with a program of which this is known has to do; see `flopsmith_actors::outcome_cache::Entry`.
 fn look_up(known: Known, sample: Sample, instead: Option<Sample>) -> Lookup {
     if let Some(verdict) = known.verdict {
         return Lookup::Known(verdict);

@@ -1,4 +1,4 @@
-//! Offices: who holds one, and what of a state is the run's. As `flopsmith_actors::office` does it.
+//! Offices: who holds one, and what of a state is the run's. As `flopsmith_actors::role_lease` does it.
 
 use super::{Heard, Then};
 use crate::broker::Request;

@@ -8,21 +8,21 @@ use flopsmith_protocol::{Candidate, CandidateRef, Outcome, Purpose, Rollout, sub
 use flopsmith_store::Checkpoints;
 
 use super::{Archive, Saved, Tally, Working};
+use crate::advantages::StageBests;
 use crate::course::Course;
-use crate::credit::StageBests;
 use crate::error::Error;
-use crate::office::Office;
+use crate::role_lease::RoleLease;
 use crate::steps::Steps;
 
 impl Archive {
     /// The state to go on from: the one that was saved last, or that of a run that begins.
-    pub(super) async fn restore(&self, office: Office) -> Result<Working, Error> {
+    pub(super) async fn restore(&self, lease: RoleLease) -> Result<Working, Error> {
         let checkpoints =
-            Checkpoints::new(self.context.host.store.clone(), "archive").in_term(office.term());
+            Checkpoints::new(self.context.host.store.clone(), "archive").in_term(lease.term());
         let run = &self.context.run;
         let now = Instant::now();
         let last_news = self.news();
-        let found = office.latest(&checkpoints, run).await?;
+        let found = lease.latest(&checkpoints, run).await?;
         let (saved, first) = match found {
             Some(checkpoint) => {
                 let bytes = checkpoint.file("archive.msgpack").await?;
@@ -50,7 +50,7 @@ impl Archive {
         let mut work = Working {
             saved,
             steps: Steps::starting_at(first),
-            office,
+            lease,
             checkpoints,
             arrived: BTreeMap::new(),
             repeated: BTreeMap::new(),

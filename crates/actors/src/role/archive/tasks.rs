@@ -7,8 +7,8 @@ use flopsmith_protocol::{GroupId, PolicyVersion, Purpose, Sampling, Task, TaskId
 use tracing::Instrument;
 
 use super::{Archive, Saved, Working};
+use crate::dynamic_sampling::Refill;
 use crate::error::Error;
-use crate::refill::Refill;
 use crate::settings::GeneratorKind;
 use crate::trace::task_span;
 
@@ -121,7 +121,7 @@ impl Archive {
                 meta,
             )
             .await?;
-        work.office.commit(checkpoint.into()).await?;
+        work.lease.commit(checkpoint.into()).await?;
         work.checkpoints.keep(&self.context.run, 3).await?;
         Ok(())
     }

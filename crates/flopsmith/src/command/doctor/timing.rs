@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use flopsmith_run::console::say;
-use flopsmith_run::quiet::{self, Patience};
+use flopsmith_run::idle_wait::{self, Patience};
 use flopsmith_run::{evaluator, paths};
 
 /// Measurements of each standard: enough that its spread is known to a fifth or so; to a quarter where one takes ten seconds.
@@ -88,7 +88,9 @@ pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
                 say(&format!("{name}: {round} of {rounds}"));
                 // Nobody listens for signals here: one ends the process.
                 let never = CancellationToken::new();
-                let busy = patience.wait(|| quiet::look(&mut timer), &never).go_on()?;
+                let busy = patience
+                    .wait(|| idle_wait::look(&mut timer), &never)
+                    .go_on()?;
                 machine_busy = machine_busy.or(busy);
             }
             let started = Instant::now();

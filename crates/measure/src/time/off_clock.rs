@@ -31,7 +31,7 @@ const LEAST_EMPTY: usize = 8;
 
 /// Counts what was done before the calls of one measurement.
 #[derive(Debug)]
-pub struct Unclocked {
+pub struct OffClock {
     /// What the clock shows for a call that does nothing.
     least: Duration,
     /// The newest such calls of this measurement, seconds.
@@ -41,7 +41,7 @@ pub struct Unclocked {
     charged: Duration,
 }
 
-impl Unclocked {
+impl OffClock {
     /// `least` is what the clock shows for a call that does nothing.
     pub fn new(least: Duration) -> Self {
         Self {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn honest_calls_cost_what_they_take() {
-        let mut unclocked = Unclocked::new(LEAST);
+        let mut unclocked = OffClock::new(LEAST);
         for n in 1..100 {
             let seconds = unclocked.of_candidate(called(n, 0, 0));
             assert!((seconds - n as f64 * 1e-6).abs() < 1e-12);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn empty_calls_between_the_others_are_taken_off() {
-        let mut unclocked = Unclocked::new(LEAST);
+        let mut unclocked = OffClock::new(LEAST);
         let clocked = |call: Called| called(10, 0, 0).clocked - LEAST + call.clocked;
         let slower = called(1, 0, 0);
         for n in 0..2 * EMPTY {
@@ -166,14 +166,14 @@ mod tests {
 
     #[test]
     fn a_busy_machine_costs_samples_and_blames_nobody() {
-        let mut unclocked = Unclocked::new(LEAST);
+        let mut unclocked = OffClock::new(LEAST);
         for _ in 0..100 {
             unclocked.of_candidate(called(9_000, 0, 0));
             unclocked.of_candidate(called(4, 5, 3));
         }
         assert!(unclocked.judge().is_ok());
         // Two accidents are none.
-        let mut unclocked = Unclocked::new(LEAST);
+        let mut unclocked = OffClock::new(LEAST);
         for _ in 0..2 {
             unclocked.of_candidate(called(4, 4_000, 0));
         }
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn work_or_waiting_for_the_core_in_every_second_pause_is_refused() {
         for (ran, queued) in [(150, 0), (0, 150)] {
-            let mut unclocked = Unclocked::new(LEAST);
+            let mut unclocked = OffClock::new(LEAST);
             for _ in 0..10 {
                 unclocked.of_candidate(called(4, 0, 0));
                 unclocked.of_candidate(called(4, ran, queued));
@@ -202,7 +202,7 @@ mod tests {
         /// However short a call is and whatever part of it is done before: nothing is gained, not a nanosecond.
         #[test]
         fn work_before_the_clock_starts_gains_nothing(call_ns in 100u64..100_000_000, early in 0.0f64..1.0) {
-            let mut unclocked = Unclocked::new(LEAST);
+            let mut unclocked = OffClock::new(LEAST);
             let hidden = (call_ns as f64 * early) as u64;
             let seconds = unclocked.of_candidate(Called {
                 clocked: LEAST + Duration::from_nanos(call_ns - hidden),

@@ -1,12 +1,12 @@
-//! Who holds an office, and that nobody writes for it who does not.
+//! Who holds a lease, and that nobody writes for it who does not.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use flopsmith_actors::course::Job;
 use flopsmith_actors::node::{Context, Parts};
-use flopsmith_actors::office::{Head, Office, Terms};
 use flopsmith_actors::role::archive::Archive;
+use flopsmith_actors::role_lease::{Head, RoleLease, Terms};
 use flopsmith_actors::{Cores, Error, Host};
 use flopsmith_bus::{Bus, Options, ServerOptions};
 use flopsmith_protocol::{Outcome, Purpose, subjects};
@@ -37,10 +37,18 @@ pub async fn shared(world: &World) -> Bus {
     Bus::connect(options).await.unwrap()
 }
 
-async fn take(bus: &Bus, who: &str, terms: Terms) -> Office {
+async fn take(bus: &Bus, who: &str, terms: Terms) -> RoleLease {
     let stop = CancellationToken::new();
-    let office = soon(Office::take(bus, &run_id(), "archive", who, terms, &stop)).await;
-    office.unwrap().unwrap()
+    let lease = soon(RoleLease::take(
+        bus,
+        &run_id(),
+        "archive",
+        who,
+        terms,
+        &stop,
+    ))
+    .await;
+    lease.unwrap().unwrap()
 }
 
 fn head(name: &str) -> Head {
@@ -107,7 +115,7 @@ async fn who_was_replaced_while_it_stood_still_writes_nothing_more() {
 async fn who_finds_its_own_late_write_goes_on() {
     let world = World::new().await;
     let bus = shared(&world).await;
-    let office = take(&bus, "a", STOPPED).await;
+    let lease = take(&bus, "a", STOPPED).await;
     let kv = bus.kv("fs_offices").await.unwrap();
     let key = format!("{}.archive", run_id());
     let late = async |change: &dyn Fn(&mut serde_json::Value)| {
@@ -119,15 +127,15 @@ async fn who_finds_its_own_late_write_goes_on() {
             .unwrap();
     };
     late(&|record| record["beat"] = 7.into()).await;
-    office.commit(head("1")).await.unwrap();
+    lease.commit(head("1")).await.unwrap();
     let found = kv.get(&key).await.unwrap().unwrap();
     let record: serde_json::Value = serde_json::from_slice(&found.value).unwrap();
     assert_eq!(record["beat"], 7, "what arrived late is kept: {record}");
-    assert_eq!(office.head().await, Some(head("1")));
+    assert_eq!(lease.head().await, Some(head("1")));
     // Another term is another holder, even of this name.
-    let term = office.term() + 1;
+    let term = lease.term() + 1;
     late(&|record| record["term"] = term.into()).await;
-    let replaced = office.commit(head("2")).await;
+    let replaced = lease.commit(head("2")).await;
     assert!(matches!(replaced, Err(Error::Replaced)), "{replaced:?}");
 }
 
@@ -138,7 +146,7 @@ async fn who_is_asked_to_stop_while_it_waits_does() {
     let _first = take(&bus, "a", SHORT).await;
     let stop = CancellationToken::new();
     let run = run_id();
-    let waiting = Office::take(&bus, &run, "archive", "b", SHORT, &stop);
+    let waiting = RoleLease::take(&bus, &run, "archive", "b", SHORT, &stop);
     let (waited, ()) = tokio::join!(waiting, async { stop.cancel() });
     assert!(waited.unwrap().is_none());
     // The same process has it again at once, as after a failure of the role.
@@ -149,9 +157,9 @@ async fn who_is_asked_to_stop_while_it_waits_does() {
 async fn a_state_that_somebody_else_put_there_is_not_gone_on_from() {
     let world = World::new().await;
     let bus = shared(&world).await;
-    let office = take(&bus, "a", SHORT).await;
+    let lease = take(&bus, "a", SHORT).await;
     let run = run_id();
-    let of = |store: &Store| Checkpoints::new(store.clone(), "archive").in_term(office.term());
+    let of = |store: &Store| Checkpoints::new(store.clone(), "archive").in_term(lease.term());
     let save = async |checkpoints: &Checkpoints, step: u64, text: &str| {
         let files = [("state".to_owned(), text.to_owned())];
         let saved = checkpoints.save(&run, step, files, serde_json::json!({}));
@@ -160,15 +168,15 @@ async fn a_state_that_somebody_else_put_there_is_not_gone_on_from() {
     let (ours, folder) = (of(&world.store), world.folder.path().join("store"));
     // A state that was never made the one to go on from, as one that somebody wrote for a run that begins.
     save(&ours, 9, "strange").await;
-    assert!(office.latest(&ours, &run).await.unwrap().is_none());
+    assert!(lease.latest(&ours, &run).await.unwrap().is_none());
     let mut names = Vec::new();
     for (step, text) in [(1, "first"), (2, "second")] {
         let saved = save(&ours, step, text).await;
         names.push(saved.name.clone());
-        office.commit(saved.into()).await.unwrap();
+        lease.commit(saved.into()).await.unwrap();
     }
     let state = async || {
-        let found = office.latest(&ours, &run).await?.expect("a state");
+        let found = lease.latest(&ours, &run).await?.expect("a state");
         Ok::<_, Error>(found.file("state").await.unwrap())
     };
     assert_eq!(state().await.unwrap(), "second");
@@ -193,7 +201,7 @@ async fn a_state_that_somebody_else_put_there_is_not_gone_on_from() {
     assert!(matches!(refused, Error::Strange { .. }), "{refused:?}");
 }
 
-/// Nobody has taken over from whoever holds an office on a server that is full: the error names what it is.
+/// Nobody has taken over from whoever holds a lease on a server that is full: the error names what it is.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_cannot_give_a_sign_because_the_server_is_full_says_so() {
     let world = World::with_server(ServerOptions {
@@ -202,7 +210,7 @@ async fn who_cannot_give_a_sign_because_the_server_is_full_says_so() {
     })
     .await;
     let bus = shared(&world).await;
-    let office = take(&bus, "a", SHORT).await;
+    let lease = take(&bus, "a", SHORT).await;
     let kv = bus.kv("fs_offices").await.unwrap();
     // To the last byte: what is smaller than a sign of life no longer fits either.
     for size in [60_000, 1_000, 1] {
@@ -213,12 +221,12 @@ async fn who_cannot_give_a_sign_because_the_server_is_full_says_so() {
             }
         }
     }
-    let lost = soon(office.lost()).await;
+    let lost = soon(lease.lost()).await;
     let said = lost.to_string();
     assert!(matches!(lost, Error::Unheard(_)), "{said}");
     assert!(said.contains("storage limit is full"), "{said}");
     assert!(lost.is_final());
-    let late = office.commit(head("1")).await.unwrap_err();
+    let late = lease.commit(head("1")).await.unwrap_err();
     assert_eq!(late.to_string(), said);
 }
 

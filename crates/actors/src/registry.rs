@@ -1,4 +1,4 @@
-//! Notices of runs on the bus: how a node learns what a run is when it meets work of it.
+//! RunRegistry of runs on the bus: how a node learns what a run is when it meets work of it.
 
 use std::time::Duration;
 
@@ -21,19 +21,19 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 /// The notices on one bus. Cheap to clone.
 #[derive(Clone)]
-pub struct Notices {
+pub struct RunRegistry {
     runs: Kv,
     classes: Kv,
     results: Kv,
 }
 
-impl Notices {
+impl RunRegistry {
     /// The notices on `bus`.
     pub async fn open(bus: &Bus) -> Result<Self, Error> {
         Ok(Self {
             runs: bus.kv(RUNS).await?,
             classes: bus.kv(CLASSES).await?,
-            results: bus.kv(crate::results::BUCKET).await?,
+            results: bus.kv(crate::outcome_cache::BUCKET).await?,
         })
     }
 

@@ -89,8 +89,8 @@ struct Record {
     over: bool,
 }
 
-/// An office that is held. Dropped without [`Office::leave`], it is somebody else's after a while.
-pub struct Office {
+/// A lease that is held. Dropped without [`RoleLease::leave`], it is somebody else's after a while.
+pub struct RoleLease {
     shared: Arc<Shared>,
     lost: CancellationToken,
     _renewing: DropGuard,
@@ -116,8 +116,8 @@ struct Shared {
     refused: std::sync::Mutex<Option<String>>,
 }
 
-impl Office {
-    /// Takes the office of `role` in the context's run for this process; see [`Office::take`].
+impl RoleLease {
+    /// Takes the lease of `role` in the context's run for this process; see [`RoleLease::take`].
     pub async fn of(
         context: &Context,
         role: &str,
@@ -179,7 +179,7 @@ impl Office {
         }
     }
 
-    /// Takes the office of `role` in a run as `holder`, as soon as nobody else has it. None when `stop` comes first.
+    /// Takes the lease of `role` in a run as `holder`, as soon as nobody else has it. None when `stop` comes first.
     ///
     /// On a private server, which has no other nodes, whoever held it is gone.
     pub async fn take(
@@ -262,7 +262,7 @@ impl Office {
         let stop = ended.clone();
         #[expect(
             clippy::disallowed_methods,
-            reason = "it ends with the office, whose guard it watches"
+            reason = "it ends with the lease, whose guard it watches"
         )]
         tokio::spawn(async move {
             tokio::select! {
@@ -303,7 +303,7 @@ impl Office {
         self.change(|record| record.goes_on_from(&head)).await
     }
 
-    /// The same for the last state, after which nothing is left to do: see [`Office::is_over`].
+    /// The same for the last state, after which nothing is left to do: see [`RoleLease::is_over`].
     ///
     /// # Errors
     /// [`Error::Replaced`] when somebody else has taken over.
@@ -315,7 +315,7 @@ impl Office {
         self.change(last).await
     }
 
-    /// Is nothing left to do in the office of `role` in a run?
+    /// Is nothing left to do in the lease of `role` in a run?
     pub async fn is_over(bus: &Bus, run: &RunId, role: &str) -> Result<bool, Error> {
         let kv = bus.kv(BUCKET).await?;
         Ok(read(&kv, &key(run, role)).await?.0.over)
@@ -405,7 +405,7 @@ impl Shared {
                 self.note(failure.as_ref());
             }
             if started.elapsed() >= WRITE_LIMIT {
-                return Err(failure.unwrap_or(Error::Silent("the office's record")));
+                return Err(failure.unwrap_or(Error::Silent("the lease's record")));
             }
             tokio::time::sleep(WRITE_PAUSE).await;
         }
@@ -429,7 +429,7 @@ async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: Cancellat
         if left.is_zero() {
             let why = crate::supervisor::words(&shared.lost());
             tracing::warn!(
-                office = shared.key,
+                lease = shared.key,
                 why,
                 "no sign of life arrived for too long"
             );
@@ -440,7 +440,7 @@ async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: Cancellat
         match sign {
             Ok(Ok(())) => heard = Instant::now(),
             Ok(Err(Error::Replaced)) => {
-                tracing::warn!(office = shared.key, "somebody else has taken over");
+                tracing::warn!(lease = shared.key, "somebody else has taken over");
                 lost.cancel();
                 return;
             }
@@ -469,7 +469,7 @@ async fn read(kv: &Kv, key: &str) -> Result<(Record, u64), Error> {
         )),
         Some(found) => {
             let record = serde_json::from_slice(&found.value).map_err(|e| Error::Saved {
-                role: "office",
+                role: "lease",
                 detail: e.to_string(),
             })?;
             Ok((record, found.revision))
@@ -480,7 +480,7 @@ async fn read(kv: &Kv, key: &str) -> Result<(Record, u64), Error> {
 /// The revision of what was written; none where somebody else wrote first.
 async fn write(kv: &Kv, key: &str, record: &Record, revision: u64) -> Result<Option<u64>, Error> {
     let bytes = serde_json::to_vec(record).map_err(|e| Error::Saved {
-        role: "office",
+        role: "lease",
         detail: e.to_string(),
     })?;
     Ok(kv.replace(key, bytes, revision).await?)

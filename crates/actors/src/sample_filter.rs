@@ -2,7 +2,7 @@
 
 use flopsmith_protocol::PolicyVersion;
 
-use crate::credit::Credited;
+use crate::advantages::Credited;
 use crate::settings::{Advantage, Overlong};
 
 /// The samples that the policy, `now` of this version, is trained on; and how many others there were.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::console::say;
 use crate::folder::Folder;
-use crate::quiet::{self, Patience};
+use crate::idle_wait::{self, Patience};
 use crate::summary::{Certified, Facts};
 use crate::{paths, record};
 
@@ -93,13 +93,17 @@ fn measure<'a>(
     let mut patience = Patience::new(wait);
     // A timer measures peak and reference as soon as it is made, and every ratio rests on them.
     let cores = cores_to_watch(settings.threads);
-    let before = patience.wait(|| quiet::used(&cores), stopped).go_on()?;
+    let before = patience.wait(|| idle_wait::used(&cores), stopped).go_on()?;
     let mut timer = evaluator.timer(settings.threads)?;
-    let now = patience.wait(|| quiet::look(&mut timer), stopped).go_on()?;
+    let now = patience
+        .wait(|| idle_wait::look(&mut timer), stopped)
+        .go_on()?;
     timer.refine_reference()?;
     let yardstick_busy = before.or(now);
     let mut evaluate = |language: Language, source: &str| -> Result<Evaluated> {
-        let busy = patience.wait(|| quiet::look(&mut timer), stopped).go_on()?;
+        let busy = patience
+            .wait(|| idle_wait::look(&mut timer), stopped)
+            .go_on()?;
         let done = evaluator.evaluate(
             language,
             source,
@@ -107,7 +111,7 @@ fn measure<'a>(
             &mut timer,
             Purpose::Certify,
         );
-        let busy = quiet::resting_on(yardstick_busy.as_deref(), busy);
+        let busy = idle_wait::resting_on(yardstick_busy.as_deref(), busy);
         Ok(Evaluated { busy, ..done })
     };
     let language = evaluator.problem.language;
@@ -286,7 +290,7 @@ mod tests {
     use flopsmith_test_support::{first, measured, unknown, wrong};
 
     use super::*;
-    use crate::quiet::Waited;
+    use crate::idle_wait::Waited;
 
     fn evaluated(verdict: Verdict) -> Evaluated {
         Evaluated {

@@ -12,7 +12,7 @@ use flopsmith_protocol::{Outcome, Purpose};
 use flopsmith_reward::Context;
 use flopsmith_reward::advantage::is_flat;
 
-use crate::credit::StageBests;
+use crate::advantages::StageBests;
 use crate::settings::Settings;
 
 /// How many tasks a step has, by what is known of it.

@@ -3,7 +3,7 @@
 //! A program that a stage cannot digest must not take the role with it: a role
 //! that fails hands back everything it holds, and one that fails often ends the
 //! run. So only what concerns the role itself (the bus, its settings) is an
-//! [`crate::Error`] of it; what concerns one program is a [`Mishap`].
+//! [`crate::Error`] of it; what concerns one program is a [`StageFailure`].
 
 use flopsmith_bus::ErrorClass;
 use flopsmith_protocol::{Failure, InfrastructureCause, UnknownCause, Verdict, ran_out};
@@ -13,7 +13,7 @@ use crate::supervisor::words;
 
 /// Why there is no result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mishap {
+pub struct StageFailure {
     /// What is said of the program if it stays so.
     pub verdict: Verdict,
     /// May it go better another time?
@@ -25,7 +25,7 @@ pub struct Mishap {
     pub blames_node: bool,
 }
 
-impl Mishap {
+impl StageFailure {
     /// This node cannot do it, whatever it is; another one may. That says nothing of the program, however often it happens.
     pub fn elsewhere(detail: impl Into<String>) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Mishap {
     }
 }
 
-impl Mishap {
+impl StageFailure {
     /// May a node say what becomes of the program, once it was tried often enough? `alone` is one that has its broker for itself: nobody else
     /// could. `vouched` says whether programs went well at the stage since this one failed first.
     pub fn decides(&self, alone: bool, vouched: bool) -> bool {
@@ -64,7 +64,7 @@ impl Mishap {
     }
 }
 
-impl From<Failure> for Mishap {
+impl From<Failure> for StageFailure {
     fn from(failure: Failure) -> Self {
         let (passing, class) = match &failure {
             Failure::Infrastructure {
@@ -86,7 +86,7 @@ impl From<Failure> for Mishap {
 }
 
 /// An artifact that cannot be read or written.
-impl From<flopsmith_store::Error> for Mishap {
+impl From<flopsmith_store::Error> for StageFailure {
     fn from(error: flopsmith_store::Error) -> Self {
         let class = match &error {
             // Whoever named it has stored it, in a place that may show it a moment later.
@@ -120,7 +120,7 @@ impl From<flopsmith_store::Error> for Mishap {
 
 /// A stage that panicked, so that it cannot be told whether the program or the stage is to blame; or one that never began,
 /// because the node stops.
-impl From<JoinError> for Mishap {
+impl From<JoinError> for StageFailure {
     fn from(error: JoinError) -> Self {
         let (class, verdict) = match error.try_into_panic() {
             Ok(panic) => {
@@ -158,24 +158,24 @@ mod tests {
 
     #[test]
     fn what_is_the_programs_own_fault_is_not_tried_again() {
-        let wrong = Mishap::from(Failure::candidate(CandidateFault::WrongResult, "wrong"));
+        let wrong = StageFailure::from(Failure::candidate(CandidateFault::WrongResult, "wrong"));
         assert!(!wrong.try_again(1, 3));
         let jail = Failure::infrastructure(InfrastructureCause::Jail, "no jail");
-        let jail = Mishap::from(jail);
+        let jail = StageFailure::from(jail);
         let tries: Vec<bool> = (1..=4).map(|n| jail.try_again(n, 3)).collect();
         assert_eq!(tries, [true, true, false, false]);
     }
 
     #[test]
     fn what_cannot_be_looked_at_says_nothing_of_the_node() {
-        let unchecked = Mishap::from(Failure::unknown(UnknownCause::Unchecked, "too large"));
+        let unchecked = StageFailure::from(Failure::unknown(UnknownCause::Unchecked, "too large"));
         assert!(!unchecked.try_again(1, 3));
         assert!(
             unchecked.decides(false, false),
             "any other node would say it"
         );
         assert!(!unchecked.concerns_the_stage());
-        let without_samples = Mishap::from(Failure::unknown(UnknownCause::NoSamples, "none"));
+        let without_samples = StageFailure::from(Failure::unknown(UnknownCause::NoSamples, "none"));
         assert!(without_samples.concerns_the_stage());
         assert!(!without_samples.decides(false, false));
     }
@@ -183,10 +183,10 @@ mod tests {
     #[test]
     fn a_store_that_refuses_a_node_says_nothing_of_programs() {
         let place = || "s3://bucket/object".to_owned();
-        let refused = Mishap::from(flopsmith_store::Error::Clock { place: place() });
+        let refused = StageFailure::from(flopsmith_store::Error::Clock { place: place() });
         let lost = flopsmith_store::Error::Missing { place: place() };
-        let lost = Mishap::from(lost);
-        let wrong = Mishap::from(Failure::candidate(CandidateFault::WrongResult, "wrong"));
+        let lost = StageFailure::from(lost);
+        let wrong = StageFailure::from(Failure::candidate(CandidateFault::WrongResult, "wrong"));
         // Programs that do not compile go well without a store.
         assert!(!refused.decides(false, true));
         assert!(refused.decides(true, false), "nobody else could have it");
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_belongs_elsewhere_is_never_decided_here() {
-        let unfit = Mishap::elsewhere("another version");
+        let unfit = StageFailure::elsewhere("another version");
         assert!((1..100).all(|n| unfit.try_again(n, 3)));
     }
 
@@ -205,7 +205,7 @@ mod tests {
         use flopsmith_store::Error as Store;
         const EMFILE: i32 = 24;
         const EIO: i32 = 5;
-        let stage = |cause| Mishap::from(Failure::infrastructure(cause, "no")).class;
+        let stage = |cause| StageFailure::from(Failure::infrastructure(cause, "no")).class;
         assert_eq!(stage(InfrastructureCause::Resources), ErrorClass::Resources);
         assert_eq!(stage(InfrastructureCause::Jail), ErrorClass::Infrastructure);
         let place = || "/data/x".to_owned();
@@ -217,7 +217,7 @@ mod tests {
             place: place(),
             source: "no space".into(),
         };
-        let store = |error: Store| Mishap::from(error).class;
+        let store = |error: Store| StageFailure::from(error).class;
         assert_eq!(store(full), ErrorClass::Resources);
         assert_eq!(store(folder(EMFILE)), ErrorClass::Resources);
         assert_eq!(store(folder(EIO)), ErrorClass::Infrastructure);
@@ -228,7 +228,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_leaves_its_words() {
         let died = tokio::task::spawn_blocking(|| assert_eq!(1 + 1, 3, "sums"));
-        let mishap = Mishap::from(died.await.expect_err("it panics"));
+        let mishap = StageFailure::from(died.await.expect_err("it panics"));
         assert!(mishap.passing);
         assert!(
             matches!(
@@ -245,7 +245,7 @@ mod tests {
         tasks.spawn(std::future::pending::<()>());
         tasks.abort_all();
         let ended = tasks.join_next().await.expect("there is a task");
-        let mishap = Mishap::from(ended.expect_err("it was cut off"));
+        let mishap = StageFailure::from(ended.expect_err("it was cut off"));
         assert_eq!((mishap.passing, mishap.class), (true, ErrorClass::Shutdown));
         assert_eq!(mishap.verdict.kind(), InfrastructureCause::Shutdown.name());
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flopsmith_actors::Error;
 use flopsmith_actors::recorded::Recorded;
-use flopsmith_actors::role::recall::Recall;
+use flopsmith_actors::role::recorded_evaluator::RecordedEvaluator;
 use flopsmith_actors::role::recorder::files;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{Candidate, Outcome, Purpose, Verdict, subjects};
@@ -39,7 +39,7 @@ async fn a_program_has_the_outcome_it_had_and_another_one_ends_the_run() {
     let fast = Measured::at(100.0 / 3.0).outcome(of(0));
     let known = [fast.clone(), outcome(of(1), wrong())];
     let recorded = recorded(&world, &known);
-    let role = start(Recall::new(context, recorded));
+    let role = start(RecordedEvaluator::new(context, recorded));
     let queue = Queue::compile(&machine_class()).of(&run_id());
     // Nobody waited for its second measurement.
     let again = Candidate {

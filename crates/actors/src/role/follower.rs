@@ -1,4 +1,4 @@
-//! Onlooker: the archive is elsewhere, and this process follows it.
+//! Follower: the archive is elsewhere, and this process follows it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use tokio_util::sync::CancellationToken;
 use super::Role;
 use crate::error::Error;
 use crate::node::Context;
-use crate::notice::Notices;
-use crate::office::Office;
+use crate::registry::RunRegistry;
+use crate::role_lease::RoleLease;
 
 /// How often it looks.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Learns that a run is over whose archive another node has.
-pub struct Onlooker {
+pub struct Follower {
     context: Arc<Context>,
-    notices: Notices,
+    notices: RunRegistry,
     /// Told when the run is over.
     finished: CancellationToken,
     /// Told when somebody has ended it before its time.
@@ -36,11 +36,11 @@ pub struct Onlooker {
 /// One miss may be a server that is a moment behind the others.
 const MISSES: u32 = 3;
 
-impl Onlooker {
+impl Follower {
     /// An onlooker of the context's run, which has gone on for so many seconds `before`.
     pub fn new(
         context: Arc<Context>,
-        notices: Notices,
+        notices: RunRegistry,
         finished: CancellationToken,
         ended: CancellationToken,
         elapsed: watch::Sender<f64>,
@@ -60,7 +60,7 @@ impl Onlooker {
 }
 
 #[async_trait]
-impl Role for Onlooker {
+impl Role for Follower {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let mut clock = tokio::time::interval(PAUSE);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -81,12 +81,12 @@ impl Role for Onlooker {
     }
 }
 
-impl Onlooker {
+impl Follower {
     async fn look(&mut self) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
         // In this order: whoever ends a run in its time says that it is over before it is forgotten.
         let known = self.notices.is_known(&context.run).await?;
-        if Office::is_over(&context.host.bus, &context.run, "archive").await? {
+        if RoleLease::is_over(&context.host.bus, &context.run, "archive").await? {
             self.finished.cancel();
             return Ok(());
         }

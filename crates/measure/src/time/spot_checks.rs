@@ -11,7 +11,7 @@ use rand::seq::SliceRandom;
 
 /// The seeds of one measurement whose tolerances are known.
 #[derive(Debug)]
-pub struct Lots {
+pub struct SpotChecks {
     /// Not used yet.
     seeds: Vec<u64>,
     /// When they are due, in seconds of timed calls; the next at the end. One fewer than the seeds.
@@ -20,7 +20,7 @@ pub struct Lots {
     spent: f64,
 }
 
-impl Lots {
+impl SpotChecks {
     /// Spreads `seeds` over a measurement of at most `longest`. One is left for its end.
     pub fn new<R: Rng>(seeds: Vec<u64>, longest: Duration, rng: &mut R) -> Self {
         let mut moments: Vec<f64> = (1..seeds.len())
@@ -83,8 +83,8 @@ mod tests {
 
     const LONGEST: Duration = Duration::from_secs(1);
 
-    fn lots(seeds: u64, rng: &mut ChaCha8Rng) -> Lots {
-        Lots::new((0..seeds).collect(), LONGEST, rng)
+    fn lots(seeds: u64, rng: &mut ChaCha8Rng) -> SpotChecks {
+        SpotChecks::new((0..seeds).collect(), LONGEST, rng)
     }
 
     proptest! {

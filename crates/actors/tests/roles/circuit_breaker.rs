@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flopsmith_actors::Host;
 use flopsmith_actors::node::{Context, Parts};
-use flopsmith_actors::role::verifier::{Desk, Stage, Verifier};
+use flopsmith_actors::role::verifier::{Stage, StageContext, Verifier};
 use flopsmith_bus::WorkerOptions;
 use flopsmith_measure::{Report, Thoroughness};
 use flopsmith_protocol::subjects::Queue;
@@ -14,7 +14,7 @@ use flopsmith_protocol::{
 };
 use flopsmith_test_support::{machine_class, node_id, run_id};
 
-use crate::office::shared;
+use crate::role_lease::shared;
 use crate::{World, candidate, settings, soon, start};
 
 /// What the jail of a node does.
@@ -63,7 +63,7 @@ async fn node(world: &World, jail: Jail) -> (Host, Verifier) {
         host: host.clone(),
     });
     let stages = vec![jail, jail];
-    (host, Verifier::new(Desk::new(context, stages)))
+    (host, Verifier::new(StageContext::new(context, stages)))
 }
 
 #[tokio::test(flavor = "multi_thread")]

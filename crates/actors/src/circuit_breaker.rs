@@ -22,7 +22,7 @@ const REMEMBERED: usize = 10_000;
 
 /// How the stages of a node stand. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Standing(Arc<Mutex<HashMap<&'static str, Stage>>>);
+pub struct CircuitBreaker(Arc<Mutex<HashMap<&'static str, Stage>>>);
 
 #[derive(Debug, Default)]
 struct Stage {
@@ -40,7 +40,7 @@ struct Stage {
     waits: bool,
 }
 
-impl Standing {
+impl CircuitBreaker {
     fn with<T>(&self, stage: &'static str, change: impl FnOnce(&mut Stage) -> T) -> T {
         let mut stages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         change(stages.entry(stage).or_default())
@@ -118,7 +118,7 @@ mod tests {
         candidate(0, number, 0).id
     }
 
-    fn rests(standing: &Standing, programs: impl IntoIterator<Item = u32>) -> Vec<u64> {
+    fn rests(standing: &CircuitBreaker, programs: impl IntoIterator<Item = u32>) -> Vec<u64> {
         let rest = |number| {
             standing.failed("time", &program(number));
             standing.rest("time").map(|rest| rest.as_secs())
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_fails_in_a_row_rests_longer_each_time_and_forgets_it_once_it_works() {
-        let standing = Standing::default();
+        let standing = CircuitBreaker::default();
         assert_eq!(rests(&standing, 0..2), [0; 0]);
         assert_eq!(rests(&standing, 2..9), [10, 20, 40, 80, 160, 300, 300]);
         assert_eq!(
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn one_program_that_fails_again_and_again_is_no_reason_to_rest_until_another_one_does() {
-        let standing = Standing::default();
+        let standing = CircuitBreaker::default();
         assert_eq!(rests(&standing, [7; 20]), [0; 0]);
         assert!(!standing.vouches("time", &program(7)), "it may be the node");
         standing.worked("time");
@@ -166,7 +166,7 @@ mod tests {
         /// Whatever it was like before, a stage of which every third program at least goes well never rests.
         #[test]
         fn now_and_then_a_failure_is_nothing(failures in proptest::collection::vec(0u32..3, 0..60)) {
-            let standing = Standing::default();
+            let standing = CircuitBreaker::default();
             let mut number = 0;
             for count in failures {
                 prop_assert!(rests(&standing, number..number + count).is_empty());

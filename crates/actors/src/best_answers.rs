@@ -26,7 +26,7 @@ const AS_GOOD: f64 = 0.05;
 /// The best answers so far, by what their prompts permit. Part of the learner's state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Hall(Vec<Kept>);
+pub struct BestAnswers(Vec<Kept>);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Kept {
@@ -40,7 +40,7 @@ struct Kept {
     rollout: Rollout,
 }
 
-impl Hall {
+impl BestAnswers {
     /// The file of a checkpoint that holds it.
     pub const FILE: &str = "hall.msgpack";
 
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn the_best_answer_is_missed_until_a_step_has_one_as_good() {
         let simd = TechniqueSet::default().with(Technique::Simd);
-        let mut hall = Hall::default();
+        let mut hall = BestAnswers::default();
         assert_eq!(hall.missed(simd, 0.0), None);
         hall.note(simd, Some(simd), (0.5, 0.01), &answer(0));
         // Better by less than its error.
@@ -108,12 +108,16 @@ mod tests {
         assert_eq!(hall.missed(TechniqueSet::default(), 0.0), None);
         // It is an answer wherever its techniques are permitted, unless there is a better one.
         let more = simd.with(Technique::Packing);
-        let found = |hall: &Hall, set| hall.missed(set, 0.0).map(|(r, _)| r.candidate.clone());
+        let found =
+            |hall: &BestAnswers, set| hall.missed(set, 0.0).map(|(r, _)| r.candidate.clone());
         assert_eq!(found(&hall, more), Some(answer(0).candidate));
         hall.note(more, Some(more), (0.9, 0.01), &answer(2));
         assert_eq!(found(&hall, more), Some(answer(2).candidate));
         assert_eq!(found(&hall, simd), Some(answer(0).candidate));
         let bytes = rmp_serde::to_vec_named(&hall).expect("bytes");
-        assert_eq!(rmp_serde::from_slice::<Hall>(&bytes).expect("a hall"), hall);
+        assert_eq!(
+            rmp_serde::from_slice::<BestAnswers>(&bytes).expect("a hall"),
+            hall
+        );
     }
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use flopsmith_actors::Settings;
+use flopsmith_actors::advantages::{StageBests, credit};
 use flopsmith_actors::batches::{Batch, Batches, SILENCE};
+use flopsmith_actors::best_answers::BestAnswers;
 use flopsmith_actors::course::Job;
-use flopsmith_actors::credit::{StageBests, credit};
-use flopsmith_actors::hall::Hall;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_bus::{Delivery, Worker, WorkerOptions};
 use flopsmith_protocol::subjects::Queue;
@@ -87,7 +87,7 @@ async fn a_group_without_a_spread_is_drawn_again_once_and_the_learner_waits_for_
 
     let Batch { step, groups, .. } = soon(batches.next()).await.unwrap();
     assert_eq!((step, groups.len()), (1, 3));
-    let (mut bests, mut hall) = (StageBests::default(), Hall::default());
+    let (mut bests, mut hall) = (StageBests::default(), BestAnswers::default());
     let (credited, metrics) = credit(groups, &context.settings, None, &mut bests, &mut hall);
     assert_eq!((credited.len(), metrics.samples), (2, 2));
     assert_eq!(metrics.refilled_groups, 1);

@@ -7,7 +7,7 @@ use flopsmith_reward::advantage::is_flat;
 use flopsmith_reward::{Context, group_advantages, sharing};
 use serde::{Deserialize, Serialize};
 
-use crate::hall::Hall;
+use crate::best_answers::BestAnswers;
 use crate::ledger::Groups;
 use crate::settings::Settings;
 
@@ -69,7 +69,7 @@ pub fn credit(
     settings: &Settings,
     peak_gflops: Option<f64>,
     bests: &mut StageBests,
-    hall: &mut Hall,
+    hall: &mut BestAnswers,
 ) -> (Vec<Credited>, StepMetrics) {
     let mut metrics = StepMetrics::default();
     // Those of the first round say how many there were then.
@@ -208,7 +208,12 @@ impl Asked {
 
 /// Answers of the hall to prompts of this step that its own answers fall short of. Each is worth `strength` times what it
 /// would be worth in one of the prompt's groups, times the number of these groups.
-fn imitated(groups: &Groups, raw: &[Option<f64>], strength: f64, hall: &Hall) -> Vec<Credited> {
+fn imitated(
+    groups: &Groups,
+    raw: &[Option<f64>],
+    strength: f64,
+    hall: &BestAnswers,
+) -> Vec<Credited> {
     if strength <= 0.0 {
         return Vec::new();
     }
@@ -324,14 +329,14 @@ mod tests {
             &settings,
             peak,
             &mut StageBests::default(),
-            &mut Hall::default(),
+            &mut BestAnswers::default(),
         );
         let (expected, clean) = credit(
             group(1, without),
             &settings,
             peak,
             &mut StageBests::default(),
-            &mut Hall::default(),
+            &mut BestAnswers::default(),
         );
         assert_eq!((metrics.samples, metrics.dropped), (2, 2));
         assert_eq!((clean.samples, clean.dropped), (2, 0));
@@ -348,7 +353,7 @@ mod tests {
             let mut groups = group(1, vec![measured(10.0, 0.2), wrong()]);
             groups.extend(group(2, vec![wrong(), wrong()]));
             let bests = &mut StageBests::default();
-            let hall = &mut Hall::default();
+            let hall = &mut BestAnswers::default();
             credit(groups, &settings, Some(50.0), bests, hall).0.len()
         };
         assert_eq!(trained(serde_json::json!({ "loss": "dapo" })), 2);
@@ -371,7 +376,7 @@ mod tests {
                 groups.extend(group(2, vec![measured(30.0, 0.6), measured(30.0, 0.6)]));
             }
             let mut bests = StageBests::default();
-            let hall = &mut Hall::default();
+            let hall = &mut BestAnswers::default();
             let (credited, metrics) = credit(groups, settings, Some(50.0), &mut bests, hall);
             (advantages(&credited), metrics, bests.get(0))
         };
@@ -397,7 +402,7 @@ mod tests {
             &settings,
             Some(50.0),
             &mut StageBests::default(),
-            &mut Hall::default(),
+            &mut BestAnswers::default(),
         );
         assert_eq!((metrics.samples, metrics.dropped), (1, 1));
         assert_eq!(credited.len(), 1);
@@ -414,7 +419,7 @@ mod tests {
             &settings,
             Some(50.0),
             &mut bests,
-            &mut Hall::default(),
+            &mut BestAnswers::default(),
         );
         assert!((first.mean_reward - 0.3).abs() < 1e-12, "{first:?}");
         assert_eq!(bests.get(0), Some(20.0));
@@ -423,7 +428,7 @@ mod tests {
             &settings,
             Some(50.0),
             &mut bests,
-            &mut Hall::default(),
+            &mut BestAnswers::default(),
         );
         assert!((second.mean_reward - 0.75).abs() < 1e-12, "{second:?}");
     }
@@ -441,7 +446,7 @@ mod tests {
             &settings,
             Some(50.0),
             &mut trained,
-            &mut Hall::default(),
+            &mut BestAnswers::default(),
         );
         let mut learned = StageBests::default();
         let outcomes = group(1, verdicts).into_iter().flatten().map(|s| s.outcome);
@@ -461,7 +466,7 @@ mod tests {
             &settings,
             Some(50.0),
             &mut bests,
-            &mut Hall::default(),
+            &mut BestAnswers::default(),
         );
         let text = serde_json::json!({ "step": 1, (StageBests::KEY): bests }).to_string();
         let meta: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -474,14 +479,14 @@ mod tests {
                 &settings,
                 Some(50.0),
                 &mut resumed,
-                &mut Hall::default()
+                &mut BestAnswers::default()
             ),
             credit(
                 next(),
                 &settings,
                 Some(50.0),
                 &mut bests,
-                &mut Hall::default()
+                &mut BestAnswers::default()
             )
         );
         // Saved by a version that kept none.
@@ -499,7 +504,7 @@ mod tests {
             &Settings::default(),
             Some(100.0),
             &mut StageBests::default(),
-            &mut Hall::default(),
+            &mut BestAnswers::default(),
         );
         assert!((metrics.mean_reward - 0.2).abs() < 1e-12, "{metrics:?}");
         assert_eq!(metrics.flat_groups, 1.0);
@@ -508,7 +513,7 @@ mod tests {
     #[test]
     fn a_program_that_was_found_once_is_imitated_until_it_is_found_again() {
         let mut settings = Settings::default();
-        let (mut bests, mut hall) = (StageBests::default(), Hall::default());
+        let (mut bests, mut hall) = (StageBests::default(), BestAnswers::default());
         let step = |number, fast: bool, settings: &Settings, bests: &mut _, hall: &mut _| {
             let gflops = if fast { 40.0 } else { 10.0 };
             let verdicts = vec![measured(10.0, 0.2), measured(gflops, 0.8), wrong()];
@@ -535,7 +540,7 @@ mod tests {
         let simd = TechniqueSet::EMPTY.with(Technique::Simd);
         let both = simd.with(Technique::RegisterBlocking);
         let unroll = TechniqueSet::EMPTY.with(Technique::Unroll);
-        let mut hall = Hall::default();
+        let mut hall = BestAnswers::default();
         let mut step = |number, permitted: TechniqueSet, techniques, gflops, prompt: u32| {
             let mut groups = group(number, vec![measured(gflops, gflops / 50.0), wrong()]);
             for sample in &mut groups[0] {
@@ -567,7 +572,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.advantage.self_imitation = 0.5;
         let own = || vec![measured(10.0, 0.2), wrong()];
-        let step = |number, explorer: Verdict, hall: &mut Hall| {
+        let step = |number, explorer: Verdict, hall: &mut BestAnswers| {
             let mut verdicts = own();
             verdicts.push(explorer);
             let mut groups = group(number, verdicts);
@@ -575,14 +580,14 @@ mod tests {
             let bests = &mut StageBests::default();
             credit(groups, &settings, Some(50.0), bests, hall)
         };
-        let mut hall = Hall::default();
+        let mut hall = BestAnswers::default();
         let (with, metrics) = step(1, measured(40.0, 0.8), &mut hall);
         let (without, clean) = credit(
             group(1, own()),
             &settings,
             Some(50.0),
             &mut StageBests::default(),
-            &mut Hall::default(),
+            &mut BestAnswers::default(),
         );
         assert_eq!(advantages(&with), advantages(&without));
         assert_eq!(metrics, clean);

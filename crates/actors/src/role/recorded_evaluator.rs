@@ -1,4 +1,4 @@
-//! Recall: candidate → the outcome it had in a recorded run. Stands for compiler, verifier and timer where a run is repeated.
+//! RecordedEvaluator: candidate → the outcome it had in a recorded run. Stands for compiler, verifier and timer where a run is repeated.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::recorded::Recorded;
 const SLOTS: usize = 16;
 
 /// Answers candidates with what is known of them.
-pub struct Recall {
+pub struct RecordedEvaluator {
     context: Arc<Context>,
     recorded: Arc<Recorded>,
 }
 
-impl Recall {
+impl RecordedEvaluator {
     /// What `recorded` says, for the context's run.
     pub fn new(context: Arc<Context>, recorded: Arc<Recorded>) -> Self {
         Self { context, recorded }
@@ -63,7 +63,7 @@ impl Recall {
 }
 
 #[async_trait]
-impl Role for Recall {
+impl Role for RecordedEvaluator {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let host = &self.context.host;
         let queue = Queue::compile(&host.machine_class);

@@ -1,6 +1,6 @@
 //! What nodes are told of runs.
 
-use flopsmith_actors::notice::Notices;
+use flopsmith_actors::registry::RunRegistry;
 use flopsmith_bus::{Change, RunSetup};
 use flopsmith_test_support::{machine_class, run_id};
 
@@ -9,7 +9,7 @@ use crate::{World, soon};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
     let world = World::with(&RunSetup::default()).await;
-    let notices = Notices::open(&world.bus).await.unwrap();
+    let notices = RunRegistry::open(&world.bus).await.unwrap();
     let (run, class) = (run_id(), machine_class());
     notices.in_common(&run, &class, 7u32).await.unwrap();
     // A part of the bus does not do what it is asked for, as one does not that has no room to write to.
@@ -27,7 +27,7 @@ async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
     let mut told = runs.watch().await.unwrap();
     let withdrawing = tokio::spawn({
         let (bus, run) = (world.bus.clone(), run.clone());
-        async move { Notices::withdraw_patiently(&bus, &run).await }
+        async move { RunRegistry::withdraw_patiently(&bus, &run).await }
     });
     // It begins anew with the notice of the run.
     for _ in 0..2 {

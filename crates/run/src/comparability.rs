@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use flopsmith_actors::results::Yardstick;
+use flopsmith_actors::outcome_cache::Yardstick;
 use flopsmith_compile::Toolchain;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Digest;

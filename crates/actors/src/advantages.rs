@@ -62,14 +62,14 @@ impl StageBests {
 /// The step's samples with their advantages. Samples whose outcome says nothing about them leave their group, and so do
 /// those without tokens; both are counted as dropped.
 ///
-/// `peak_gflops` is the machine's peak, one number for the whole run. `bests` and `hall` are those before this step, and
-/// afterwards those with it. Answers of the hall that the step falls short of come on top, without log-probabilities.
+/// `peak_gflops` is the machine's peak, one number for the whole run. `bests` and `best_answers` are those before this step, and
+/// afterwards those with it. Answers of the best answers that the step falls short of come on top, without log-probabilities.
 pub fn credit(
     groups: Groups,
     settings: &Settings,
     peak_gflops: Option<f64>,
     bests: &mut StageBests,
-    hall: &mut BestAnswers,
+    best_answers: &mut BestAnswers,
 ) -> (Vec<Credited>, StepMetrics) {
     let mut metrics = StepMetrics::default();
     // Those of the first round say how many there were then.
@@ -103,7 +103,12 @@ pub fn credit(
         raw.push((reward, error));
     }
     let of_groups: Vec<Option<f64>> = worth.iter().map(|(_, reward, _)| *reward).collect();
-    let imitated = imitated(&groups, &of_groups, settings.advantage.self_imitation, hall);
+    let imitated = imitated(
+        &groups,
+        &of_groups,
+        settings.advantage.self_imitation,
+        best_answers,
+    );
     let all_rewards: Vec<f64> = worth.iter().filter_map(|(_, reward, _)| *reward).collect();
     metrics.mean_reward = all_rewards.iter().sum::<f64>() / all_rewards.len().max(1) as f64;
     sharing::share(&mut worth, settings.advantage.sharing);
@@ -151,7 +156,7 @@ pub fn credit(
                     sample.outcome.candidate.permitted,
                     sample.outcome.techniques,
                 );
-                hall.note(permitted, techniques, (reward, error), rollout);
+                best_answers.note(permitted, techniques, (reward, error), rollout);
             }
         }
         let Some(mut advantage) = advantage else {
@@ -206,13 +211,13 @@ impl Asked {
     }
 }
 
-/// Answers of the hall to prompts of this step that its own answers fall short of. Each is worth `strength` times what it
+/// Answers of the best answers to prompts of this step that its own answers fall short of. Each is worth `strength` times what it
 /// would be worth in one of the prompt's groups, times the number of these groups.
 fn imitated(
     groups: &Groups,
     raw: &[Option<f64>],
     strength: f64,
-    hall: &BestAnswers,
+    best_answers: &BestAnswers,
 ) -> Vec<Credited> {
     if strength <= 0.0 {
         return Vec::new();
@@ -247,7 +252,7 @@ fn imitated(
     {
         let n = rewards.len().max(1) as f64;
         let best = rewards.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let Some((rollout, worth)) = hall.missed(permitted, best) else {
+        let Some((rollout, worth)) = best_answers.missed(permitted, best) else {
             continue;
         };
         let mean = rewards.iter().sum::<f64>() / n;
@@ -353,8 +358,10 @@ mod tests {
             let mut groups = group(1, vec![measured(10.0, 0.2), wrong()]);
             groups.extend(group(2, vec![wrong(), wrong()]));
             let bests = &mut StageBests::default();
-            let hall = &mut BestAnswers::default();
-            credit(groups, &settings, Some(50.0), bests, hall).0.len()
+            let best_answers = &mut BestAnswers::default();
+            credit(groups, &settings, Some(50.0), bests, best_answers)
+                .0
+                .len()
         };
         assert_eq!(trained(serde_json::json!({ "loss": "dapo" })), 2);
         assert_eq!(trained(serde_json::json!({ "loss": "grpo" })), 4);
@@ -376,8 +383,9 @@ mod tests {
                 groups.extend(group(2, vec![measured(30.0, 0.6), measured(30.0, 0.6)]));
             }
             let mut bests = StageBests::default();
-            let hall = &mut BestAnswers::default();
-            let (credited, metrics) = credit(groups, settings, Some(50.0), &mut bests, hall);
+            let best_answers = &mut BestAnswers::default();
+            let (credited, metrics) =
+                credit(groups, settings, Some(50.0), &mut bests, best_answers);
             (advantages(&credited), metrics, bests.get(0))
         };
         let (without, clean, _) = trained(&settings, false);
@@ -513,22 +521,30 @@ mod tests {
     #[test]
     fn a_program_that_was_found_once_is_imitated_until_it_is_found_again() {
         let mut settings = Settings::default();
-        let (mut bests, mut hall) = (StageBests::default(), BestAnswers::default());
-        let step = |number, fast: bool, settings: &Settings, bests: &mut _, hall: &mut _| {
-            let gflops = if fast { 40.0 } else { 10.0 };
-            let verdicts = vec![measured(10.0, 0.2), measured(gflops, 0.8), wrong()];
-            credit(group(number, verdicts), settings, Some(50.0), bests, hall).0
-        };
-        step(1, true, &settings, &mut bests, &mut hall);
-        let plain = step(2, false, &settings, &mut bests, &mut hall);
+        let (mut bests, mut best_answers) = (StageBests::default(), BestAnswers::default());
+        let step =
+            |number, fast: bool, settings: &Settings, bests: &mut _, best_answers: &mut _| {
+                let gflops = if fast { 40.0 } else { 10.0 };
+                let verdicts = vec![measured(10.0, 0.2), measured(gflops, 0.8), wrong()];
+                credit(
+                    group(number, verdicts),
+                    settings,
+                    Some(50.0),
+                    bests,
+                    best_answers,
+                )
+                .0
+            };
+        step(1, true, &settings, &mut bests, &mut best_answers);
+        let plain = step(2, false, &settings, &mut bests, &mut best_answers);
         assert!(plain.iter().all(|c| !c.rollout.logprobs.is_empty()));
         settings.advantage.self_imitation = 0.5;
-        let lost = step(3, false, &settings, &mut bests, &mut hall);
+        let lost = step(3, false, &settings, &mut bests, &mut best_answers);
         assert_eq!(lost.len(), plain.len() + 1);
         let imitated = lost.last().expect("a sample");
         assert!(imitated.rollout.logprobs.is_empty() && imitated.advantage > 0.5);
         assert_eq!(imitated.rollout.candidate.step, 1);
-        let found = step(4, true, &settings, &mut bests, &mut hall);
+        let found = step(4, true, &settings, &mut bests, &mut best_answers);
         assert!(found.iter().all(|c| c.rollout.candidate.step == 4));
     }
 
@@ -540,7 +556,7 @@ mod tests {
         let simd = TechniqueSet::EMPTY.with(Technique::Simd);
         let both = simd.with(Technique::RegisterBlocking);
         let unroll = TechniqueSet::EMPTY.with(Technique::Unroll);
-        let mut hall = BestAnswers::default();
+        let mut best_answers = BestAnswers::default();
         let mut step = |number, permitted: TechniqueSet, techniques, gflops, prompt: u32| {
             let mut groups = group(number, vec![measured(gflops, gflops / 50.0), wrong()]);
             for sample in &mut groups[0] {
@@ -551,7 +567,7 @@ mod tests {
                 rollout.prompt_tokens = vec![prompt; 3];
             }
             let bests = &mut StageBests::default();
-            let credited = credit(groups, &settings, Some(50.0), bests, &mut hall).0;
+            let credited = credit(groups, &settings, Some(50.0), bests, &mut best_answers).0;
             let imitated = credited.into_iter().map(|c| c.rollout);
             imitated
                 .filter(|r| r.logprobs.is_empty())
@@ -572,16 +588,16 @@ mod tests {
         let mut settings = Settings::default();
         settings.advantage.self_imitation = 0.5;
         let own = || vec![measured(10.0, 0.2), wrong()];
-        let step = |number, explorer: Verdict, hall: &mut BestAnswers| {
+        let step = |number, explorer: Verdict, best_answers: &mut BestAnswers| {
             let mut verdicts = own();
             verdicts.push(explorer);
             let mut groups = group(number, verdicts);
             groups[0][2].outcome.candidate.explorer = true;
             let bests = &mut StageBests::default();
-            credit(groups, &settings, Some(50.0), bests, hall)
+            credit(groups, &settings, Some(50.0), bests, best_answers)
         };
-        let mut hall = BestAnswers::default();
-        let (with, metrics) = step(1, measured(40.0, 0.8), &mut hall);
+        let mut best_answers = BestAnswers::default();
+        let (with, metrics) = step(1, measured(40.0, 0.8), &mut best_answers);
         let (without, clean) = credit(
             group(1, own()),
             &settings,
@@ -592,7 +608,7 @@ mod tests {
         assert_eq!(advantages(&with), advantages(&without));
         assert_eq!(metrics, clean);
         // One that fails changes nothing, and the next step learns from the one that did not.
-        let (next, _) = step(2, wrong(), &mut hall);
+        let (next, _) = step(2, wrong(), &mut best_answers);
         assert_eq!(next.len(), with.len() + 1);
         let taken_up = next.last().expect("a sample");
         assert_eq!(

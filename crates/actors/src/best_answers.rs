@@ -42,7 +42,7 @@ struct Kept {
 
 impl BestAnswers {
     /// The file of a checkpoint that holds it.
-    pub const FILE: &str = "hall.msgpack";
+    pub const FILE: &str = "best_answers.msgpack";
 
     /// Notes a verified program of these techniques that is worth `reward`, give or take `error`; it is kept if it is worth more than
     /// the one before for certain.
@@ -96,28 +96,31 @@ mod tests {
     #[test]
     fn the_best_answer_is_missed_until_a_step_has_one_as_good() {
         let simd = TechniqueSet::default().with(Technique::Simd);
-        let mut hall = BestAnswers::default();
-        assert_eq!(hall.missed(simd, 0.0), None);
-        hall.note(simd, Some(simd), (0.5, 0.01), &answer(0));
+        let mut best_answers = BestAnswers::default();
+        assert_eq!(best_answers.missed(simd, 0.0), None);
+        best_answers.note(simd, Some(simd), (0.5, 0.01), &answer(0));
         // Better by less than its error.
-        hall.note(simd, Some(simd), (0.52, 0.03), &answer(1));
-        let (found, worth) = hall.missed(simd, 0.3).expect("it falls short");
+        best_answers.note(simd, Some(simd), (0.52, 0.03), &answer(1));
+        let (found, worth) = best_answers.missed(simd, 0.3).expect("it falls short");
         assert_eq!(found.candidate, answer(0).candidate);
         assert!(found.logprobs.is_empty() && (worth - 0.48).abs() < 1e-12);
-        assert_eq!(hall.missed(simd, 0.47), None);
-        assert_eq!(hall.missed(TechniqueSet::default(), 0.0), None);
+        assert_eq!(best_answers.missed(simd, 0.47), None);
+        assert_eq!(best_answers.missed(TechniqueSet::default(), 0.0), None);
         // It is an answer wherever its techniques are permitted, unless there is a better one.
         let more = simd.with(Technique::Packing);
-        let found =
-            |hall: &BestAnswers, set| hall.missed(set, 0.0).map(|(r, _)| r.candidate.clone());
-        assert_eq!(found(&hall, more), Some(answer(0).candidate));
-        hall.note(more, Some(more), (0.9, 0.01), &answer(2));
-        assert_eq!(found(&hall, more), Some(answer(2).candidate));
-        assert_eq!(found(&hall, simd), Some(answer(0).candidate));
-        let bytes = rmp_serde::to_vec_named(&hall).expect("bytes");
+        let found = |best_answers: &BestAnswers, set| {
+            best_answers
+                .missed(set, 0.0)
+                .map(|(r, _)| r.candidate.clone())
+        };
+        assert_eq!(found(&best_answers, more), Some(answer(0).candidate));
+        best_answers.note(more, Some(more), (0.9, 0.01), &answer(2));
+        assert_eq!(found(&best_answers, more), Some(answer(2).candidate));
+        assert_eq!(found(&best_answers, simd), Some(answer(0).candidate));
+        let bytes = rmp_serde::to_vec_named(&best_answers).expect("bytes");
         assert_eq!(
-            rmp_serde::from_slice::<BestAnswers>(&bytes).expect("a hall"),
-            hall
+            rmp_serde::from_slice::<BestAnswers>(&bytes).expect("best answers"),
+            best_answers
         );
     }
 }

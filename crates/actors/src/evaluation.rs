@@ -52,11 +52,11 @@ pub fn verifier(
 ) -> Result<verifier::StageContext, Failure> {
     let threads = context.settings.threads;
     let stages: Result<Vec<_>, _> = (0..slots).map(|_| evaluator.verifier(threads)).collect();
-    let desk = verifier::StageContext::new(Arc::clone(context), stages?);
+    let stage_context = verifier::StageContext::new(Arc::clone(context), stages?);
     Ok(match &evaluator.sanitizers {
-        // One for all desks of a run: what is known of a program stays known.
-        Some(sanitizers) => desk.with_last_look(Arc::clone(sanitizers) as _),
-        None => desk,
+        // One for all stage contexts of a run: what is known of a program stays known.
+        Some(sanitizers) => stage_context.with_last_look(Arc::clone(sanitizers) as _),
+        None => stage_context,
     })
 }
 

@@ -218,32 +218,32 @@ impl Host {
         }
     }
 
-    /// What becomes of work that met a `mishap`: it is tried again, here or elsewhere, or what `decided` makes of the verdict is its
+    /// What becomes of work that met a stage failure: it is tried again, here or elsewhere, or what `decided` makes of the verdict is its
     /// outcome. `stage` says whose work it is, for people.
     pub(crate) async fn give_up_or_retry<'a, M>(
         &self,
         stage: &'static str,
         delivery: Delivery<M>,
-        mishap: StageFailure,
+        stage_failure: StageFailure,
         decided: impl FnOnce(Verdict) -> Decided<'a>,
     ) -> Result<(), Error> {
-        let again = mishap.try_again(delivery.failures() + 1, self.attempts);
-        let stopping = mishap.class == ErrorClass::Shutdown;
+        let again = stage_failure.try_again(delivery.failures() + 1, self.attempts);
+        let stopping = stage_failure.class == ErrorClass::Shutdown;
         let class = match again {
-            true => mishap.class,
+            true => stage_failure.class,
             false => ErrorClass::Elsewhere,
         };
         // A stage that panicked or hung says nothing of the program either.
-        let ours = mishap.concerns_the_stage();
+        let ours = stage_failure.concerns_the_stage();
         let alone = self.bus.is_private();
-        let decided = decided(mishap.verdict.clone());
+        let decided = decided(stage_failure.verdict.clone());
         let id = &decided.candidate.id;
         match ours {
             _ if stopping => {}
             true => self.standing.failed(stage, id),
             false => self.standing.worked(stage),
         }
-        let decides = mishap.decides(alone, self.standing.vouches(stage, id));
+        let decides = stage_failure.decides(alone, self.standing.vouches(stage, id));
         if again || !decides {
             tracing::warn!(stage, verdict = ?decided.verdict, candidate = %id, "the stage failed; trying again");
             self.metrics.retried(stage);

@@ -19,7 +19,7 @@ pub(crate) const CLASSES: &str = "fs_classes";
 const PATIENCE: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// The notices on one bus. Cheap to clone.
+/// The run registry on one bus. Cheap to clone.
 #[derive(Clone)]
 pub struct RunRegistry {
     runs: Kv,
@@ -28,7 +28,7 @@ pub struct RunRegistry {
 }
 
 impl RunRegistry {
-    /// The notices on `bus`.
+    /// The run registry on `bus`.
     pub async fn open(bus: &Bus) -> Result<Self, Error> {
         Ok(Self {
             runs: bus.kv(RUNS).await?,

@@ -23,15 +23,15 @@ pub trait Runs<D: Send + Sync + 'static>: Send + Sync + 'static {
 /// A node that works for one run only.
 pub struct Only<D> {
     run: RunId,
-    desk: Arc<D>,
+    stage_context: Arc<D>,
 }
 
 impl<D> Only<D> {
     /// A node that has what `run` needs.
-    pub fn new(run: RunId, desk: D) -> Self {
+    pub fn new(run: RunId, stage_context: D) -> Self {
         Self {
             run,
-            desk: Arc::new(desk),
+            stage_context: Arc::new(stage_context),
         }
     }
 }
@@ -40,7 +40,7 @@ impl<D> Only<D> {
 impl<D: Send + Sync + 'static> Runs<D> for Only<D> {
     async fn of(&self, run: &RunId) -> Result<Arc<D>, StageFailure> {
         if *run == self.run {
-            return Ok(Arc::clone(&self.desk));
+            return Ok(Arc::clone(&self.stage_context));
         }
         Err(StageFailure::elsewhere(format!(
             "this node works for run {} only, and the program is one of {run}",
@@ -59,10 +59,13 @@ mod tests {
         let run = |name: &str| RunId::new(name).unwrap();
         let only = Only::new(run("a"), 7);
         assert_eq!(*only.of(&run("a")).await.unwrap(), 7);
-        let mishap = only.of(&run("b")).await.unwrap_err();
-        assert!(format!("{mishap:?}").contains("one of b"), "{mishap:?}");
+        let stage_failure = only.of(&run("b")).await.unwrap_err();
         assert!(
-            mishap.try_again(100, 3),
+            format!("{stage_failure:?}").contains("one of b"),
+            "{stage_failure:?}"
+        );
+        assert!(
+            stage_failure.try_again(100, 3),
             "it is not for this node to decide"
         );
     }

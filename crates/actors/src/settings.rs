@@ -294,7 +294,7 @@ pub struct Advantage {
     /// of its own, and nothing clips it; here it is a constant within the advantage, so that ratio, clipping and reduction of the
     /// policy's own loss hold for it too. As long as the ratio is 1 it has the gradient of a likelihood term.
     pub imitation: f64,
-    /// Self-imitation, our own variant, after Oh et al. (2018); [`crate::hall`] lists what differs. As long as a step's answers to a
+    /// Self-imitation, our own variant, after Oh et al. (2018); [`crate::best_answers`] lists what differs. As long as a step's answers to a
     /// prompt fall short of the best one so far, that one takes part with this many times the advantage it would have among them;
     /// 0 leaves it out. Without it a much faster program that is met once in thousands of samples is soon forgotten.
     pub self_imitation: f64,

@@ -228,14 +228,14 @@ mod tests {
     #[tokio::test]
     async fn a_panic_leaves_its_words() {
         let died = tokio::task::spawn_blocking(|| assert_eq!(1 + 1, 3, "sums"));
-        let mishap = StageFailure::from(died.await.expect_err("it panics"));
-        assert!(mishap.passing);
+        let stage_failure = StageFailure::from(died.await.expect_err("it panics"));
+        assert!(stage_failure.passing);
         assert!(
             matches!(
-                &mishap.verdict,
+                &stage_failure.verdict,
                 Verdict::Unknown { cause: Some(UnknownCause::Panicked), detail } if detail.contains("sums")
             ),
-            "{mishap:?}"
+            "{stage_failure:?}"
         );
     }
 
@@ -245,8 +245,14 @@ mod tests {
         tasks.spawn(std::future::pending::<()>());
         tasks.abort_all();
         let ended = tasks.join_next().await.expect("there is a task");
-        let mishap = StageFailure::from(ended.expect_err("it was cut off"));
-        assert_eq!((mishap.passing, mishap.class), (true, ErrorClass::Shutdown));
-        assert_eq!(mishap.verdict.kind(), InfrastructureCause::Shutdown.name());
+        let stage_failure = StageFailure::from(ended.expect_err("it was cut off"));
+        assert_eq!(
+            (stage_failure.passing, stage_failure.class),
+            (true, ErrorClass::Shutdown)
+        );
+        assert_eq!(
+            stage_failure.verdict.kind(),
+            InfrastructureCause::Shutdown.name()
+        );
     }
 }

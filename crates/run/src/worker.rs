@@ -148,7 +148,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     let cores = Cores::new(machine::cores());
     let class = plan.class.clone();
     let host = Host::new(plan.node.clone(), class, bus.clone(), store, cores);
-    let notices = RunRegistry::open(&bus).await?;
+    let registry = RunRegistry::open(&bus).await?;
     if plan.duties.contains(&Duty::Timer) {
         let worker = format!("worker {}", plan.node);
         match &plan.cores {
@@ -164,7 +164,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
         .iter()
         .filter_map(|duty| duty.hosted())
         .collect();
-    let benches = Benches::new(host.clone(), notices.clone(), plan.allow_weaker_jail);
+    let benches = Benches::new(host.clone(), registry.clone(), plan.allow_weaker_jail);
     let mut specs = specs(&plan.duties, &host, &Arc::new(benches));
     if plan.listen.is_some() && hosted.contains(&Hosted::Archive) {
         let host = host.clone();
@@ -178,7 +178,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
         // A little of it is left for what comes after them.
         let grace = plan.grace.mul_f64(0.9);
         specs.push(spec("hosting", move || {
-            let role = Hosting::new(host.clone(), notices.clone(), hosted.clone(), grace);
+            let role = Hosting::new(host.clone(), registry.clone(), hosted.clone(), grace);
             Box::pin(async move { Ok(role) })
         }));
     }
@@ -302,23 +302,23 @@ fn specs(duties: &[Duty], host: &Host, benches: &Arc<Benches>) -> Vec<Spec> {
     let mut specs = Vec::new();
     let parts = || (host.clone(), Arc::clone(benches));
     if duties.contains(&Duty::Compiler) {
-        let (host, desks) = parts();
+        let (host, stage_contexts) = parts();
         specs.push(spec("compiler", move || {
-            let role = Compiler::for_runs(host.clone(), Arc::clone(&desks) as _);
+            let role = Compiler::for_runs(host.clone(), Arc::clone(&stage_contexts) as _);
             Box::pin(async move { Ok(role) })
         }));
     }
     if duties.contains(&Duty::Verifier) {
-        let (host, desks) = parts();
+        let (host, stage_contexts) = parts();
         specs.push(spec("verifier", move || {
-            let role = Verifier::for_runs(host.clone(), Arc::clone(&desks) as _);
+            let role = Verifier::for_runs(host.clone(), Arc::clone(&stage_contexts) as _);
             Box::pin(async move { Ok(role) })
         }));
     }
     if duties.contains(&Duty::Timer) {
-        let (host, desks) = parts();
+        let (host, stage_contexts) = parts();
         specs.push(spec("timer", move || {
-            let role = Timer::for_runs(host.clone(), Arc::clone(&desks) as _);
+            let role = Timer::for_runs(host.clone(), Arc::clone(&stage_contexts) as _);
             Box::pin(async move { Ok(role) })
         }));
     }

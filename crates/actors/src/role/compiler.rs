@@ -60,20 +60,23 @@ pub struct StageContext {
 /// Compiles candidates, one per core at a time.
 pub struct Compiler {
     host: Host,
-    desks: Arc<dyn Runs<StageContext>>,
+    stage_contexts: Arc<dyn Runs<StageContext>>,
 }
 
 impl Compiler {
     /// A compiler for one run.
     pub fn new<S: Stage>(context: Arc<Context>, stage: Arc<S>) -> Self {
         let (host, run) = (context.host.clone(), context.run.clone());
-        let desk = StageContext { context, stage };
-        Self::for_runs(host, Arc::new(Only::new(run, desk)))
+        let stage_context = StageContext { context, stage };
+        Self::for_runs(host, Arc::new(Only::new(run, stage_context)))
     }
 
     /// A compiler for whatever runs have work for this node.
-    pub fn for_runs(host: Host, desks: Arc<dyn Runs<StageContext>>) -> Self {
-        Self { host, desks }
+    pub fn for_runs(host: Host, stage_contexts: Arc<dyn Runs<StageContext>>) -> Self {
+        Self {
+            host,
+            stage_contexts,
+        }
     }
 }
 
@@ -86,7 +89,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A candidate and what is needed for it.
 struct Job {
     delivery: Delivery<Candidate>,
-    desk: Arc<StageContext>,
+    stage_context: Arc<StageContext>,
     key: Digest,
 }
 
@@ -136,8 +139,8 @@ impl Role for Compiler {
                 }
                 delivery = worker.next(), if hand.running.len() + hand.looking.len() < slots => {
                     let Some(delivery) = delivery else { break };
-                    let (host, desks) = (self.host.clone(), Arc::clone(&self.desks));
-                    hand.looking.push(Box::pin(take(host, desks, delivery)));
+                    let (host, stage_contexts) = (self.host.clone(), Arc::clone(&self.stage_contexts));
+                    hand.looking.push(Box::pin(take(host, stage_contexts, delivery)));
                 }
             }
         }
@@ -167,12 +170,12 @@ impl Compiler {
                 let work = decide(host, delivery, *known).instrument(span);
                 hand.running.push(Box::pin(work));
             }
-            Found::Unfit(delivery, mishap) => {
+            Found::Unfit(delivery, stage_failure) => {
                 let span = span_of(&delivery);
                 let work = async move {
                     let message = delivery.message().clone();
                     let decided = |verdict| undone(&message, verdict, None, 0.0);
-                    host.give_up_or_retry("compile", delivery, *mishap, decided)
+                    host.give_up_or_retry("compile", delivery, *stage_failure, decided)
                         .await
                 };
                 hand.running.push(Box::pin(work.instrument(span)));
@@ -182,7 +185,7 @@ impl Compiler {
                 job.delivery.park(true);
                 let (results, stop) = (host.results, stop.clone());
                 hand.parked.push(Box::pin(async move {
-                    let run = &job.desk.context.run;
+                    let run = &job.stage_context.context.run;
                     let deadline = tokio::time::Instant::now() + PATIENCE;
                     let settled = tokio::select! {
                         biased;
@@ -205,7 +208,7 @@ impl Compiler {
 /// Looks at a candidate that was just given out.
 async fn take(
     host: Host,
-    desks: Arc<dyn Runs<StageContext>>,
+    stage_contexts: Arc<dyn Runs<StageContext>>,
     delivery: Delivery<Candidate>,
 ) -> Found {
     let message = delivery.message();
@@ -221,17 +224,19 @@ async fn take(
         };
         return Found::Decided(delivery, Box::new(known));
     }
-    match desks.of(&message.candidate.run).await {
-        Ok(desk) => {
-            let key = desk.context.key(&message.source, &message.candidate);
+    match stage_contexts.of(&message.candidate.run).await {
+        Ok(stage_context) => {
+            let key = stage_context
+                .context
+                .key(&message.source, &message.candidate);
             let job = Job {
                 delivery,
-                desk,
+                stage_context,
                 key,
             };
             look_up(host, job, None).await
         }
-        Err(mishap) => Found::Unfit(delivery, Box::new(mishap)),
+        Err(stage_failure) => Found::Unfit(delivery, Box::new(stage_failure)),
     }
 }
 
@@ -312,20 +317,22 @@ fn undone<'a>(
 async fn compile(host: Host, job: Job, built: Option<BuiltBefore>) -> Result<(), Error> {
     let Job {
         delivery,
-        desk,
+        stage_context,
         key,
     } = job;
     if let Some(before) = built {
-        return pass_on(&desk.context, delivery, before, key, 0.0).await;
+        return pass_on(&stage_context.context, delivery, before, key, 0.0).await;
     }
     let mut took = 0.0;
     let message = delivery.message().clone();
-    match build(&desk, &message, &mut took).await {
-        Ok((built, seconds)) => pass_on(&desk.context, delivery, built, key, seconds).await,
-        Err(mishap) => {
+    match build(&stage_context, &message, &mut took).await {
+        Ok((built, seconds)) => {
+            pass_on(&stage_context.context, delivery, built, key, seconds).await
+        }
+        Err(stage_failure) => {
             Span::current().record("seconds", f64::from(took));
             let decided = |verdict| undone(&message, verdict, Some(&key), took);
-            host.give_up_or_retry("compile", delivery, mishap, decided)
+            host.give_up_or_retry("compile", delivery, stage_failure, decided)
                 .await
         }
     }
@@ -334,15 +341,18 @@ async fn compile(host: Host, job: Job, built: Option<BuiltBefore>) -> Result<(),
 /// Compiles on a thread for blocking work and stores the object. Gives the seconds of the stage as well; what it took with
 /// everything but waiting for a core is in `took` however it ends.
 async fn build(
-    desk: &StageContext,
+    stage_context: &StageContext,
     message: &Candidate,
     took: &mut f32,
 ) -> Result<(BuiltBefore, f32), StageFailure> {
-    let context = &desk.context;
+    let context = &stage_context.context;
     let lease = context.host.cores.one("compile").await;
     let began = Instant::now();
     let work = {
-        let (stage, problem) = (Arc::clone(&desk.stage), Arc::clone(&context.problem));
+        let (stage, problem) = (
+            Arc::clone(&stage_context.stage),
+            Arc::clone(&context.problem),
+        );
         let (source, permitted) = (message.source.clone(), message.candidate.permitted);
         tokio::task::spawn_blocking(move || stage.compile(&problem, &source, permitted))
     };

@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Learns that a run is over whose archive another node has.
 pub struct Follower {
     context: Arc<Context>,
-    notices: RunRegistry,
+    registry: RunRegistry,
     /// Told when the run is over.
     finished: CancellationToken,
     /// Told when somebody has ended it before its time.
@@ -37,10 +37,10 @@ pub struct Follower {
 const MISSES: u32 = 3;
 
 impl Follower {
-    /// An onlooker of the context's run, which has gone on for so many seconds `before`.
+    /// A follower of the context's run, which has gone on for so many seconds `before`.
     pub fn new(
         context: Arc<Context>,
-        notices: RunRegistry,
+        registry: RunRegistry,
         finished: CancellationToken,
         ended: CancellationToken,
         elapsed: watch::Sender<f64>,
@@ -48,7 +48,7 @@ impl Follower {
     ) -> Self {
         Self {
             context,
-            notices,
+            registry,
             finished,
             ended,
             elapsed,
@@ -85,7 +85,7 @@ impl Follower {
     async fn look(&mut self) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
         // In this order: whoever ends a run in its time says that it is over before it is forgotten.
-        let known = self.notices.is_known(&context.run).await?;
+        let known = self.registry.is_known(&context.run).await?;
         if RoleLease::is_over(&context.host.bus, &context.run, "archive").await? {
             self.finished.cancel();
             return Ok(());

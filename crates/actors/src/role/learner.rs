@@ -55,7 +55,7 @@ struct Working {
     lease: RoleLease,
     checkpoints: Checkpoints,
     stage_bests: StageBests,
-    hall: BestAnswers,
+    best_answers: BestAnswers,
     /// Known once a timer has said it.
     peak_gflops: Option<f64>,
     /// Seconds of the run before this start.
@@ -155,7 +155,7 @@ impl Learner {
         let mut done = None;
         let mut before = 0.0;
         let mut stage_bests = StageBests::default();
-        let mut hall = BestAnswers::default();
+        let mut best_answers = BestAnswers::default();
         let mut told = Told::default();
         let mut skips = Skips::default();
         let evaluate = &context.settings.evaluate;
@@ -173,7 +173,7 @@ impl Learner {
             told = Told::saved(&checkpoint.meta);
             skips = Skips::saved(&checkpoint.meta, context.settings.skipped_steps_limit);
             if let Some((_, bytes)) = files.iter().find(|(name, _)| name == BestAnswers::FILE) {
-                hall = rmp_serde::from_slice(bytes).map_err(|e| Error::Saved {
+                best_answers = rmp_serde::from_slice(bytes).map_err(|e| Error::Saved {
                     role: "learner",
                     detail: e.to_string(),
                 })?;
@@ -205,7 +205,7 @@ impl Learner {
             lease,
             checkpoints,
             stage_bests,
-            hall,
+            best_answers,
             peak_gflops: None,
             before,
             started: Instant::now(),
@@ -235,14 +235,14 @@ impl Learner {
             settings,
             work.peak_gflops,
             &mut work.stage_bests,
-            &mut work.hall,
+            &mut work.best_answers,
         );
         if metrics.dropped > 0 {
             tracing::warn!(step, dropped = metrics.dropped, "samples left their groups");
         }
         let written_by = credited
             .iter()
-            // Those of the hall were not drawn for this step.
+            // Those of the best answers were not drawn for this step.
             .filter(|sample| !sample.rollout.logprobs.is_empty())
             .filter_map(|sample| sample.rollout.candidate.policy)
             .map(|version| version.0)
@@ -402,11 +402,12 @@ impl Learner {
         let mut files = stage
             .state()
             .map_err(|e| Error::Learner(crate::supervisor::words(&e)))?;
-        let hall = rmp_serde::to_vec_named(&work.hall).map_err(|e| Error::Saved {
-            role: "learner",
-            detail: e.to_string(),
-        })?;
-        files.push((BestAnswers::FILE.to_owned(), hall));
+        let best_answers =
+            rmp_serde::to_vec_named(&work.best_answers).map_err(|e| Error::Saved {
+                role: "learner",
+                detail: e.to_string(),
+            })?;
+        files.push((BestAnswers::FILE.to_owned(), best_answers));
         let meta = serde_json::json!({
             "step": step,
             "version": work.version.0,

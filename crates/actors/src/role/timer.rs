@@ -126,7 +126,7 @@ pub struct StageContext {
 }
 
 impl StageContext {
-    /// A desk with a running baseline.
+    /// A stage context with a running baseline.
     pub fn new<S: Stage>(context: Arc<Context>, stage: Arc<Mutex<S>>) -> Self {
         Self {
             context,
@@ -147,19 +147,25 @@ impl StageContext {
 /// Times verified candidates, one after the other.
 pub struct Timer {
     host: Host,
-    desks: Arc<dyn Runs<StageContext>>,
+    stage_contexts: Arc<dyn Runs<StageContext>>,
 }
 
 impl Timer {
     /// A timer for one run.
-    pub fn new(desk: StageContext) -> Self {
-        let (host, run) = (desk.context.host.clone(), desk.context.run.clone());
-        Self::for_runs(host, Arc::new(Only::new(run, desk)))
+    pub fn new(stage_context: StageContext) -> Self {
+        let (host, run) = (
+            stage_context.context.host.clone(),
+            stage_context.context.run.clone(),
+        );
+        Self::for_runs(host, Arc::new(Only::new(run, stage_context)))
     }
 
     /// A timer for whatever runs have work for this node.
-    pub fn for_runs(host: Host, desks: Arc<dyn Runs<StageContext>>) -> Self {
-        Self { host, desks }
+    pub fn for_runs(host: Host, stage_contexts: Arc<dyn Runs<StageContext>>) -> Self {
+        Self {
+            host,
+            stage_contexts,
+        }
     }
 }
 
@@ -207,7 +213,7 @@ impl Role for Timer {
 /// A program that is about to be timed: what it is timed with and its object, or why there is none.
 struct Held {
     delivery: Delivery<Verified>,
-    desk: Result<Arc<StageContext>, StageFailure>,
+    stage_context: Result<Arc<StageContext>, StageFailure>,
     object: Result<Bytes, StageFailure>,
 }
 
@@ -217,12 +223,12 @@ impl Timer {
         batch.sort_by(|a, b| run_of(a).cmp(run_of(b)));
         let mut held = Vec::with_capacity(batch.len());
         for delivery in batch {
-            let desk = self.desks.of(run_of(&delivery)).await;
+            let stage_context = self.stage_contexts.of(run_of(&delivery)).await;
             let object = &delivery.message().compiled.object;
             let object = self.host.store.get(object).await;
             held.push(Held {
                 delivery,
-                desk,
+                stage_context,
                 object: object.map_err(StageFailure::from),
             });
         }
@@ -242,16 +248,18 @@ impl Timer {
         }
         let mut rest = held.into_iter();
         while let Some(next) = rest.next() {
-            if let Ok(desk) = &next.desk
-                && desk.is_to_wait()
+            if let Ok(stage_context) = &next.stage_context
+                && stage_context.is_to_wait()
                 && !stop.is_cancelled()
             {
                 drop(lease);
                 if !self.host.bus.is_private() {
-                    let desk = Arc::clone(desk);
-                    return self.leave_to_others(desk, next, rest, worker, stop).await;
+                    let stage_context = Arc::clone(stage_context);
+                    return self
+                        .leave_to_others(stage_context, next, rest, worker, stop)
+                        .await;
                 }
-                desk.wait_until_quiet(stop).await;
+                stage_context.wait_until_quiet(stop).await;
                 lease = self.host.cores.all("time").await;
             }
             if stop.is_cancelled() {
@@ -275,7 +283,7 @@ impl Timer {
     /// Has nothing in hand while the machine is not quiet: another node may have one that is.
     async fn leave_to_others(
         &self,
-        desk: Arc<StageContext>,
+        stage_context: Arc<StageContext>,
         next: Held,
         rest: impl Iterator<Item = Held>,
         worker: &mut Worker<Verified>,
@@ -287,8 +295,8 @@ impl Timer {
             held.delivery.retry(ErrorClass::Elsewhere).await?;
         }
         // Each time anew: a node works for a run for days.
-        *desk.waited() = Duration::ZERO;
-        desk.wait_until_quiet(stop).await;
+        *stage_context.waited() = Duration::ZERO;
+        stage_context.wait_until_quiet(stop).await;
         self.host.standing.waits("time", false);
         worker.rest(Duration::ZERO);
         Ok(())
@@ -298,15 +306,15 @@ impl Timer {
     async fn decide(&self, held: Held) -> Result<(), Error> {
         let Held {
             delivery,
-            desk,
+            stage_context,
             object,
         } = held;
         let message = delivery.message().clone();
         let compiled = &message.compiled;
         let started = Instant::now();
-        let measured = match (desk, object) {
-            (Ok(desk), Ok(object)) => desk.measure(&message, object).await,
-            (Err(mishap), _) | (_, Err(mishap)) => Err(mishap),
+        let measured = match (stage_context, object) {
+            (Ok(stage_context), Ok(object)) => stage_context.measure(&message, object).await,
+            (Err(stage_failure), _) | (_, Err(stage_failure)) => Err(stage_failure),
         };
         let seconds = started.elapsed().as_secs_f32();
         Span::current().record("seconds", f64::from(seconds));
@@ -327,9 +335,9 @@ impl Timer {
                 self.host.standing.worked("time");
                 Ok(delivery.done().await?)
             }
-            Err(mishap) => {
+            Err(stage_failure) => {
                 self.host
-                    .give_up_or_retry("time", delivery, mishap, decided)
+                    .give_up_or_retry("time", delivery, stage_failure, decided)
                     .await
             }
         }
@@ -343,16 +351,19 @@ fn run_of(delivery: &Delivery<Verified>) -> &RunId {
 /// Counts and notes in the log what else goes on on the machine before a batch is timed. Our own roles have no core then, so whoever is at
 /// work is a stranger. Nothing waits for it: floors forgive most of it, and what they do not is the quarantine's matter.
 async fn look(batch: &[Held]) {
-    let desks: Vec<&Arc<StageContext>> = batch.iter().flat_map(|held| &held.desk).collect();
+    let stage_contexts: Vec<&Arc<StageContext>> =
+        batch.iter().flat_map(|held| &held.stage_context).collect();
     // All look at the same cores.
-    let Some(first) = desks.first() else { return };
-    let programs = desks.len();
+    let Some(first) = stage_contexts.first() else {
+        return;
+    };
+    let programs = stage_contexts.len();
     let stage = Arc::clone(&first.stage);
     let looked = tokio::task::spawn_blocking(move || unharmed(&stage).look());
     match looked.await {
         Ok(Some(why)) => {
-            for desk in desks {
-                desk.context.note_disturbed(1);
+            for stage_context in stage_contexts {
+                stage_context.context.note_disturbed(1);
             }
             tracing::warn!(programs, %why, "the machine is busy; numbers will be less certain");
         }
@@ -410,9 +421,9 @@ impl StageContext {
             match stands {
                 Ok(stands) if stands.is_quarantine() => {}
                 Ok(_) => return,
-                Err(mishap) => {
+                Err(stage_failure) => {
                     // The next program meets the same, and there it is dealt with.
-                    tracing::warn!(verdict = ?mishap.verdict, "a canary failed; timing goes on");
+                    tracing::warn!(verdict = ?stage_failure.verdict, "a canary failed; timing goes on");
                     return;
                 }
             }

@@ -72,7 +72,7 @@ pub struct StageContext {
 }
 
 impl StageContext {
-    /// A desk with these stages, each of which serves one job at a time: as many as the node has cores, or as its verifier has slots.
+    /// A stage context with these stages, each of which serves one job at a time: as many as the node has cores, or as its verifier has slots.
     pub fn new<S: Stage>(context: Arc<Context>, stages: Vec<S>) -> Self {
         let stages = stages.into_iter().map(|stage| Box::new(stage) as _);
         Self {
@@ -130,28 +130,31 @@ impl StageContext {
 /// Verifies compiled candidates, one per core at a time.
 pub struct Verifier {
     host: Host,
-    desks: Arc<dyn Runs<StageContext>>,
+    stage_contexts: Arc<dyn Runs<StageContext>>,
     slots: usize,
 }
 
 impl Verifier {
-    /// A verifier for one run, which runs as many jobs at once as its desk has stages.
-    pub fn new(desk: StageContext) -> Self {
-        let (host, run) = (desk.context.host.clone(), desk.context.run.clone());
-        let slots = desk.stages().len();
+    /// A verifier for one run, which runs as many jobs at once as its stage context has stages.
+    pub fn new(stage_context: StageContext) -> Self {
+        let (host, run) = (
+            stage_context.context.host.clone(),
+            stage_context.context.run.clone(),
+        );
+        let slots = stage_context.stages().len();
         Self {
             slots,
             host,
-            desks: Arc::new(Only::new(run, desk)),
+            stage_contexts: Arc::new(Only::new(run, stage_context)),
         }
     }
 
-    /// A verifier for whatever runs have work for this node. Each desk has as many stages as the node has cores.
-    pub fn for_runs(host: Host, desks: Arc<dyn Runs<StageContext>>) -> Self {
+    /// A verifier for whatever runs have work for this node. Each stage context has as many stages as the node has cores.
+    pub fn for_runs(host: Host, stage_contexts: Arc<dyn Runs<StageContext>>) -> Self {
         Self {
             slots: host.cores.total() as usize,
             host,
-            desks,
+            stage_contexts,
         }
     }
 }
@@ -185,7 +188,7 @@ impl Role for Verifier {
                 delivery = worker.next(), if running.len() < self.slots => {
                     let Some(delivery) = delivery else { break };
                     let span = span_of(&delivery);
-                    let work = verify(self.host.clone(), Arc::clone(&self.desks), delivery);
+                    let work = verify(self.host.clone(), Arc::clone(&self.stage_contexts), delivery);
                     running.push(work.instrument(span));
                 }
             }
@@ -205,14 +208,14 @@ fn span_of(delivery: &Delivery<Compiled>) -> Span {
 
 async fn verify(
     host: Host,
-    desks: Arc<dyn Runs<StageContext>>,
+    stage_contexts: Arc<dyn Runs<StageContext>>,
     delivery: Delivery<Compiled>,
 ) -> Result<(), Error> {
     let message = delivery.message().clone();
     let mut seconds = 0.0;
-    let judged = match desks.of(&message.candidate.run).await {
-        Ok(desk) => judge(desk, &message, &mut seconds).await,
-        Err(mishap) => Err(mishap),
+    let judged = match stage_contexts.of(&message.candidate.run).await {
+        Ok(stage_context) => judge(stage_context, &message, &mut seconds).await,
+        Err(stage_failure) => Err(stage_failure),
     };
     match judged {
         Ok(report) => {
@@ -231,7 +234,7 @@ async fn verify(
             host.standing.worked("verify");
             Ok(delivery.done().await?)
         }
-        Err(mishap) => {
+        Err(stage_failure) => {
             let decided = |verdict| Decided {
                 candidate: &message.candidate,
                 source: &message.source,
@@ -242,7 +245,7 @@ async fn verify(
                 object: Some(&message.object),
                 key: message.key.as_ref(),
             };
-            host.give_up_or_retry("verify", delivery, mishap, decided)
+            host.give_up_or_retry("verify", delivery, stage_failure, decided)
                 .await
         }
     }
@@ -251,25 +254,25 @@ async fn verify(
 /// Reads the object and verifies it on a thread for blocking work; where that is wanted, the last look comes after it. What
 /// it took is in `seconds` however it ends.
 async fn judge(
-    desk: Arc<StageContext>,
+    stage_context: Arc<StageContext>,
     message: &Compiled,
     seconds: &mut f32,
 ) -> Result<Report, StageFailure> {
-    let host = &desk.context.host;
+    let host = &stage_context.context.host;
     let object = host.store.get(&message.object).await?;
     let _lease = host.cores.one("verify").await;
     let seed = rand_seed();
     let thoroughness = thoroughness(&message.candidate);
     let began = Instant::now();
     let work = {
-        let desk = Arc::clone(&desk);
-        tokio::task::spawn_blocking(move || desk.verify(&object, seed, thoroughness))
+        let stage_context = Arc::clone(&stage_context);
+        tokio::task::spawn_blocking(move || stage_context.verify(&object, seed, thoroughness))
     };
     let report = work.await;
     *seconds = began.elapsed().as_secs_f32();
     let mut report = report??;
     if is_to_count(&message.candidate)
-        && let Some(last_look) = desk.last_look.clone()
+        && let Some(last_look) = stage_context.last_look.clone()
     {
         let source = message.source.clone();
         let openmp = message.techniques.contains(Technique::Openmp);

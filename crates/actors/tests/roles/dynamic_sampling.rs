@@ -87,8 +87,14 @@ async fn a_group_without_a_spread_is_drawn_again_once_and_the_learner_waits_for_
 
     let Batch { step, groups, .. } = soon(batches.next()).await.unwrap();
     assert_eq!((step, groups.len()), (1, 3));
-    let (mut bests, mut hall) = (StageBests::default(), BestAnswers::default());
-    let (credited, metrics) = credit(groups, &context.settings, None, &mut bests, &mut hall);
+    let (mut bests, mut best_answers) = (StageBests::default(), BestAnswers::default());
+    let (credited, metrics) = credit(
+        groups,
+        &context.settings,
+        None,
+        &mut bests,
+        &mut best_answers,
+    );
     assert_eq!((credited.len(), metrics.samples), (2, 2));
     assert_eq!(metrics.refilled_groups, 1);
     assert!((metrics.flat_groups - 2.0 / 3.0).abs() < 1e-12);

@@ -87,8 +87,8 @@ async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>
     let (asked, looks) = (Asked::default(), Asked::default());
     let stage = noisy(&asked, &looks, canaries);
     let context = world.context(settings);
-    let desk = StageContext::new(Arc::clone(&context), Arc::new(Mutex::new(stage)));
-    let working = start(Timer::new(desk));
+    let stage_context = StageContext::new(Arc::clone(&context), Arc::new(Mutex::new(stage)));
+    let working = start(Timer::new(stage_context));
     let verdicts = verdicts(&world, 3).await;
     assert!(verdicts.values().all(|v| v.kind() == "measured"));
     working.end().await.unwrap();
@@ -161,8 +161,8 @@ async fn what_a_timer_that_waits_had_in_hand_another_one_has() {
             asked.lock().unwrap().push("before");
         }
         let stage = noisy(&asked, &Asked::default(), canaries);
-        let desk = StageContext::new(context, Arc::new(Mutex::new(stage)));
-        (host, asked, Timer::new(desk))
+        let stage_context = StageContext::new(context, Arc::new(Mutex::new(stage)));
+        (host, asked, Timer::new(stage_context))
     };
     let (host, asked, timer) = node(&settings, u32::MAX, false).await;
     let waiting = start(timer);

@@ -9,9 +9,9 @@ use crate::{World, soon};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
     let world = World::with(&RunSetup::default()).await;
-    let notices = RunRegistry::open(&world.bus).await.unwrap();
+    let registry = RunRegistry::open(&world.bus).await.unwrap();
     let (run, class) = (run_id(), machine_class());
-    notices.in_common(&run, &class, 7u32).await.unwrap();
+    registry.in_common(&run, &class, 7u32).await.unwrap();
     // A part of the bus does not do what it is asked for, as one does not that has no room to write to.
     let jetstream = async_nats::jetstream::new(world.client().await);
     let stubborn = async_nats::jetstream::stream::Config {

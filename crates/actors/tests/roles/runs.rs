@@ -60,20 +60,20 @@ fn context(world: &World, run: RunId) -> Arc<Context> {
 
 /// Knows two runs.
 struct Two {
-    desks: HashMap<RunId, Arc<StageContext>>,
+    stage_contexts: HashMap<RunId, Arc<StageContext>>,
     /// How often it was asked for another one.
     unfit: watch::Sender<u32>,
 }
 
 impl Two {
     fn new(world: &World) -> Arc<Self> {
-        let desks = [run_id(), other_run()].map(|run| {
+        let stage_contexts = [run_id(), other_run()].map(|run| {
             let context = context(world, run.clone());
             let stage = Arc::new(Gcc);
             (run, Arc::new(StageContext { context, stage }))
         });
         Arc::new(Self {
-            desks: desks.into(),
+            stage_contexts: stage_contexts.into(),
             unfit: watch::Sender::default(),
         })
     }
@@ -82,7 +82,7 @@ impl Two {
 #[async_trait]
 impl Runs<StageContext> for Two {
     async fn of(&self, run: &RunId) -> Result<Arc<StageContext>, StageFailure> {
-        let known = self.desks.get(run).cloned();
+        let known = self.stage_contexts.get(run).cloned();
         known.ok_or_else(|| {
             self.unfit.send_modify(|asked| *asked += 1);
             StageFailure::elsewhere("this node is another version")

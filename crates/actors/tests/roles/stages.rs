@@ -230,9 +230,9 @@ async fn the_last_look_ends_with(failure: Failure, kind: &str) {
     let subject = Queue::verify(&machine_class()).of(&run_id());
     let jobs = [first, again];
     world.bus.publish_many(&subject, &jobs).await.unwrap();
-    let desk = verifier::StageContext::new(world.context(settings()), vec![Fake]);
+    let stage_context = verifier::StageContext::new(world.context(settings()), vec![Fake]);
     let working = start(Verifier::new(
-        desk.with_last_look(Arc::new(Suspicious(failure))),
+        stage_context.with_last_look(Arc::new(Suspicious(failure))),
     ));
     let verdicts = verdicts(&world, 1).await;
     assert_eq!(verdicts[&id].kind(), kind);
@@ -314,8 +314,8 @@ async fn asked_for(again: Standard) -> Vec<String> {
     settings.evaluate.again = again;
     let asked = Arc::new(Mutex::new(Vec::new()));
     let stage = Arc::new(Mutex::new(Rough(Arc::clone(&asked))));
-    let desk = timer::StageContext::new(world.context(settings), stage);
-    let working = start(Timer::new(desk.with_layouts(Arc::new(Places))));
+    let stage_context = timer::StageContext::new(world.context(settings), stage);
+    let working = start(Timer::new(stage_context.with_layouts(Arc::new(Places))));
     let verdicts = verdicts(&world, 2).await;
     assert!(verdicts.values().all(|v| v.kind() == "measured"));
     all_well(&world, working).await;

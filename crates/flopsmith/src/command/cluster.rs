@@ -136,13 +136,13 @@ async fn stop(nats: &str, run: &str) -> Result<()> {
     let run = RunId::new(run).map_err(|e| usage(e.to_string()))?;
     let bus = Bus::connect(broker::options(nats)).await?;
     bus.check_streams().await?;
-    let notices = RunRegistry::open(&bus).await?;
-    if !notices.is_known(&run).await? {
+    let registry = RunRegistry::open(&bus).await?;
+    if !registry.is_known(&run).await? {
         return Err(usage(format!(
             "no run {run} goes on on this bus: it is over, or another bus has it"
         )));
     }
-    notices.withdraw(&run).await?;
+    registry.withdraw(&run).await?;
     let dropped = bus.drop_queued(&run).await?;
     say(&format!(
         "{run} is over; {dropped} messages of its work were dropped"

@@ -73,7 +73,7 @@ async fn gc(collect: &Collect, older: Duration) -> Result<Found> {
     store.probe().await.context("the store cannot be used")?;
     let bus = Bus::connect(broker::options(&collect.bus.nats)).await?;
     bus.check_streams().await?;
-    let notices = RunRegistry::open(&bus).await?;
+    let registry = RunRegistry::open(&bus).await?;
     // First what is there, then what refers to it: what is stored in between is not looked at.
     let mut listed: Vec<Listed> = Vec::new();
     store.list(|one| listed.push(one)).await?;
@@ -117,7 +117,7 @@ async fn gc(collect: &Collect, older: Duration) -> Result<Found> {
         }
     }
     for (run, role) in store.checkpointed().await? {
-        if notices.is_known(&run).await? {
+        if registry.is_known(&run).await? {
             continue;
         }
         // Of whatever term they are: nobody has a lease of a run that is over.

@@ -77,14 +77,14 @@ fn print_screen(lines: &[String]) {
 /// Who looks.
 struct Look {
     bus: Bus,
-    notices: RunRegistry,
+    registry: RunRegistry,
     log: LogReader<Outcome>,
     recent: board::Recent,
 }
 
 impl Look {
     async fn open(bus: Bus) -> Result<Self> {
-        let notices = RunRegistry::open(&bus).await?;
+        let registry = RunRegistry::open(&bus).await?;
         let stored = bus.stored().await?;
         let outcomes = stored.iter().find(|s| s.name == stream::OUTCOME);
         let last = outcomes.map_or(0, |s| s.last_sequence);
@@ -92,7 +92,7 @@ impl Look {
         let log = bus.log::<Outcome>(subjects::OUTCOMES, from).await?;
         let mut look = Self {
             bus,
-            notices,
+            registry,
             log,
             recent: board::Recent::default(),
         };
@@ -142,7 +142,7 @@ impl Look {
     /// Runs that nodes may work for.
     async fn runs(&self) -> Result<Vec<RunSpec>> {
         let mut runs: Vec<RunSpec> = Vec::new();
-        let mut watch = self.notices.watch().await?;
+        let mut watch = self.registry.watch().await?;
         let mut patience = FIRST;
         while let Ok(change) = tokio::time::timeout(patience, watch.next()).await {
             patience = SILENCE;

@@ -36,7 +36,7 @@ pub async fn announce(
     chain: Option<Chain>,
     first: bool,
 ) -> Result<()> {
-    let notices = RunRegistry::open(bus).await?;
+    let registry = RunRegistry::open(bus).await?;
     // Each node has its own way to bus and store, and this run's may hold what proves who it is.
     let without_ways = Settings {
         nats: String::new(),
@@ -66,20 +66,20 @@ pub async fn announce(
         }),
     };
     if first {
-        let (told, result) = tell_new(&notices, &spec).await;
+        let (told, result) = tell_new(&registry, &spec).await;
         if told == Told::Perhaps {
             // Nodes may know of it: it stays, to be gone on with or ended.
             folder.begun();
         }
         result?;
     } else {
-        notices.announce(&spec).await?;
+        registry.announce(&spec).await?;
     }
     if let Some(chain) = chain
-        && let Err(error) = notices.in_common(&folder.id, class, chain).await
+        && let Err(error) = registry.in_common(&folder.id, class, chain).await
     {
         // No node is to begin with half of what it has to know.
-        if first && notices.withdraw(&folder.id).await.is_err() {
+        if first && registry.withdraw(&folder.id).await.is_err() {
             folder.begun();
         }
         return Err(error.into());
@@ -89,12 +89,12 @@ pub async fn announce(
 }
 
 async fn tell_new(
-    notices: &RunRegistry,
+    registry: &RunRegistry,
     spec: &RunSpec,
 ) -> (Told, Result<(), flopsmith_actors::Error>) {
     let mut refused = refusals();
     refused.mark_unchanged();
-    let result = notices.announce_new(spec).await;
+    let result = registry.announce_new(spec).await;
     let told = match &result {
         Ok(()) => Told::All,
         Err(flopsmith_actors::Error::Settings(_)) => Told::Nothing,
@@ -121,7 +121,7 @@ mod tests {
         let server = server.await.unwrap();
         let bus = Bus::connect(&server).await.unwrap();
         bus.ensure_streams(&RunSetup::default()).await.unwrap();
-        let notices = RunRegistry::open(&bus).await.unwrap();
+        let registry = RunRegistry::open(&bus).await.unwrap();
         let dgemm = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let problem = Problem::load(&dgemm).unwrap();
         let spec = |trains| RunSpec {
@@ -135,13 +135,13 @@ mod tests {
             store: None,
             sitting: None,
         };
-        let (told, result) = tell_new(&notices, &spec(true)).await;
+        let (told, result) = tell_new(&registry, &spec(true)).await;
         assert_eq!(told, Told::All);
         result.unwrap();
-        let (told, result) = tell_new(&notices, &spec(false)).await;
+        let (told, result) = tell_new(&registry, &spec(false)).await;
         assert_eq!(told, Told::Nothing);
         assert!(result.unwrap_err().to_string().contains("another run"));
-        let known = notices.find(&run_id()).await.unwrap().unwrap();
+        let known = registry.find(&run_id()).await.unwrap().unwrap();
         assert!(known.trains, "the first one goes on as it was told");
     }
 }

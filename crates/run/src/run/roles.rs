@@ -93,7 +93,7 @@ pub(super) fn specs(
         if !context.settings.is_hosted(role) {
             specs.push(single(role, job, context, told)?);
         } else if role == Hosted::Archive {
-            specs.push(onlooker(context, told, before));
+            specs.push(follower(context, told, before));
         }
     }
     Ok(specs)
@@ -139,18 +139,18 @@ pub fn single(role: Hosted, job: Job, context: &Arc<Context>, told: &Told) -> Re
 }
 
 /// Learns when a run is over whose archive is elsewhere.
-pub fn onlooker(context: &Arc<Context>, told: &Told, before: f64) -> Spec {
+pub fn follower(context: &Arc<Context>, told: &Told, before: f64) -> Spec {
     let (c, told) = (Arc::clone(context), told.clone());
     spec("follower", move || {
         let (c, told) = (Arc::clone(&c), told.clone());
         Box::pin(async move {
-            let notices = RunRegistry::open(&c.host.bus).await?;
+            let registry = RunRegistry::open(&c.host.bus).await?;
             let Told {
                 finished,
                 ended,
                 elapsed,
             } = told;
-            Ok(Follower::new(c, notices, finished, ended, elapsed, before))
+            Ok(Follower::new(c, registry, finished, ended, elapsed, before))
         })
     })
 }
@@ -172,10 +172,11 @@ fn evaluating(
         let (c, e) = (Arc::clone(&c), e.clone());
         Box::pin(async move {
             let slots = c.host.cores.total();
-            let desk = tokio::task::spawn_blocking(move || evaluation::verifier(&c, &e, slots))
-                .await
-                .map_err(|_| flopsmith_actors::Error::Thread("verifier"))??;
-            Ok(Verifier::new(desk))
+            let stage_context =
+                tokio::task::spawn_blocking(move || evaluation::verifier(&c, &e, slots))
+                    .await
+                    .map_err(|_| flopsmith_actors::Error::Thread("verifier"))??;
+            Ok(Verifier::new(stage_context))
         })
     }));
     let (c, timer) = (Arc::clone(context), Arc::new(Mutex::new(timer)));
@@ -183,8 +184,8 @@ fn evaluating(
     specs.push(spec("timer", move || {
         let (c, timer, layouts) = (Arc::clone(&c), Arc::clone(&timer), Arc::clone(&layouts));
         Box::pin(async move {
-            let desk = timer::StageContext::new(c, timer).with_layouts(layouts);
-            Ok(Timer::new(desk))
+            let stage_context = timer::StageContext::new(c, timer).with_layouts(layouts);
+            Ok(Timer::new(stage_context))
         })
     }));
     Ok(specs)

@@ -1,7 +1,7 @@
 //! What a node has for each run that it works for: made when the first program of a run comes, kept for the last few runs.
 #![expect(
     clippy::result_large_err,
-    reason = "a mishap is large because a verdict is, and comes once in a while"
+    reason = "a stage failure is large because a verdict is, and comes once in a while"
 )]
 
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ const KEPT: usize = 4;
 /// The benches of a node, the one that was used last in front.
 pub struct Benches {
     host: Host,
-    notices: RunRegistry,
+    registry: RunRegistry,
     allow_weaker_jail: bool,
     known: tokio::sync::Mutex<VecDeque<Arc<Bench>>>,
 }
@@ -50,10 +50,10 @@ struct Bench {
 
 impl Benches {
     /// The benches of `host`, none of which is made yet.
-    pub fn new(host: Host, notices: RunRegistry, allow_weaker_jail: bool) -> Self {
+    pub fn new(host: Host, registry: RunRegistry, allow_weaker_jail: bool) -> Self {
         Self {
             host,
-            notices,
+            registry,
             allow_weaker_jail,
             known: tokio::sync::Mutex::default(),
         }
@@ -68,7 +68,7 @@ impl Benches {
             known.push_front(Arc::clone(&bench));
             return Ok(bench);
         }
-        let spec = self.notices.find(run).await.map_err(|e| bus(&e))?;
+        let spec = self.registry.find(run).await.map_err(|e| bus(&e))?;
         // It is over, or was never begun: whoever has its work decides that, after some tries.
         let spec = spec.ok_or_else(|| {
             StageFailure::from(Failure::infrastructure(
@@ -114,7 +114,7 @@ impl Benches {
         });
         let mut timer = made.await.map_err(|e| unusable(e.to_string()))??;
         let chain = self
-            .notices
+            .registry
             .in_common(run, &host.machine_class, timer.chain());
         timer.go_on_with(chain.await.map_err(|e| bus(&e))?);
         let facts = evaluation::machine_facts(run, &host.node, &host.machine_class, &timer, None);
@@ -131,8 +131,8 @@ impl Benches {
             let (context, evaluator) = (&timed.context, &timed.evaluator);
             let layouts =
                 evaluation::layouts(evaluator, context.settings.threads).map_err(unfit)?;
-            let desk = timer::StageContext::new(Arc::clone(context), timer);
-            Ok(desk.with_layouts(layouts))
+            let stage_context = timer::StageContext::new(Arc::clone(context), timer);
+            Ok(stage_context.with_layouts(layouts))
         });
         made.await.map_err(|e| unusable(e.to_string()))?
     }
@@ -159,8 +159,8 @@ impl Runs<verifier::StageContext> for Benches {
             let made = tokio::task::spawn_blocking(move || -> Result<_, StageFailure> {
                 evaluation::verifier(&begun.context, &begun.evaluator, slots).map_err(unfit)
             });
-            let desk = made.await.map_err(|e| unusable(e.to_string()))??;
-            Ok::<_, StageFailure>(Arc::new(desk))
+            let stage_context = made.await.map_err(|e| unusable(e.to_string()))??;
+            Ok::<_, StageFailure>(Arc::new(stage_context))
         };
         Ok(Arc::clone(bench.verifier.get_or_try_init(make).await?))
     }

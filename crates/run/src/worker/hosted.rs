@@ -37,7 +37,7 @@ pub struct Hosting(Arc<House>);
 
 struct House {
     host: Host,
-    notices: RunRegistry,
+    registry: RunRegistry,
     roles: Vec<Hosted>,
     /// How long the roles of a run may take to come to rest.
     grace: Duration,
@@ -55,10 +55,10 @@ type Ends = FuturesUnordered<BoxFuture<'static, String>>;
 
 impl Hosting {
     /// These roles at `host`; those of a run may take so long to come to rest.
-    pub fn new(host: Host, notices: RunRegistry, roles: Vec<Hosted>, grace: Duration) -> Self {
+    pub fn new(host: Host, registry: RunRegistry, roles: Vec<Hosted>, grace: Duration) -> Self {
         Self(Arc::new(House {
             host,
-            notices,
+            registry,
             roles,
             grace,
         }))
@@ -120,7 +120,7 @@ impl Role for Hosting {
         loop {
             let changes = async {
                 if runs.is_none() {
-                    runs = Some(self.0.notices.watch().await?);
+                    runs = Some(self.0.registry.watch().await?);
                 }
                 match &mut runs {
                     Some(runs) => runs.next().await,
@@ -219,7 +219,7 @@ impl House {
             specs.push(roles::single(*role, job, &context, &told)?);
         }
         if !roles.contains(&Hosted::Archive) {
-            specs.push(roles::onlooker(&context, &told, 0.0));
+            specs.push(roles::follower(&context, &told, 0.0));
         }
         tracing::info!(%run, ?roles, "this node has roles of a run");
         let mut node = Node::start(context, specs, CancellationToken::new()).await?;

@@ -63,7 +63,7 @@ impl StageBests {
 /// those without tokens; both are counted as dropped.
 ///
 /// `peak_gflops` is the machine's peak, one number for the whole run. `bests` and `best_answers` are those before this step, and
-/// afterwards those with it. Answers of the best answers that the step falls short of come on top, without log-probabilities.
+/// afterwards those with it. Best answers that the step falls short of come on top, without log-probabilities.
 pub fn credit(
     groups: Groups,
     settings: &Settings,
@@ -211,7 +211,7 @@ impl Asked {
     }
 }
 
-/// Answers of the best answers to prompts of this step that its own answers fall short of. Each is worth `strength` times what it
+/// Best answers to prompts of this step that its own answers fall short of. Each is worth `strength` times what it
 /// would be worth in one of the prompt's groups, times the number of these groups.
 fn imitated(
     groups: &Groups,

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::host::Host;
-use crate::outcome_cache::{Yardstick, key};
+use crate::outcome_cache::{ComparabilityKey, key};
 use crate::settings::Settings;
 use crate::supervisor::{Limits, Spec, Supervised, supervise};
 
@@ -29,7 +29,7 @@ pub struct Context {
     pub toolchain: Digest,
     /// The node: its bus, store and cores.
     pub host: Host,
-    yardstick: Yardstick,
+    comparability_key: ComparabilityKey,
     best: Mutex<Option<f64>>,
     disturbed: AtomicU64,
 }
@@ -57,7 +57,7 @@ impl Context {
             run: parts.run,
             settings: parts.settings,
             folder: parts.folder,
-            yardstick: Yardstick::of(&parts.problem, &parts.toolchain),
+            comparability_key: ComparabilityKey::of(&parts.problem, &parts.toolchain),
             problem: parts.problem,
             toolchain: parts.toolchain,
             host: parts.host,
@@ -68,7 +68,7 @@ impl Context {
 
     /// The key under which the outcome of a program may be reused.
     pub fn key(&self, source: &str, candidate: &CandidateRef) -> Digest {
-        key(source, candidate, &self.yardstick)
+        key(source, candidate, &self.comparability_key)
     }
 
     /// The floating-point peak of this machine class, GFLOPS, as the first of its nodes said it, which it does before it

@@ -1,7 +1,7 @@
 //! Outcomes of identical programs are reused within a run.
 //!
 //! The key is everything that decides the outcome: source, machine class and
-//! the [`Yardstick`]. What the key does not hold (the permitted techniques) is
+//! the [`ComparabilityKey`]. What the key does not hold (the permitted techniques) is
 //! checked again on reuse.
 //!
 //! What is known of a program is one [`Entry`], which all nodes share ([`Results`]): of the candidates that are the same program one is
@@ -19,9 +19,9 @@ mod shared;
 pub(crate) use shared::BUCKET;
 pub use shared::Results;
 
-/// What programs are held against beside the machine. Outcomes under different yardsticks are no twins' outcomes.
+/// What programs are held against beside the machine. Outcomes under different comparability keys are no duplicates' outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Yardstick {
+pub struct ComparabilityKey {
     /// The problem's definition: parameters, bounds, reference, baseline.
     pub problem: Digest,
     /// Compiler, version and flags.
@@ -32,8 +32,8 @@ pub struct Yardstick {
     pub version: String,
 }
 
-impl Yardstick {
-    /// The yardstick of this build.
+impl ComparabilityKey {
+    /// The comparability key of this build.
     pub fn of(problem: &Problem, toolchain: &Digest) -> Self {
         Self {
             problem: problem.digest.clone(),
@@ -85,7 +85,7 @@ pub struct BuiltBefore {
 pub enum Lookup {
     /// It is this candidate's turn: evaluate it. A program that is measured once more may have been built before.
     New(Option<BuiltBefore>),
-    /// A twin is on its way: wait for its outcome.
+    /// A duplicate is on its way: wait for its outcome.
     UnderWay(CandidateId),
     /// Its outcome is known.
     Known(Box<Known>),
@@ -105,7 +105,7 @@ pub struct Entry {
 impl Entry {
     /// What a candidate with this program has to do, and what the entry becomes by that; none where it stays as it is.
     ///
-    /// A candidate that waited for a twin for too long takes its place, `instead` of it; not that of another one, who has just come.
+    /// A candidate that waited for a duplicate for too long takes its place, `instead` of it; not that of another one, who has just come.
     pub fn look_up(
         &self,
         candidate: &CandidateRef,
@@ -184,15 +184,15 @@ impl Entry {
 }
 
 /// The key of a program's outcome.
-pub fn key(source: &str, candidate: &CandidateRef, yardstick: &Yardstick) -> Digest {
+pub fn key(source: &str, candidate: &CandidateRef, comparability_key: &ComparabilityKey) -> Digest {
     let mut text = String::with_capacity(source.len() + 300);
     for part in [
         candidate.problem.as_str(),
         candidate.machine_class.as_str(),
-        yardstick.problem.as_str(),
-        yardstick.toolchain.as_str(),
-        &yardstick.harness,
-        &yardstick.version,
+        comparability_key.problem.as_str(),
+        comparability_key.toolchain.as_str(),
+        &comparability_key.harness,
+        &comparability_key.version,
         source,
     ] {
         text.push_str(part);
@@ -201,7 +201,7 @@ pub fn key(source: &str, candidate: &CandidateRef, yardstick: &Yardstick) -> Dig
     Digest::of(text.as_bytes())
 }
 
-/// Verdicts that hold for every twin. A forbidden technique depends on the task and an infrastructure failure on luck.
+/// Verdicts that hold for every duplicate. A forbidden technique depends on the task and an infrastructure failure on luck.
 fn keeps(verdict: &Verdict) -> bool {
     match verdict {
         Verdict::Measured { .. } => true,
@@ -290,25 +290,26 @@ mod tests {
     }
 
     #[test]
-    fn no_outcome_is_reused_under_another_yardstick() {
+    fn no_outcome_is_reused_under_another_key() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let problem = Problem::load(&root).expect("the shipped problem");
         let toolchain = Digest::of(b"gcc");
-        let now = Yardstick::of(&problem, &toolchain);
+        let now = ComparabilityKey::of(&problem, &toolchain);
         assert_eq!(now.harness, flopsmith_measure::HARNESS_VERSION);
         let candidate = candidate(1, 0, 0);
-        let of = |yardstick: &Yardstick| key("a program", &candidate, yardstick);
-        assert_eq!(of(&now), of(&Yardstick::of(&problem, &toolchain)));
+        let of =
+            |comparability_key: &ComparabilityKey| key("a program", &candidate, comparability_key);
+        assert_eq!(of(&now), of(&ComparabilityKey::of(&problem, &toolchain)));
         let mut edited = problem.clone();
         edited.digest = Digest::of(b"another reference");
         let others = [
-            Yardstick::of(&edited, &toolchain),
-            Yardstick::of(&problem, &Digest::of(b"clang")),
-            Yardstick {
+            ComparabilityKey::of(&edited, &toolchain),
+            ComparabilityKey::of(&problem, &Digest::of(b"clang")),
+            ComparabilityKey {
                 harness: "another".into(),
                 ..now.clone()
             },
-            Yardstick {
+            ComparabilityKey {
                 version: "another".into(),
                 ..now.clone()
             },
@@ -323,11 +324,11 @@ mod tests {
         let mut entry = Entry::default();
         let simd = TechniqueSet::default().with(Technique::Simd);
         let first = permitting(simd, Purpose::Train, 0);
-        let twin = permitting(simd, Purpose::Train, 1);
+        let duplicate = permitting(simd, Purpose::Train, 1);
         assert!(entry.is_settled());
         assert_eq!(look_up(&mut entry, &first), Lookup::New(None));
         assert_eq!(
-            look_up(&mut entry, &twin),
+            look_up(&mut entry, &duplicate),
             Lookup::UnderWay(first.id.clone())
         );
         assert!(!entry.is_settled());
@@ -335,10 +336,10 @@ mod tests {
         assert_eq!(look_up(&mut entry, &first), Lookup::New(None));
         decide(&mut entry, &outcome(&first, simd, wrong()), None);
         assert!(entry.is_settled());
-        let found = known(look_up(&mut entry, &twin));
+        let found = known(look_up(&mut entry, &duplicate));
         assert_eq!(found.verdict, wrong());
         assert_eq!(found.vector_bits, Some(256), "one program, one object");
-        // What a task forbids is decided anew for each twin.
+        // What a task forbids is decided anew for each duplicate.
         let strict = permitting(TechniqueSet::default(), Purpose::Train, 1);
         let found = known(look_up(&mut entry, &strict));
         assert!(matches!(
@@ -353,7 +354,7 @@ mod tests {
     #[test]
     fn bad_luck_and_forbidden_techniques_are_not_handed_on() {
         let none = TechniqueSet::default();
-        let [first, twin] = [0, 1].map(|sample| permitting(none, Purpose::Train, sample));
+        let [first, duplicate] = [0, 1].map(|sample| permitting(none, Purpose::Train, sample));
         let luck = infrastructure(InfrastructureCause::Jail);
         let forbidden = rejected(CandidateFault::ForbiddenTechnique);
         for verdict in [luck, forbidden] {
@@ -361,8 +362,12 @@ mod tests {
             assert_eq!(look_up(&mut entry, &first), Lookup::New(None));
             decide(&mut entry, &outcome(&first, none, verdict.clone()), None);
             assert!(entry.is_settled(), "{verdict:?}");
-            assert_eq!(look_up(&mut entry, &twin), Lookup::New(None), "{verdict:?}");
-            let waits = Lookup::UnderWay(twin.id.clone());
+            assert_eq!(
+                look_up(&mut entry, &duplicate),
+                Lookup::New(None),
+                "{verdict:?}"
+            );
+            let waits = Lookup::UnderWay(duplicate.id.clone());
             assert_eq!(look_up(&mut entry, &first), waits, "{verdict:?}");
         }
     }
@@ -370,13 +375,14 @@ mod tests {
     #[test]
     fn who_waited_for_too_long_takes_the_place_and_a_late_outcome_still_counts() {
         let none = TechniqueSet::default();
-        let [first, twin, third] = [0, 1, 2].map(|sample| permitting(none, Purpose::Train, sample));
+        let [first, duplicate, third] =
+            [0, 1, 2].map(|sample| permitting(none, Purpose::Train, sample));
         let mut entry = Entry::default();
         look_up(&mut entry, &first);
-        let (lookup, after) = entry.look_up(&twin, Some(&first.id));
+        let (lookup, after) = entry.look_up(&duplicate, Some(&first.id));
         assert_eq!(lookup, Lookup::New(None));
         entry = after.expect("it changes hands");
-        let waits = Lookup::UnderWay(twin.id.clone());
+        let waits = Lookup::UnderWay(duplicate.id.clone());
         assert_eq!(look_up(&mut entry, &first), waits);
         // Another one who waited for the first as long begins to wait for the second.
         assert_eq!(entry.look_up(&third, Some(&first.id)), (waits, None));
@@ -385,11 +391,11 @@ mod tests {
         decide(&mut entry, &outcome(&first, none, luck), None);
         assert!(!entry.is_settled());
         decide(&mut entry, &outcome(&first, none, wrong()), None);
-        assert_eq!(known(look_up(&mut entry, &twin)).verdict, wrong());
+        assert_eq!(known(look_up(&mut entry, &duplicate)).verdict, wrong());
         // The first outcome stays.
-        let late = outcome(&twin, none, flopsmith_test_support::measured(5.0));
+        let late = outcome(&duplicate, none, flopsmith_test_support::measured(5.0));
         decide(&mut entry, &late, None);
-        assert_eq!(known(look_up(&mut entry, &twin)).verdict, wrong());
+        assert_eq!(known(look_up(&mut entry, &duplicate)).verdict, wrong());
     }
 
     #[test]
@@ -404,8 +410,8 @@ mod tests {
         assert_eq!(look_up(&mut entry, &again), Lookup::New(None));
         let broken = rejected(CandidateFault::UndefinedBehaviour);
         decide(&mut entry, &outcome(&again, none, broken.clone()), None);
-        for twin in [first, again] {
-            assert_eq!(known(look_up(&mut entry, &twin)).verdict, broken);
+        for duplicate in [first, again] {
+            assert_eq!(known(look_up(&mut entry, &duplicate)).verdict, broken);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::settings::{Advantage, Overlong};
 
 /// The samples that the policy, `now` of this version, is trained on; and how many others there were.
 ///
-/// Answers of the best answers, which nobody drew for this step, stay.
+/// Best answers, which nobody drew for this step, stay.
 pub fn taught(
     credited: Vec<Credited>,
     settings: &Advantage,

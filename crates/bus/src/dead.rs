@@ -161,18 +161,18 @@ impl Bus {
     }
 
     /// Copies a message to the dead letters. Safe to repeat.
-    pub(crate) async fn bury(&self, corpse: Corpse<'_>) -> Result<()> {
+    pub(crate) async fn dead_letter(&self, work: Unprocessable<'_>) -> Result<()> {
         let mut others = vec![
-            (REASON.to_owned(), one_line(corpse.reason)),
-            (ATTEMPTS.to_owned(), corpse.attempts.to_string()),
+            (REASON.to_owned(), one_line(work.reason)),
+            (ATTEMPTS.to_owned(), work.attempts.to_string()),
         ];
-        others.extend(corpse.trace.headers());
+        others.extend(work.trace.headers());
         let mut outgoing = Outgoing {
-            subject: subjects::dead(corpse.subject),
+            subject: subjects::dead(work.subject),
             kind: "dead letter",
-            id: format!("dead/{}/{}", corpse.stream, corpse.sequence),
+            id: format!("dead/{}/{}", work.stream, work.sequence),
             others,
-            payload: corpse.payload,
+            payload: work.payload,
         };
         match self.store(&outgoing).await {
             // The headers do not fit behind a message that is as large as can be.
@@ -199,7 +199,7 @@ pub(crate) fn unix_ms(nanoseconds: i128) -> u64 {
 }
 
 /// A message about to become a dead letter.
-pub(crate) struct Corpse<'a> {
+pub(crate) struct Unprocessable<'a> {
     /// Where it is; with its place there, its name.
     pub stream: &'a str,
     pub subject: &'a str,

@@ -12,7 +12,7 @@ use flopsmith_telemetry::TraceContext;
 use tokio::time::Instant;
 
 use crate::backoff::ErrorClass;
-use crate::dead::Corpse;
+use crate::dead::Unprocessable;
 use crate::error::{Error, Result};
 use crate::streams::stream;
 use crate::worker::Shared;
@@ -178,7 +178,7 @@ impl<M> Delivery<M> {
     pub async fn dead(mut self, reason: &str) -> Result<()> {
         self.shared
             .bus
-            .bury(Corpse {
+            .dead_letter(Unprocessable {
                 stream: stream::WORK,
                 subject: &self.ticket.subject,
                 sequence: self.ticket.sequence,

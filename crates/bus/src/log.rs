@@ -12,7 +12,7 @@ use flopsmith_telemetry::TraceContext;
 
 use crate::backoff::{doubled, jittered};
 use crate::connect::Bus;
-use crate::dead::{Corpse, unix_ms};
+use crate::dead::{Unprocessable, unix_ms};
 use crate::error::{Cause, Error, Result};
 use crate::pull::{Event, Pull, trace_of};
 use crate::streams::stream_of;
@@ -240,8 +240,8 @@ impl Bus {
     ///
     /// # Errors
     /// What [`Bus::publish`] says.
-    pub async fn bury_entry(&self, entry: &Unreadable) -> Result<()> {
-        self.bury(Corpse {
+    pub async fn dead_letter_entry(&self, entry: &Unreadable) -> Result<()> {
+        self.dead_letter(Unprocessable {
             stream: stream_of(&entry.subject).unwrap_or_default(),
             subject: &entry.subject,
             sequence: entry.sequence,

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::{doubled, jittered};
-use crate::dead::Corpse;
+use crate::dead::Unprocessable;
 use crate::delivery::{Delivery, Ticket, settle};
 use crate::error::Error;
 use crate::pull::{CONNECTION_LOST, Event, Place, Pull, trace_of};
@@ -302,9 +302,9 @@ async fn accept<M: Message>(
         Ok(body) => return Some(Delivery::new(body, ticket, Arc::clone(shared))),
         Err(error) => chain(&error),
     };
-    let buried = shared
+    let dead_lettered = shared
         .bus
-        .bury(Corpse {
+        .dead_letter(Unprocessable {
             stream: stream::WORK,
             subject: &ticket.subject,
             sequence,
@@ -320,14 +320,14 @@ async fn accept<M: Message>(
         reason,
         "a message went to the dead letters"
     );
-    let ended = match buried {
+    let ended = match dead_lettered {
         Ok(()) => settle(shared, &ticket, b"+TERM")
             .await
             .map_err(|e| e.to_string()),
         Err(error) => Err(chain(&error)),
     };
     if let Err(error) = ended {
-        // It comes again after the ack wait, and is buried under the same id.
+        // It comes again after the ack wait, and becomes a dead letter under the same id.
         tracing::warn!(
             subject = ticket.subject,
             sequence,

@@ -11,11 +11,11 @@ use crate::adamw::{AdamW, Constants};
 use crate::batch::Row;
 use crate::config::{GrpoConfig, Loss, warm};
 use crate::correction::{self, Correction};
+use crate::duplicates::{Duplicates, Share};
 use crate::error::{Doing, Error, Result};
 use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
 use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
 use crate::report::StepReport;
-use crate::twins::{Share, Twins};
 use crate::{pace, sharpen, state};
 
 /// One sampled completion and what it was worth.
@@ -146,9 +146,9 @@ impl Learner {
             return Ok(report);
         }
         check(&self.model, samples, self.optimizer.updates())?;
-        let twins = Twins::of(samples);
+        let duplicates = Duplicates::of(samples);
         let rows: Arc<Vec<Row>> = Arc::new(
-            twins
+            duplicates
                 .first
                 .iter()
                 .map(|first| &samples[*first])
@@ -163,7 +163,7 @@ impl Learner {
         let step_tokens = samples.iter().map(|s| s.tokens.len()).sum();
         let longest = samples.iter().map(|s| s.tokens.len()).max();
         let (clip_low, clip_high) = self.config.clip();
-        let drawn: Vec<Vec<f32>> = twins
+        let drawn: Vec<Vec<f32>> = duplicates
             .first
             .iter()
             .map(|first| samples[*first].old_logprobs.clone())
@@ -206,7 +206,7 @@ impl Learner {
                 );
                 let shared = Arc::get_mut(&mut objective).ok_or(Error::ThreadEnded)?;
                 let mut picked_rows = Vec::new();
-                for (row, share) in twins.shares(samples, &picked, &weights) {
+                for (row, share) in duplicates.shares(samples, &picked, &weights) {
                     shared.shares[row] = share;
                     picked_rows.push(row);
                 }

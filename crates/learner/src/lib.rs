@@ -21,6 +21,7 @@ pub mod adamw;
 pub mod batch;
 pub mod config;
 pub mod correction;
+mod duplicates;
 pub mod error;
 pub mod gae;
 mod gradient;
@@ -47,7 +48,6 @@ mod sft_state;
 pub mod sharpen;
 mod skips;
 mod state;
-mod twins;
 
 pub use adamw::AdamW;
 pub use config::{Fall, GrpoConfig, Labels, Loss, Schedule, SftConfig};

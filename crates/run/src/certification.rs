@@ -99,7 +99,7 @@ fn measure<'a>(
         .wait(|| idle_wait::look(&mut timer), stopped)
         .go_on()?;
     timer.refine_reference()?;
-    let yardstick_busy = before.or(now);
+    let reference_busy = before.or(now);
     let mut evaluate = |language: Language, source: &str| -> Result<Evaluated> {
         let busy = patience
             .wait(|| idle_wait::look(&mut timer), stopped)
@@ -111,7 +111,7 @@ fn measure<'a>(
             &mut timer,
             Purpose::Certify,
         );
-        let busy = idle_wait::resting_on(yardstick_busy.as_deref(), busy);
+        let busy = idle_wait::resting_on(reference_busy.as_deref(), busy);
         Ok(Evaluated { busy, ..done })
     };
     let language = evaluator.problem.language;

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use flopsmith_actors::outcome_cache::Yardstick;
+use flopsmith_actors::outcome_cache::ComparabilityKey;
 use flopsmith_compile::Toolchain;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Digest;
@@ -15,16 +15,19 @@ use flopsmith_protocol::Digest;
 use crate::console::usage;
 
 /// The file in a run's folder.
-const FILE: &str = "yardstick.json";
+const FILE: &str = "comparability.json";
 
 /// Notes by what a new run is measured; refuses to go on with a run that was measured by something else.
 pub fn keep(folder: &Path, problem: &Problem, toolchain: &Toolchain) -> Result<()> {
-    hold(folder, &Yardstick::of(problem, &toolchain.fingerprint))
+    hold(
+        folder,
+        &ComparabilityKey::of(problem, &toolchain.fingerprint),
+    )
 }
 
 /// The same for a run whose programs are evaluated elsewhere, by compilers of which nothing is known here.
 pub fn keep_for_workers(folder: &Path, problem: &Problem) -> Result<()> {
-    hold(folder, &Yardstick::of(problem, &workers_toolchain()))
+    hold(folder, &ComparabilityKey::of(problem, &workers_toolchain()))
 }
 
 /// In the place of the toolchain of a run that builds nothing itself.
@@ -34,15 +37,15 @@ pub fn workers_toolchain() -> Digest {
 
 /// Was a run measured by this definition of its problem? That is taken for granted where nobody noted it.
 pub fn is_of(folder: &Path, problem: &Problem) -> bool {
-    let then: Option<Yardstick> = std::fs::read(folder.join(FILE))
+    let then: Option<ComparabilityKey> = std::fs::read(folder.join(FILE))
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     then.is_none_or(|then| then.problem == problem.digest)
 }
 
-fn hold(folder: &Path, now: &Yardstick) -> Result<()> {
+fn hold(folder: &Path, now: &ComparabilityKey) -> Result<()> {
     let path = folder.join(FILE);
-    let then: Yardstick = match std::fs::read(&path) {
+    let then: ComparabilityKey = match std::fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .with_context(|| format!("{} is damaged", path.display()))?,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -102,16 +105,20 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let mut problem = Problem::load(&root).expect("the shipped problem");
         assert!(is_of(folder.path(), &problem));
-        hold(folder.path(), &Yardstick::of(&problem, &Digest::of(b"gcc"))).expect("a new run");
+        hold(
+            folder.path(),
+            &ComparabilityKey::of(&problem, &Digest::of(b"gcc")),
+        )
+        .expect("a new run");
         assert!(is_of(folder.path(), &problem));
         problem.digest = Digest::of(b"edited");
         assert!(!is_of(folder.path(), &problem));
     }
 
     #[test]
-    fn a_run_goes_on_by_its_own_yardstick_only() {
+    fn a_run_goes_on_under_its_own_key_only() {
         let folder = tempfile::tempdir().expect("a folder");
-        let first = Yardstick {
+        let first = ComparabilityKey {
             problem: Digest::of(b"problem"),
             toolchain: Digest::of(b"gcc"),
             harness: "1".into(),
@@ -121,28 +128,28 @@ mod tests {
         hold(folder.path(), &first).expect("nothing changed");
         let others = [
             (
-                Yardstick {
+                ComparabilityKey {
                     problem: Digest::of(b"edited"),
                     ..first.clone()
                 },
                 "the problem was edited",
             ),
             (
-                Yardstick {
+                ComparabilityKey {
                     toolchain: Digest::of(b"clang"),
                     ..first.clone()
                 },
                 "the compiler",
             ),
             (
-                Yardstick {
+                ComparabilityKey {
                     harness: "2".into(),
                     ..first.clone()
                 },
                 "harness 1, this one is 2",
             ),
             (
-                Yardstick {
+                ComparabilityKey {
                     version: "0.2.0".into(),
                     ..first.clone()
                 },

@@ -41,9 +41,9 @@ pub fn drifted(timer: &mut Timer) -> Option<String> {
     }
 }
 
-/// What spoke against timing a program, or else what spoke against timing the yardstick that its ratio rests on.
-pub fn resting_on(yardstick: Option<&str>, own: Option<String>) -> Option<String> {
-    own.or_else(|| yardstick.map(|why| format!("{why} (while the reference was measured)")))
+/// What spoke against timing a program, or else what spoke against timing the reference that its ratio rests on.
+pub fn resting_on(reference: Option<&str>, own: Option<String>) -> Option<String> {
+    own.or_else(|| reference.map(|why| format!("{why} (while the reference was measured)")))
 }
 
 /// How a wait ended.
@@ -217,13 +217,13 @@ mod tests {
 
     #[test]
     fn a_program_timed_in_quiet_is_as_certain_as_its_yardstick() {
-        let yardstick = Some("core 1 is used 40 % by others");
+        let reference = Some("core 1 is used 40 % by others");
         assert_eq!(
-            resting_on(yardstick, None).unwrap(),
+            resting_on(reference, None).unwrap(),
             "core 1 is used 40 % by others (while the reference was measured)"
         );
         let own = || Some("core 2 is used 90 % by others".to_owned());
-        assert_eq!(resting_on(yardstick, own()), own());
+        assert_eq!(resting_on(reference, own()), own());
         assert_eq!(resting_on(None, own()), own());
         assert_eq!(resting_on(None, None), None);
     }

@@ -252,7 +252,7 @@ fn is_flat(group: &[Verdict]) -> bool {
 pub(crate) fn slots(queue: Queue) -> (usize, usize) {
     match queue {
         Queue::Generate => (16, 16),
-        // Twins keep a slot each while they wait.
+        // Duplicates keep a slot each while they wait.
         Queue::Compile => (8, 2),
         Queue::Verify => (2, 2),
         Queue::Time => (4, 1),
@@ -293,7 +293,7 @@ mutations! {
     /// The archive does not look at dead letters.
     DeadLetterWithoutOutcome,
     /// What fails too often is taken out of its queue without a letter.
-    BuriedWithoutLetter,
+    LostWithoutDeadLetter,
     /// Work that takes longer than the ack wait gets no more signs of life.
     SignsOfLifeStopEarly,
     /// Work that hangs gets signs of life for ever.

@@ -17,7 +17,7 @@ pub fn mix(parts: &[u64]) -> u64 {
     state
 }
 
-/// The program that policy `version` writes for a sample. There are fewer programs than samples, so that many have twins.
+/// The program that policy `version` writes for a sample. There are fewer programs than samples, so that many have duplicates.
 pub fn program(config: &Config, seed: u64, sample: Sample, version: u32) -> Program {
     let drawn = mix(&[seed, u64::from(sample.0), u64::from(version), 1]);
     let many = u64::from(config.samples_in_step() * config.steps) * 2 / 3 + 1;

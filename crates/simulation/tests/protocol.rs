@@ -196,7 +196,7 @@ const FOUND_BY: &[(Mutation, &[&str])] = &[
         &["the_dead_are_decided"],
     ),
     (
-        Mutation::BuriedWithoutLetter,
+        Mutation::LostWithoutDeadLetter,
         &["what_is_given_up_has_its_letter"],
     ),
     (

@@ -40,7 +40,7 @@ impl Results {
         }))
     }
 
-    /// What to do with a candidate, whose program has this key. One that waited for a twin for too long comes `instead` of it.
+    /// What to do with a candidate, whose program has this key. One that waited for a duplicate for too long comes `instead` of it.
     pub async fn look_up(
         &self,
         key: &Digest,

@@ -159,7 +159,7 @@ impl Role for Archive {
                         LogEntry::Message(sequence, outcome) => (sequence, outcome),
                         LogEntry::Unreadable(entry) => {
                             // It counts as lost once its letter is read, below.
-                            if let Err(error) = context.host.bus.bury_entry(&entry).await {
+                            if let Err(error) = context.host.bus.dead_letter_entry(&entry).await {
                                 tracing::warn!(sequence = entry.sequence, %error, "an outcome that cannot be read could not be kept as a dead letter");
                             }
                             continue;

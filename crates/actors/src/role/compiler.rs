@@ -80,10 +80,10 @@ impl Compiler {
     }
 }
 
-/// So many twins of programs that are under way wait here for their outcomes.
-const TWINS: usize = 64;
+/// So many duplicates of programs that are under way wait here for their outcomes.
+const DUPLICATES: usize = 64;
 
-/// A twin waits this long for the outcome of the program it equals.
+/// A duplicate waits this long for the outcome of the program it equals.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A candidate and what is needed for it.
@@ -99,8 +99,8 @@ enum Found {
     Decided(Delivery<Candidate>, Box<Known>),
     /// Its run cannot be worked for here.
     Unfit(Delivery<Candidate>, Box<StageFailure>),
-    /// The twin that is on its way has to be waited for.
-    Twin(Job, CandidateId),
+    /// The duplicate that is on its way has to be waited for.
+    Duplicate(Job, CandidateId),
     /// It is compiled, unless that was done before.
     New(Job, Option<BuiltBefore>),
 }
@@ -112,7 +112,7 @@ struct Hand {
     looking: FuturesUnordered<BoxFuture<'static, Found>>,
     /// Those that are compiled, and outcomes on their way.
     running: FuturesUnordered<BoxFuture<'static, Result<(), Error>>>,
-    /// Twins that wait, and for whom one did so for too long.
+    /// Duplicates that wait, and for whom one did so for too long.
     parked: FuturesUnordered<BoxFuture<'static, (Job, Option<CandidateId>)>>,
 }
 
@@ -121,7 +121,8 @@ impl Role for Compiler {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let slots = self.host.cores.total() as usize * 2;
         let queue = Queue::compile(&self.host.machine_class);
-        let mut worker: Worker<Candidate> = self.host.stage_worker(&queue, slots, TWINS).await?;
+        let mut worker: Worker<Candidate> =
+            self.host.stage_worker(&queue, slots, DUPLICATES).await?;
         let mut hand = Hand::default();
         loop {
             self.host.rest_if_due("compile", &mut worker);
@@ -134,7 +135,7 @@ impl Role for Compiler {
                 }
                 Some((job, instead)) = hand.parked.next(), if !hand.parked.is_empty() => {
                     job.delivery.park(false);
-                    // What an outcome says of one does not always hold for its twin: look it up again.
+                    // What an outcome says of one does not always hold for its duplicate: look it up again.
                     hand.looking.push(Box::pin(look_up(self.host.clone(), job, instead)));
                 }
                 delivery = worker.next(), if hand.running.len() + hand.looking.len() < slots => {
@@ -146,7 +147,7 @@ impl Role for Compiler {
         }
         while let Some(found) = hand.looking.next().await {
             let delivery = match found {
-                Found::Twin(job, _) | Found::New(job, _) => job.delivery,
+                Found::Duplicate(job, _) | Found::New(job, _) => job.delivery,
                 Found::Decided(delivery, _) | Found::Unfit(delivery, _) => delivery,
             };
             delivery.retry(ErrorClass::Shutdown).await?;
@@ -180,7 +181,7 @@ impl Compiler {
                 };
                 hand.running.push(Box::pin(work.instrument(span)));
             }
-            Found::Twin(job, holder) => {
+            Found::Duplicate(job, holder) => {
                 // Another program may have its slot: so many are asked for as can begin here, and no others are kept from other nodes.
                 job.delivery.park(true);
                 let (results, stop) = (host.results, stop.clone());
@@ -257,7 +258,7 @@ fn without_program(answer: Option<&RawAnswer>) -> String {
     }
 }
 
-/// Looks for what is known of a program. One that waited for a twin for too long comes `instead` of it.
+/// Looks for what is known of a program. One that waited for a duplicate for too long comes `instead` of it.
 async fn look_up(host: Host, job: Job, instead: Option<CandidateId>) -> Found {
     let candidate = &job.delivery.message().candidate;
     let found = host
@@ -272,7 +273,7 @@ async fn look_up(host: Host, job: Job, instead: Option<CandidateId>) -> Found {
     });
     match found {
         Lookup::Known(known) => Found::Decided(job.delivery, known),
-        Lookup::UnderWay(holder) => Found::Twin(job, holder),
+        Lookup::UnderWay(holder) => Found::Duplicate(job, holder),
         Lookup::New(built) => Found::New(job, built),
     }
 }
@@ -288,7 +289,7 @@ async fn decide(host: Host, delivery: Delivery<Candidate>, known: Known) -> Resu
     Ok(delivery.done().await?)
 }
 
-/// The span of a compile job. A twin that waits has none until it is its turn.
+/// The span of a compile job. A duplicate that waits has none until it is its turn.
 fn span_of(delivery: &Delivery<Candidate>) -> Span {
     let candidate = &delivery.message().candidate;
     let span = candidate_span!("compile", candidate, attempt = delivery.attempt());

@@ -242,7 +242,7 @@ impl Learner {
         }
         let written_by = credited
             .iter()
-            // Those of the best answers were not drawn for this step.
+            // Best answers were not drawn for this step.
             .filter(|sample| !sample.rollout.logprobs.is_empty())
             .filter_map(|sample| sample.rollout.candidate.policy)
             .map(|version| version.0)

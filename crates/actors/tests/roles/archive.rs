@@ -270,7 +270,9 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
     };
     let programs = [program(foreign), program(of(0))];
     let compile = Queue::compile(&machine_class());
-    world.bury(&compile, &programs, "it kills compilers").await;
+    world
+        .dead_letter(&compile, &programs, "it kills compilers")
+        .await;
     let verified = Verified {
         compiled: Compiled {
             candidate: of(1),
@@ -292,7 +294,9 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
         node: node_id(),
     };
     let time = Queue::time(&machine_class());
-    world.bury(&time, &[verified], "it kills timers").await;
+    world
+        .dead_letter(&time, &[verified], "it kills timers")
+        .await;
     // With them the only step is complete, and the run over.
     soon(finished.cancelled()).await;
     working.end().await.unwrap();

@@ -97,7 +97,12 @@ impl World {
     }
 
     /// Puts messages into a queue, and lets somebody take each who can do nothing with it.
-    async fn bury<M: Message + Send + 'static>(&self, queue: &Queue, messages: &[M], reason: &str) {
+    async fn dead_letter<M: Message + Send + 'static>(
+        &self,
+        queue: &Queue,
+        messages: &[M],
+        reason: &str,
+    ) {
         let options = WorkerOptions::new(queue.all(), 1);
         let subject = queue.of(&run_id());
         let mut queue = self.bus.worker::<M>(options).await.unwrap();

@@ -88,7 +88,9 @@ async fn what_nobody_could_work_off_is_written_once_with_the_reason() {
         answer: None,
     });
     let queue = Queue::compile(&machine_class());
-    world.bury(&queue, &programs, "it kills compilers").await;
+    world
+        .dead_letter(&queue, &programs, "it kills compilers")
+        .await;
     for _ in 0..2 {
         let (progress, _) = watch::channel(Progress::default());
         let recorder = Recorder::new(Arc::clone(&context), progress);

@@ -167,10 +167,10 @@ async fn equal_programs_on_two_nodes_are_evaluated_once() {
         ));
     }
     let subject = Queue::compile(&machine_class()).of(&run_id());
-    let twins: Vec<Candidate> = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    let duplicates: Vec<Candidate> = [(0, 0), (0, 1), (1, 0), (1, 1)]
         .map(|(task, sample)| program(candidate(0, task, sample, Purpose::Search), "program"))
         .into();
-    world.bus.publish_many(&subject, &twins).await.unwrap();
+    world.bus.publish_many(&subject, &duplicates).await.unwrap();
     let options = WorkerOptions::new(Queue::verify(&machine_class()).all(), 4);
     let mut built = world.bus.worker::<Compiled>(options).await.unwrap();
     let first = soon(built.next()).await.unwrap();
@@ -188,7 +188,7 @@ async fn equal_programs_on_two_nodes_are_evaluated_once() {
     };
     nodes[0].0.publish_outcome(decided).await.unwrap();
     first.done().await.unwrap();
-    let verdicts = crate::stages::verdicts(&world, twins.len()).await;
+    let verdicts = crate::stages::verdicts(&world, duplicates.len()).await;
     let reused = |verdict: &&Verdict| verdict.measurement().is_some_and(|m| m.reused);
     assert_eq!(verdicts.values().filter(reused).count(), 3, "{verdicts:?}");
     // What is measured once more is not built once more.

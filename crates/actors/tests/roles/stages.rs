@@ -118,7 +118,7 @@ fn says(verdict: &Verdict, kind: &str, words: &str) {
     );
 }
 
-/// The role has been at work the whole time, and nothing was buried.
+/// The role has been at work the whole time, and nothing became a dead letter.
 async fn all_well(world: &World, working: Working) {
     assert!(!working.ended.is_finished());
     working.end().await.unwrap();

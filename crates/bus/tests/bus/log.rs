@@ -127,8 +127,8 @@ async fn what_cannot_be_read_can_be_kept_as_a_dead_letter_and_comes_back_once() 
         panic!("it was read");
     };
     // Every reader of the log may do so, and a crash in between may repeat it.
-    world.bus.bury_entry(&entry).await.unwrap();
-    world.bus.bury_entry(&entry).await.unwrap();
+    world.bus.dead_letter_entry(&entry).await.unwrap();
+    world.bus.dead_letter_entry(&entry).await.unwrap();
     let mut dead = world.bus.dead_letters(0).await.unwrap();
     assert_eq!(dead.pending(), 1);
     let letter = soon(dead.next()).await.unwrap();

@@ -409,7 +409,7 @@ fn a_run_does_not_go_on_after_its_problem_was_edited() {
         .unwrap()
         .unwrap()
         .path();
-    assert!(run.join("yardstick.json").is_file());
+    assert!(run.join("comparability.json").is_file());
     // As if it had been killed before its last measurements.
     let facts = run.join("run.json");
     let mut cut: Value = serde_json::from_slice(&std::fs::read(&facts).unwrap()).unwrap();

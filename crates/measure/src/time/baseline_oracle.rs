@@ -38,7 +38,7 @@ impl Pending {
 }
 
 /// Holds results of the candidate against those of the baseline.
-pub struct Twin<'a> {
+pub struct BaselineOracle<'a> {
     tolerances: &'a Tolerances,
     pending: VecDeque<Pending>,
 }
@@ -90,7 +90,7 @@ fn skipped(detail: String) -> Failure {
     Failure::candidate(CandidateFault::SkippedWork, detail)
 }
 
-impl<'a> Twin<'a> {
+impl<'a> BaselineOracle<'a> {
     /// Nothing has been called yet.
     pub fn new(tolerances: &'a Tolerances) -> Self {
         Self {
@@ -237,18 +237,19 @@ mod tests {
     #[test]
     fn what_says_most_is_settled_first_and_never_forgotten() {
         let tolerances = Tolerances::default();
-        let mut twin = Twin::new(&tolerances);
-        assert_eq!(twin.due(), None);
+        let mut oracle = BaselineOracle::new(&tolerances);
+        assert_eq!(oracle.due(), None);
         for seed in 0..20 {
-            twin.pending
+            oracle
+                .pending
                 .push_back(pending(seed, seed == 7 || seed == 9));
         }
-        assert_eq!(twin.due(), Some(7));
-        twin.pending.remove(twin.foremost());
-        assert_eq!(twin.due(), Some(9));
-        twin.thin_out(3, &mut ChaCha8Rng::seed_from_u64(1));
-        assert_eq!((twin.pending.len(), twin.due()), (4, Some(9)));
-        twin.pending.remove(twin.foremost());
-        assert!(twin.due().is_some_and(|seed| seed != 7 && seed != 9));
+        assert_eq!(oracle.due(), Some(7));
+        oracle.pending.remove(oracle.foremost());
+        assert_eq!(oracle.due(), Some(9));
+        oracle.thin_out(3, &mut ChaCha8Rng::seed_from_u64(1));
+        assert_eq!((oracle.pending.len(), oracle.due()), (4, Some(9)));
+        oracle.pending.remove(oracle.foremost());
+        assert!(oracle.due().is_some_and(|seed| seed != 7 && seed != 9));
     }
 }

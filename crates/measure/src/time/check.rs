@@ -1,7 +1,7 @@
 //! Was a timed call's work done?
 //!
 //! For a matrix product any element follows from the seed alone and is computed
-//! at once; for everything else the baseline says what must come out ([`Twin`]).
+//! at once; for everything else the baseline says what must come out ([`BaselineOracle`]).
 
 use flopsmith_harness::Content;
 use flopsmith_harness::inputs::{POISON_F64, Stream};
@@ -9,7 +9,7 @@ use flopsmith_protocol::{CandidateFault, Failure};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use super::baseline_oracle::{Results, Twin};
+use super::baseline_oracle::{BaselineOracle, Results};
 use super::tolerance::Tolerances;
 use crate::supervise::{Arena, Placement, Product, Specification};
 use crate::verify::oracle;
@@ -31,7 +31,7 @@ pub struct Check<'a> {
 
 enum Truth<'a> {
     Product(Product),
-    Twin(Twin<'a>),
+    Baseline(BaselineOracle<'a>),
 }
 
 impl<'a> Check<'a> {
@@ -40,7 +40,7 @@ impl<'a> Check<'a> {
     pub fn new(results: Results<'a>, product: Option<Product>, tolerances: &'a Tolerances) -> Self {
         let truth = match product {
             Some(product) => Truth::Product(product),
-            None => Truth::Twin(Twin::new(tolerances)),
+            None => Truth::Baseline(BaselineOracle::new(tolerances)),
         };
         Self { results, truth }
     }
@@ -54,7 +54,7 @@ impl<'a> Check<'a> {
     pub fn probe(&mut self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
         match &mut self.truth {
             Truth::Product(product) => self.results.by_arithmetic(product).probe(seed, rng),
-            Truth::Twin(twin) => twin.keep(self.results, seed, rng),
+            Truth::Baseline(oracle) => oracle.keep(self.results, seed, rng),
         }
     }
 
@@ -63,8 +63,8 @@ impl<'a> Check<'a> {
         self.results.untouched(seed, "a timed call ended, and")?;
         match &mut self.truth {
             Truth::Product(product) => self.results.by_arithmetic(product).everything(seed),
-            Truth::Twin(twin) => {
-                twin.keep_all(self.results);
+            Truth::Baseline(oracle) => {
+                oracle.keep_all(self.results);
                 Ok(())
             }
         }
@@ -74,7 +74,7 @@ impl<'a> Check<'a> {
     pub fn due(&self) -> Option<u64> {
         match &self.truth {
             Truth::Product(_) => None,
-            Truth::Twin(twin) => twin.due(),
+            Truth::Baseline(oracle) => oracle.due(),
         }
     }
 
@@ -82,7 +82,7 @@ impl<'a> Check<'a> {
     pub fn settle(&mut self) -> Result<(), Failure> {
         match &mut self.truth {
             Truth::Product(_) => Ok(()),
-            Truth::Twin(twin) => twin.settle(self.results),
+            Truth::Baseline(oracle) => oracle.settle(self.results),
         }
     }
 
@@ -97,14 +97,14 @@ impl<'a> Check<'a> {
     pub fn some_inputs_of_baseline(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
         match &self.truth {
             Truth::Product(product) => self.results.by_arithmetic(product).inputs(seed, rng),
-            Truth::Twin(_) => Ok(()),
+            Truth::Baseline(_) => Ok(()),
         }
     }
 
     /// Forgets what the baseline has not been called for yet, but for `some` calls and those that are checked in full or closely.
     pub fn thin_out(&mut self, some: usize, rng: &mut ChaCha8Rng) {
-        if let Truth::Twin(twin) = &mut self.truth {
-            twin.thin_out(some, rng);
+        if let Truth::Baseline(oracle) = &mut self.truth {
+            oracle.thin_out(some, rng);
         }
     }
 }

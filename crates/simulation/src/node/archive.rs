@@ -379,7 +379,7 @@ impl World {
         }
         let verdict = Verdict::Infrastructure(Cause::DeadLetter);
         for (sample, program, queue) in undecided {
-            // Twins find it where the compiler had named the program.
+            // Duplicates find it where the compiler had named the program.
             let key = match queue {
                 Queue::Verify | Queue::Time => program,
                 _ => NO_PROGRAM,

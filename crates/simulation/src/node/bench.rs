@@ -111,7 +111,7 @@ impl World {
                 let (there, revision) = known(value);
                 match look_up(there, sample, instead) {
                     Lookup::Known(verdict) => self.decide(node, number, verdict, false),
-                    Lookup::UnderWay(twin) => self.park(node, number, twin),
+                    Lookup::UnderWay(duplicate) => self.park(node, number, duplicate),
                     Lookup::New(None) => self.work(node, number),
                     Lookup::New(Some(after)) => {
                         self.set_stage(node, number, Stage::Taking);
@@ -124,16 +124,31 @@ impl World {
             (Stage::Taking, Heard::Conflict) => self.look(node, number, None),
             // What is known cannot be read: at worst it is evaluated twice.
             (Stage::Looking { .. } | Stage::Taking, _) => self.work(node, number),
-            (Stage::Parked { twin, until, pause }, Heard::Value(value)) => {
+            (
+                Stage::Parked {
+                    duplicate,
+                    until,
+                    pause,
+                },
+                Heard::Value(value),
+            ) => {
                 let (there, _) = known(value);
                 if there.verdict.is_some() || there.holder.is_none() {
                     self.look(node, number, None);
                 } else if self.now >= until {
-                    self.look(node, number, Some(twin));
+                    self.look(node, number, Some(duplicate));
                 } else {
                     let wait = pause.min(until - self.now);
                     let pause = (pause * 2).min(terms::LONGEST_PAUSE);
-                    self.set_stage(node, number, Stage::Parked { twin, until, pause });
+                    self.set_stage(
+                        node,
+                        number,
+                        Stage::Parked {
+                            duplicate,
+                            until,
+                            pause,
+                        },
+                    );
                     self.set(node, wait, Timer::Job(number));
                 }
             }
@@ -144,10 +159,18 @@ impl World {
         }
     }
 
-    fn park(&mut self, node: NodeId, number: u32, twin: Sample) {
+    fn park(&mut self, node: NodeId, number: u32, duplicate: Sample) {
         let until = self.now + terms::TWIN_PATIENCE;
         let pause = terms::FIRST_PAUSE;
-        self.set_stage(node, number, Stage::Parked { twin, until, pause });
+        self.set_stage(
+            node,
+            number,
+            Stage::Parked {
+                duplicate,
+                until,
+                pause,
+            },
+        );
         self.ask_twin(node, number);
         // It makes room for another one meanwhile.
         self.begin(node);

@@ -13,13 +13,13 @@ use crate::world::World;
 pub(crate) enum Stage {
     /// Nobody has begun with it.
     Waiting,
-    /// What is known of its program is read; after it waited too long for a twin, `instead` of that.
+    /// What is known of its program is read; after it waited too long for a duplicate, `instead` of that.
     Looking { instead: Option<Sample> },
     /// Its turn is written down.
     Taking,
-    /// It waits for the outcome of a twin.
+    /// It waits for the outcome of a duplicate.
     Parked {
-        twin: Sample,
+        duplicate: Sample,
         until: Micros,
         pause: Micros,
     },
@@ -29,14 +29,14 @@ pub(crate) enum Stage {
     Hanging,
     /// What came of it is on its way.
     Publishing(After),
-    /// What came of it is noted for twins.
+    /// What came of it is noted for duplicates.
     Noting,
     /// So many of the messages that came of it are not stored yet: rollouts, then candidates.
     Spreading { left: u32, candidates: bool },
     /// It is acknowledged; before or after the result is stored.
     Acknowledging { early: Option<Work> },
     /// A dead letter is written.
-    Burying,
+    DeadLettering,
     /// It is taken out of its queue.
     Terminating,
 }
@@ -89,7 +89,7 @@ impl World {
         taker.jobs.insert(number, job);
         self.tell_hand(node);
         if dead {
-            self.bury(node, number);
+            self.dead_letter(node, number);
         } else {
             self.begin(node);
         }
@@ -352,17 +352,17 @@ impl World {
     }
 
     /// Nobody can work this off: it goes to the dead letters.
-    fn bury(&mut self, node: NodeId, number: u32) {
+    fn dead_letter(&mut self, node: NodeId, number: u32) {
         let Some(job) = self.job(node, number) else {
             return;
         };
         let letter = Entry::Dead(job.sequence, job.work);
-        if self.config.has(Mutation::BuriedWithoutLetter) {
+        if self.config.has(Mutation::LostWithoutDeadLetter) {
             self.set_stage(node, number, Stage::Terminating);
             self.answer(node, number, true);
             return;
         }
-        self.set_stage(node, number, Stage::Burying);
+        self.set_stage(node, number, Stage::DeadLettering);
         self.publish(node, Body::Entry(letter), Then::Job(number));
     }
 
@@ -384,12 +384,12 @@ impl World {
                 self.node_mut(node).failures.remove(&sequence);
                 self.release(node, number);
             }
-            (Stage::Burying, Heard::Stored) => {
+            (Stage::DeadLettering, Heard::Stored) => {
                 self.set_stage(node, number, Stage::Terminating);
                 self.answer(node, number, true);
             }
-            // It comes again after the ack wait, and is buried under the same id.
-            (Stage::Burying | Stage::Terminating, _) => self.release(node, number),
+            // It comes again after the ack wait, and becomes a dead letter under the same id.
+            (Stage::DeadLettering | Stage::Terminating, _) => self.release(node, number),
             (Stage::Acknowledging { .. } | Stage::Publishing(_), Heard::Failed) => {
                 self.role_failed(node);
             }
@@ -405,7 +405,7 @@ impl Job {
     fn is_busy(&self) -> bool {
         !matches!(
             self.stage,
-            Stage::Waiting | Stage::Parked { .. } | Stage::Burying | Stage::Terminating
+            Stage::Waiting | Stage::Parked { .. } | Stage::DeadLettering | Stage::Terminating
         )
     }
 }

@@ -28,7 +28,7 @@ pub(crate) use office::Office;
 pub(crate) enum Then {
     /// A job goes on.
     Job(u32),
-    /// What became of a program is noted, for its twins; then a job goes on.
+    /// What became of a program is noted, for its duplicates; then a job goes on.
     Note {
         job: Option<u32>,
         program: Program,

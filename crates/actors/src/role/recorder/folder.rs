@@ -79,7 +79,7 @@ pub(super) struct Files {
     written: HashSet<CandidateId>,
     versions: HashSet<u64>,
     changes: HashSet<u64>,
-    buried: HashSet<u64>,
+    dead_lettered: HashSet<u64>,
     book: Book,
 }
 
@@ -91,7 +91,7 @@ impl Files {
         let (metrics, lines) = Journal::open::<StepLine>(at(files::METRICS))?;
         let (training, trained) = Journal::open::<PolicyPublished>(at(files::TRAINING))?;
         let (stages, changes) = Journal::open::<StageChanged>(at(files::STAGES))?;
-        let (dead, buried) = Journal::open::<DeadLine>(at(files::DEAD))?;
+        let (dead, dead_lettered) = Journal::open::<DeadLine>(at(files::DEAD))?;
         let mut written: HashSet<CandidateId> = HashSet::new();
         let mut book = Book::behind(&lines).drawing_again(draws_again);
         for published in trained.iter().filter(|p| p.metrics.is_some()) {
@@ -113,7 +113,7 @@ impl Files {
             written,
             versions: trained.iter().map(|p| p.version.0).collect(),
             changes: changes.iter().map(|s| s.step).collect(),
-            buried: buried.iter().map(|d| d.sequence).collect(),
+            dead_lettered: dead_lettered.iter().map(|d| d.sequence).collect(),
             book,
         };
         // Whoever was killed between an outcome and the line of its step wrote the one and not the other.
@@ -168,7 +168,7 @@ impl Files {
                     && letter.subject != subjects::outcome(&self.run)
             }
         };
-        if foreign || !self.buried.insert(letter.sequence) {
+        if foreign || !self.dead_lettered.insert(letter.sequence) {
             return Ok(());
         }
         self.dead.write(&DeadLine {

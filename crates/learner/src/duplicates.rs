@@ -13,7 +13,7 @@ use crate::learner::GrpoSample;
 const SAME_LOGPROB: f32 = 1e-4;
 
 /// Which samples are copies of which.
-pub(crate) struct Twins {
+pub(crate) struct Duplicates {
     /// For each row, the sample it is made of.
     pub first: Vec<usize>,
     /// For each sample, its row.
@@ -42,12 +42,12 @@ impl Share {
     }
 }
 
-impl Twins {
+impl Duplicates {
     /// Finds the copies among `samples`.
     pub fn of(samples: &[GrpoSample]) -> Self {
         type Key<'a> = (&'a [u32], &'a [u32], u32, bool);
         let mut known: HashMap<Key, Vec<usize>> = HashMap::new();
-        let mut twins = Self {
+        let mut duplicates = Self {
             first: Vec::new(),
             row: Vec::with_capacity(samples.len()),
         };
@@ -62,15 +62,15 @@ impl Twins {
             let found = rows
                 .iter()
                 .copied()
-                .find(|row| same_policy(&samples[twins.first[*row]], sample));
+                .find(|row| same_policy(&samples[duplicates.first[*row]], sample));
             let row = found.unwrap_or_else(|| {
-                twins.first.push(number);
-                rows.push(twins.first.len() - 1);
-                twins.first.len() - 1
+                duplicates.first.push(number);
+                rows.push(duplicates.first.len() - 1);
+                duplicates.first.len() - 1
             });
-            twins.row.push(row);
+            duplicates.row.push(row);
         }
-        twins
+        duplicates
     }
 
     /// Sums the picked samples up by row, in the order of the rows' first appearance.
@@ -129,27 +129,27 @@ mod tests {
             sample(7, 1.0, -1.2),
             sample(8, 1.0, -1.0),
         ];
-        let twins = Twins::of(&samples);
-        assert_eq!(twins.row, [0, 0, 1, 2, 3]);
-        assert_eq!(twins.first, [0, 2, 3, 4]);
+        let duplicates = Duplicates::of(&samples);
+        assert_eq!(duplicates.row, [0, 0, 1, 2, 3]);
+        assert_eq!(duplicates.first, [0, 2, 3, 4]);
     }
 
     proptest! {
         #[test]
         fn nothing_is_lost_or_counted_twice(texts in prop::collection::vec((0u32..4, -1.0f32..1.0), 1..40)) {
             let samples: Vec<GrpoSample> = texts.iter().map(|(t, a)| sample(*t, *a, -1.0)).collect();
-            let twins = Twins::of(&samples);
+            let duplicates = Duplicates::of(&samples);
             let picked: Vec<usize> = (0..samples.len()).rev().collect();
             let weights: Vec<f64> = picked.iter().map(|i| 0.1 + *i as f64).collect();
-            let shares = twins.shares(&samples, &picked, &weights);
+            let shares = duplicates.shares(&samples, &picked, &weights);
             prop_assert_eq!(shares.iter().map(|(_, s)| s.copies as usize).sum::<usize>(), samples.len());
             for (row, share) in &shares {
-                let own: Vec<usize> = picked.iter().copied().filter(|i| twins.row[*i] == *row).collect();
+                let own: Vec<usize> = picked.iter().copied().filter(|i| duplicates.row[*i] == *row).collect();
                 let weight: f64 = own.iter().map(|i| 0.1 + *i as f64).sum();
                 let sum: f64 = own.iter().map(|i| (0.1 + *i as f64) * f64::from(samples[*i].advantage)).sum();
                 prop_assert!((share.weight - weight).abs() < 1e-9);
                 prop_assert!((share.advantage() * share.weight - sum).abs() < 1e-9);
-                prop_assert!(own.iter().all(|i| samples[*i].tokens == samples[twins.first[*row]].tokens));
+                prop_assert!(own.iter().all(|i| samples[*i].tokens == samples[duplicates.first[*row]].tokens));
             }
         }
     }

@@ -103,22 +103,6 @@ fn find_key(text: &str, key: &str) -> usize {
 
 /// The name nearest to `wrong`, when it is near enough to be meant.
 pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = names.map(|n| (distance(wrong, n), n)).min()?;
+    let near = names.map(|n| (strsim::levenshtein(wrong, n), n)).min()?;
     (near.0 <= 1 + wrong.len() / 3).then_some(near.1)
-}
-
-/// Levenshtein distance in characters.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
